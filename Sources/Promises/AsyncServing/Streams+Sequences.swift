@@ -56,8 +56,8 @@ private final class ChunkSource: LoopSource<[UInt8]> {
 }
 
 private final class FrameSource<Decoder: FrameDecoder>: LoopSource<Decoder.Frame> {
-    private let connection: Connection
-    private var decoder: Decoder
+    fileprivate let connection: Connection
+    fileprivate var decoder: Decoder
 
     init(_ connection: Connection, _ decoder: Decoder, _ name: StaticString) {
         self.connection = connection
@@ -69,20 +69,33 @@ private final class FrameSource<Decoder: FrameDecoder>: LoopSource<Decoder.Frame
     deinit { if connection.loop.isUsableHere { connection.cold?.frameClock?.endMessages() } }
 
     override func next(isolation _: isolated (any Actor)?) async throws -> Decoder.Frame? {
-        // A cancelled call leaves no state behind: other reads may take the bytes that it has decoded.
-        var decoder = decoder
-        let none = UnsafeRawBufferPointer(start: nil, count: 0)
-        while true {
-            if let refusal = connection.refusalToBeginFrame() { throw refusal }
-            var missing = 1
-            if let frame = try decoder.next(none, in: connection, &missing) ?? decoder.last(in: connection) {
-                self.decoder = decoder
-                return frame
-            }
-            let input = try connection.moreInput(missing, held: decoder.heldBytes, decoder.expectation)
-            guard let input else { return nil }
-            try await Promise<Void>(input).value
-        }
+        if let refusal = connection.refusalToBeginFrame() { throw refusal }
+        return try await Promise<Decoder.Frame?>(InputLoop.read(SequenceRead(of: self))).value
+    }
+}
+
+/// A read of the next frame of a sequence.
+private struct SequenceRead<Decoder: FrameDecoder>: InputConsumer {
+    private let source: FrameSource<Decoder>
+    // A copy: a read that ends without a frame leaves no state behind, since other reads may take the bytes that it has
+    // decoded.
+    private var read: FrameRead<Decoder>
+
+    init(of source: FrameSource<Decoder>) {
+        self.source = source
+        read = FrameRead(source.connection, source.decoder)
+    }
+
+    static var form: InputForm { .frames }
+    static var valueAtEnd: Decoder.Frame?? { .some(.none) }
+    var connection: Uncounted<Connection> { read.connection }
+    var heldBytes: Int { read.heldBytes }
+    var expectation: StreamError.Expectation { read.expectation }
+
+    mutating func take(_ received: UnsafeRawBufferPointer) throws -> InputStep<Decoder.Frame?> {
+        let step = try read.take(received)
+        if case .done = step { source.decoder = read.decoder }
+        return step
     }
 }
 

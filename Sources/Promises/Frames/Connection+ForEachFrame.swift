@@ -19,30 +19,9 @@ extension Connection {
     /// does.
     ///
     /// **Nothing need be copied.** A decoder may return only what it has parsed, such as a type or the number of parts,
-    /// and `body` reads the rest from the connection's buffer:
-    ///
-    /// ```swift
-    /// /// Finds records: a type of one byte, and a text of at most 1,024 bytes behind its length.
-    /// struct RecordDecoder: FrameDecoder {
-    ///     func decode(_ bytes: RawSpan) throws -> DecodedFrame<UInt8> {
-    ///         try .reading(bytes) { reader in
-    ///             let type = try reader.byte()
-    ///             _ = try reader.bytes(prefixedBy: UInt16.self, limit: 1024)
-    ///             return type
-    ///         }
-    ///     }
-    /// }
-    ///
-    /// connection.forEachFrame(RecordDecoder()) { type, record in
-    ///     try record.skip(1)
-    ///     let text = try record.bytes(prefixedBy: UInt16.self, limit: 1024)
-    ///     return connection.write(text)
-    /// }
-    /// ```
-    ///
-    /// `decode` may be called several times per frame, `body` once. The reader and its spans are valid until `body`
-    /// returns, and the compiler refuses code that keeps them longer: a closure that runs later needs a copy, such as
-    /// `[UInt8](span)`. No memory is allocated for a frame.
+    /// and `body` reads the rest from the connection's buffer. `decode` may be called several times per frame, `body`
+    /// once. The reader and its spans are valid until `body` returns, and the compiler refuses code that keeps them
+    /// longer: a closure that runs later needs a copy, such as `[UInt8](span)`. No memory is allocated for a frame.
     ///
     /// Rejected with
     /// - the first error that `body` throws, or that its promise is rejected with; `ByteError.endOfInput` says that it
@@ -67,7 +46,6 @@ extension Connection {
 
     /// As `forEachFrame(decoder, body).recover(policy: .allErrors, recover)`, without the promise between them, which
     /// each connection of a server would keep for as long as it is open. `recover` may read, and begin another loop.
-    /// - Returns: as the form above; after an error, a promise that settles as `recover` says.
     @inlinable
     package func forEachFrame<Decoder: FrameDecoder, Next: Thenable>(
         _ decoder: Decoder, _ body: @escaping (Decoder.Frame, inout ByteReader) throws -> Next,
@@ -78,56 +56,54 @@ extension Connection {
     }
 
     // A form of its own: `Void` cannot be a `Thenable`, and this one reads ahead.
-    /// Calls `body` with each frame until the peer ends, without waiting between the calls; see the form with promises.
-    /// - Parameters:
-    ///   - decoder: finds the frames.
-    ///   - body: called with each frame and a reader of all its bytes, by this thread's loop, never inside this call.
-    /// - Returns: as the form with promises.
+    /// As the form with promises, without waiting between the calls.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
     public func forEachFrame<Decoder: FrameDecoder>(
         _ decoder: Decoder, _ body: @escaping (Decoder.Frame, inout ByteReader) throws -> Void,
         file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
-        let core = startFramesAhead(decoder, body)
+        let core = startFrames(decoder, readsAhead: true) { frame, reader in
+            try body(frame, &reader)
+            return Promise<Void>.value
+        }
         return Promise(core.traced(root: "forEachFrame", Promise<Void>.self, file, line))
     }
 
-    /// Calls `body` with each line until the peer ends. Each call waits for the promise of the previous one.
+    /// As `forEachFrame`, with each line, without its end.
     ///
     /// ```swift
     /// connection.forEachLine { line in connection.write("you said \(line)\n") }
     /// ```
     ///
-    /// `body` may end the loop with `StopReading`. Rejected as `readLine`, and with the first error that `body` throws
-    /// or that its promise is rejected with. Cancelling the result cancels the read, or the promise of `body` unless
-    /// that has other waiters.
+    /// Rejected as `readLine`, and with the first error that `body` throws or that its promise is rejected with.
     /// - Parameters:
     ///   - limit: the maximum number of bytes of a line.
-    ///   - body: called with each line, without its end, by this thread's loop, never inside this call.
+    ///   - body: called with each line, by this thread's loop, never inside this call.
     /// - Returns: a promise that is fulfilled at the peer's end, at a drain, and after `StopReading`.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     public func forEachLine<Next: Thenable>(
         limit: Int = 65536, _ body: @escaping (String) throws -> Next, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
-        let core =
-            limit < 1
-            ? refusedRead("limit: \(limit)") : startFrames(LineDecoder(limit: limit)) { line, _ in try body(line) }
-        return Promise(core.traced(root: "forEachLine", Promise<Void>.self, file, line))
+        Promise(startLines(limit, body).traced(root: "forEachLine", Promise<Void>.self, file, line))
     }
 
-    /// Calls `body` with each line until the peer ends, without waiting between the calls; see the form with promises.
-    /// - Parameters:
-    ///   - limit: the maximum number of bytes of a line.
-    ///   - body: called with each line, without its end, by this thread's loop, never inside this call.
-    /// - Returns: as the form with promises.
+    /// As the form with promises, without waiting between the calls.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     public func forEachLine(
         limit: Int = 65536, _ body: @escaping (String) throws -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
-        let core =
-            limit < 1
-            ? refusedRead("limit: \(limit)") : startFramesAhead(LineDecoder(limit: limit)) { line, _ in try body(line) }
+        let core = startLines(limit, readsAhead: true) { line in
+            try body(line)
+            return Promise<Void>.value
+        }
         return Promise(core.traced(root: "forEachLine", Promise<Void>.self, file, line))
+    }
+
+    private func startLines<Next: Thenable>(
+        _ limit: Int, readsAhead: Bool = false, _ body: @escaping (String) throws -> Next
+    ) -> PromiseCore {
+        if limit < 1 { return refusedRead("limit: \(limit)") }
+        return startFrames(LineDecoder(limit: limit), readsAhead: readsAhead) { line, _ in try body(line) }
     }
 }

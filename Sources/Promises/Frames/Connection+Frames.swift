@@ -12,20 +12,16 @@ extension Connection {
     /// }
     /// ```
     ///
-    /// Bytes that arrive after them are kept for the next read, which may have another form. So are the bytes of a read
-    /// that was cancelled or rejected. Rejected with
+    /// Bytes that arrive after them, and those of a read that was cancelled or rejected, are kept for the next read,
+    /// which may have another form. Rejected with
     /// - `StreamError.endedEarly` if the peer ends first;
     /// - `StreamError.timedOut` at a limit of `frameTimeouts`;
     /// - a `SystemError` as `receive`, and with `EINVAL` if `count` is below one.
-    ///
     /// - Parameter count: the number of bytes; at least one.
     /// - Returns: a promise of exactly these bytes.
     @inlinable @inline(__always)
-    public func read(
-        exactly count: Int, file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<[UInt8]> {
-        let core = readBytes(exactly: count)
-        return Promise(core.traced(root: "read(exactly:)", Promise<[UInt8]>.self, file, line))
+    public func read(exactly count: Int, file: StaticString = #fileID, line: UInt = #line) -> Promise<[UInt8]> {
+        Promise(readBytes(exactly: count).traced(root: "read(exactly:)", Promise<[UInt8]>.self, file, line))
     }
 
     /// Reads the bytes before the next `delimiter`, and drops the delimiter.
@@ -34,10 +30,9 @@ extension Connection {
     /// connection.read(until: [0], limit: 64).done { name in print(name ?? []) }
     /// ```
     ///
-    /// The bytes of a rejected read are kept for a read of another form. Rejected as `read(exactly:)`, and with
+    /// Rejected as `read(exactly:)`, and with
     /// - `StreamError.limitExceeded` if more than `limit` bytes precede the delimiter;
     /// - a `SystemError` with `EINVAL` if the delimiter is empty or `limit` is below one.
-    ///
     /// - Parameters:
     ///   - delimiter: the bytes to look for; at least one.
     ///   - limit: the maximum number of bytes before the delimiter; at least one.
@@ -51,16 +46,7 @@ extension Connection {
         return Promise(core.traced(root: "read(until:)", Promise<[UInt8]?>.self, file, line))
     }
 
-    /// Reads the bytes before the next `delimiter`, as UTF-8.
-    ///
-    /// ```swift
-    /// connection.read(until: "\r\n\r\n", limit: 8192).then { head in answer(to: head) }
-    /// ```
-    ///
-    /// - Parameters:
-    ///   - delimiter: the text to look for.
-    ///   - limit: the maximum number of bytes before the delimiter.
-    /// - Returns: as the form with bytes.
+    /// As the form with bytes, for a text: `read(until: "\r\n\r\n", limit: 8192)`.
     @inlinable @inline(__always)
     public func read(
         until delimiter: String, limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
@@ -69,9 +55,7 @@ extension Connection {
     /// Reads the next line.
     ///
     /// ```swift
-    /// connection.readLine(limit: 1024).done { line in
-    ///     print(line ?? "the peer has ended")
-    /// }
+    /// connection.readLine(limit: 1024).done { line in print(line ?? "the peer has ended") }
     /// ```
     ///
     /// Rejected as `read(until:)`, and with `StreamError.notUTF8` if the line is not UTF-8. If the last line has no
@@ -80,31 +64,27 @@ extension Connection {
     /// - Parameter limit: the maximum number of bytes of the line.
     /// - Returns: a promise of the line, without its `\n` or `\r\n`; `nil` if the peer ends before another byte.
     @inlinable @inline(__always)
-    public func readLine(
-        limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<String?> {
-        let core = startLine(limit)
-        return Promise(core.traced(root: "readLine", Promise<String?>.self, file, line))
+    public func readLine(limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line) -> Promise<String?> {
+        Promise(startLine(limit).traced(root: "readLine", Promise<String?>.self, file, line))
     }
 
-    /// Reads the next frame that `decoder` finds; `nil` if the peer ends before another byte.
+    /// Reads the next frame that `decoder` finds.
     ///
     /// ```swift
     /// connection.readFrame(LengthPrefixDecoder<UInt32>(limit: 1 << 20)).done { payload in handle(payload) }
     /// ```
     ///
-    /// Rejected as `read(exactly:)`, and with the decoder's error; the bytes are then kept.
+    /// Rejected as `read(exactly:)`, and with the decoder's error.
     /// - Parameter decoder: finds the frame.
     /// - Returns: a promise of the frame; `nil` if the peer ends before another byte.
     @inlinable @inline(__always)
     public func readFrame<Decoder: FrameDecoder>(
         _ decoder: Decoder, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Decoder.Frame?> {
-        let core = startFrame(decoder)
-        return Promise(core.traced(root: "readFrame", Promise<Decoder.Frame?>.self, file, line))
+        Promise(startFrame(decoder).traced(root: "readFrame", Promise<Decoder.Frame?>.self, file, line))
     }
 
-    /// Reads the next frame with `body`; `nil` if the peer ends before another byte.
+    /// Reads the next frame with `body`.
     ///
     /// ```swift
     /// connection.readFrame { reader in
@@ -113,22 +93,21 @@ extension Connection {
     /// }
     /// ```
     ///
-    /// In this form a whole request is one read, where its parts would be several: fewer promises, and no state between
-    /// the parts. `body` gets all buffered bytes. If it needs more, the reader throws `ByteError.incomplete`, nothing
-    /// is consumed, and `body` is called again from the front when the missing bytes have arrived. So `body` must only
-    /// read; act on the frame after the promise. Spans do not leave `body`; it returns copies.
+    /// So a whole request is one read, where its parts would be several. `body` gets all buffered bytes. If it needs
+    /// more, the reader throws `ByteError.incomplete`, nothing is consumed, and `body` is called again from the front
+    /// when the missing bytes have arrived. So `body` must only read; act on the frame after the promise. Spans do not
+    /// leave `body`; it returns copies.
     ///
     /// Rejected as `readFrame` with a decoder, with `StreamError.limitExceeded` in place of `ByteError.limitExceeded`,
-    /// and with any other error of `body`; the bytes are then kept. For frames that arrive in very many parts, write a
-    /// `FrameDecoder`, which remembers its progress.
+    /// and with any other error of `body`. For frames that arrive in very many parts, write a `FrameDecoder`, which
+    /// remembers its progress.
     /// - Parameter body: reads a frame, of at least one byte; called inside this call and by this thread's loop.
     /// - Returns: a promise of the result of `body`; `nil` if the peer ends before another byte.
     @inlinable @inline(__always)
     public func readFrame<Frame>(
         _ body: @escaping (inout ByteReader) throws -> Frame, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Frame?> {
-        let core = startFrame(ReadingDecoder(body))
-        return Promise(core.traced(root: "readFrame", Promise<Frame?>.self, file, line))
+        readFrame(ReadingDecoder(body), file: file, line: line)
     }
 }
 

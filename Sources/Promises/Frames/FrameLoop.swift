@@ -173,6 +173,7 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
 
 extension Connection {
     /// Begins a loop over frames.
+    /// - Parameter readsAhead: whether it does not wait for the program; later reads then do not either.
     @inlinable
     func startFrames<Decoder: FrameDecoder, Next: Thenable>(
         _ decoder: Decoder, readsAhead: Bool = false, recover: FrameLoop<Decoder, Next>.Recovery? = nil,
@@ -185,17 +186,6 @@ extension Connection {
         return core
     }
 
-    /// Begins a loop that does not wait for the program.
-    @inlinable
-    func startFramesAhead<Decoder: FrameDecoder>(
-        _ decoder: Decoder, _ body: @escaping (Decoder.Frame, inout ByteReader) throws -> Void
-    ) -> PromiseCore {
-        startFrames(decoder, readsAhead: true) { frame, reader in
-            try body(frame, &reader)
-            return Promise<Void>.value
-        }
-    }
-
     @usableFromInline
     func frameLoopDidBegin() { reader.loops &+= 1 }
 
@@ -206,7 +196,6 @@ extension Connection {
         if reader.loops == 0 { cold?.frameClock?.endMessages() }
     }
 
-    /// Later reads do not wait for this side's answers.
     @usableFromInline
     func beginReadingAhead() {
         if refusalToRead == nil { reader.readsAhead = true }

@@ -31,18 +31,6 @@ struct FrameRead<Decoder: FrameDecoder>: InputConsumer {
     }
 }
 
-/// The wait of a sequence for the rest of its next frame.
-private struct FrameWait: InputConsumer {
-    let connection: Uncounted<Connection>
-
-    static var form: InputForm { .frames }
-    static var valueAtEnd: Void? { () }
-    func take(_ received: UnsafeRawBufferPointer) -> InputStep<Void> {
-        connection.borrow { $0.keepInput(received) }
-        return .done(())
-    }
-}
-
 extension Connection {
     /// Reads the next frame.
     @inlinable @inline(__always)
@@ -61,13 +49,5 @@ extension Connection {
     @usableFromInline
     func startLine(_ limit: Int) -> PromiseCore {
         limit < 1 ? refusedRead("limit: \(limit)") : startFrame(LineDecoder(limit: limit))
-    }
-
-    /// A promise of `missing` more bytes; `nil` if the stream has ended between two frames, or a drain ends it there.
-    func moreInput(
-        _ missing: Int, held: Int, _ expectation: @autoclosure () -> StreamError.Expectation
-    ) throws -> PromiseCore? {
-        guard try mayContinue(.frames, expectation()) else { return nil }
-        return InputLoop(FrameWait(connection: Uncounted(self))).startWaiting(for: missing, holding: held)
     }
 }

@@ -26,17 +26,3 @@ extension StopReading: CustomStringConvertible {
     /// A sentence for people.
     public var description: String { "StopReading outside of forEachFrame, forEachLine and forEachChunk" }
 }
-
-// Settles the promise of such a loop when its body has failed. Each consumes the running reference to the core.
-extension PromiseCore {
-    @usableFromInline
-    func finishReading(rejectedAs source: CoreRef) {
-        if source.payload.error is StopReading { return finish(()) }
-        finish(rejectedAs: source)
-    }
-
-    @usableFromInline
-    func finishReading(throwing error: any Error) {
-        if error is StopReading { finish(()) } else { finish(throwing: error) }
-    }
-}

@@ -75,7 +75,7 @@ final class ConnectionTracker: ConnectionServer {
         let served = work.derive(Served(tracker: self, place: place, keeper: keeper), role: .runsWhenCancelled)
         connections.setWork(served, at: place)
         if cancelsWhenPeerGone && connection.lifecycle == .open {
-            ServedConnection.of(connection).begin(cancelling: served)
+            ServedConnection.of(connection).begin(cancelling: served, whenPeerGone: true)
             connection.updateInterest()
         }
     }

@@ -19,7 +19,7 @@ final class GroupServer: ConnectionServer, @unchecked Sendable {
     /// connections is observed once.
     private let word = Atomic(0)
     // A retain cycle until the last connection has ended: a serving listener needs no other reference.
-    private var listener: (Listener)?
+    private var listener: Listener?
     private var endWatch = 0
     private var endWatchesOfMembers: [Int] = []
     /// The number of loops of the group that have not ended.

@@ -42,7 +42,7 @@ final class HandlerTask: PromiseCore, @unchecked Sendable {
             cancelTask()
             if claim() { reject(PromiseError.loopEnded) }
         }
-        ServedConnection.of(connection).begin(self, cancelsWhenPeerGone: cancelsWhenPeerGone)
+        ServedConnection.of(connection).begin(cancelling: self, whenPeerGone: cancelsWhenPeerGone)
         let resolver = Resolver<Void>(self)
         // Sound because the task's executor is bound to this thread: `handler`, its captures and the connection are
         // used on no other thread. A handler that is isolated to an actor runs on this thread too, which `serveAsync`

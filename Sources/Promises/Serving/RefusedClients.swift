@@ -10,8 +10,6 @@ extension ServeOptions {
         case refuse([UInt8])
 
         /// Like the form with bytes, with a text in UTF-8.
-        /// - Parameter text: the text for the client.
-        /// - Returns: the overflow.
         public static func refuse(_ text: String) -> Overflow { .refuse(Array(text.utf8)) }
     }
 }

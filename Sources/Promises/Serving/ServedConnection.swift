@@ -3,10 +3,10 @@ import Reactor
 /// State of a served connection that most do not need: a handler that may have to be cancelled, the progress of a
 /// drain.
 final class ServedConnection: ConnectionAttachment {
-    /// An async handler, until the connection has ended.
-    private var task: HandlerTask?
-    /// The promise of a handler that is cancelled when its peer has gone, until the connection has ended.
+    /// The handler: an async one, or one with a promise that is cancelled when its peer has gone; the latter until the
+    /// connection has ended.
     private var work: PromiseCore?
+    private var task: HandlerTask? { work as? HandlerTask }
     /// The events watched while the handler neither reads nor writes.
     private(set) var restingInterest: Interest = []
     /// Set when the listener begins to drain. Weak, since it retains its connections.
@@ -34,15 +34,10 @@ final class ServedConnection: ConnectionAttachment {
         return made
     }
 
-    func begin(_ task: HandlerTask, cancelsWhenPeerGone: Bool) {
-        self.task = task
-        restingInterest = cancelsWhenPeerGone ? .peerGone : [.error, .hangUp]
-    }
-
-    /// Cancels `work`, the promise of a handler, when the peer leaves.
-    func begin(cancelling work: PromiseCore) {
+    /// Cancels `work`, the promise of a handler, when the connection fails, and perhaps when the peer leaves.
+    func begin(cancelling work: PromiseCore, whenPeerGone: Bool) {
         self.work = work
-        restingInterest = .peerGone
+        restingInterest = whenPeerGone ? .peerGone : [.error, .hangUp]
     }
 
     // MARK: Events
@@ -73,7 +68,7 @@ final class ServedConnection: ConnectionAttachment {
     func connectionWasAborted() { task?.connectionWasAborted() }
 
     func connectionDidEnd(_ end: ConnectionEnd) {
-        task?.connectionDidEnd(end)
-        work = nil
+        // An abort during a close still cancels a task after the end.
+        if let task { task.connectionDidEnd(end) } else { work = nil }
     }
 }

@@ -1,6 +1,81 @@
 import Glibc
 import Reactor
 
+// Reads of the next bytes, as a pattern for other forms: what a program calls, how it begins, and its consumer.
+
+extension Connection {
+    /// Reads the next bytes, the peer's end, or a failure. Waits until the descriptor is readable and then reads once,
+    /// at most `limit` bytes and never more than 64 KiB.
+    ///
+    /// ```swift
+    /// connection.read().done { outcome in
+    ///     switch outcome {
+    ///     case .bytes(let bytes): print("\(bytes.count) bytes")
+    ///     case .end: print("the peer has ended")
+    ///     case .failed(let error): print(error)
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// A connection has one read at a time, of any form. Cancelling a read leaves the input to the next one. Fulfilled
+    /// with `.failed` and
+    /// - the error of recv(2), or of read(2) on a descriptor that is not a socket;
+    /// - `EBUSY` if another read is pending;
+    /// - `EBADF` after `close` or `abort`, and on a pipe's writer;
+    /// - `ECANCELED` if `close` or `abort` is called during the read;
+    /// - `EINVAL` if `limit` is below one.
+    /// - Parameter limit: the maximum number of bytes; at least one.
+    /// - Returns: a guarantee of the bytes, the end or the failure.
+    @inlinable @inline(__always)
+    public func read(
+        upTo limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
+    ) -> Guarantee<ReadOutcome> {
+        Guarantee(readBytes(limit).traced(root: "read", Guarantee<ReadOutcome>.self, file, line))
+    }
+
+    /// Reads the next bytes as `read` does.
+    ///
+    /// ```swift
+    /// connection.receive().then { bytes in connection.write(bytes) }
+    /// ```
+    /// - Parameter limit: the maximum number of bytes; at least one.
+    /// - Returns: a promise of the bytes, which are empty at the peer's end. Rejected with the `SystemError` of
+    ///   `ReadOutcome.failed`, and with the error of the filter if that has failed.
+    public func receive(
+        upTo limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<[UInt8]> { Promise(readArray(limit).traced(root: "receive", Promise<[UInt8]>.self, file, line)) }
+
+    @usableFromInline
+    func readBytes(_ limit: Int) -> PromiseCore {
+        loop.assertOwner()
+        if let refusal = refusalToRead { return PromiseCore.fulfilled(ReadOutcome.failed(refusal)) }
+        if limit < 1 {
+            return PromiseCore.fulfilled(ReadOutcome.failed(SystemError(readCall, EINVAL, detail: "upTo: \(limit)")))
+        }
+        return InputLoop.read(ByteRead(connection: Uncounted(self), limit: min(limit, Self.largestPiece)))
+    }
+
+    @usableFromInline
+    func readArray(_ limit: Int) -> PromiseCore {
+        loop.assertOwner()
+        if let refusal = refusalToRead { return PromiseCore(error: reported(refusal)) }
+        if limit < 1 { return refusedRead("upTo: \(limit)") }
+        return InputLoop.read(ArrayRead(connection: Uncounted(self), limit: min(limit, Self.largestPiece)))
+    }
+
+    @usableFromInline
+    func readBytes(exactly count: Int) -> PromiseCore {
+        if count < 1 { return refusedRead("exactly: \(count)") }
+        if let refusal = refusalToRead { return PromiseCore(error: refusal) }
+        return InputLoop.read(ExactRead(connection: Uncounted(self), count: count))
+    }
+
+    /// A read, or a loop, that cannot begin because of an argument.
+    func refusedRead(_ detail: String) -> PromiseCore {
+        PromiseCore(error: SystemError(readCall, EINVAL, detail: detail))
+    }
+}
+
 /// A read of the next bytes, by `read`.
 struct ByteRead: InputConsumer {
     let connection: Uncounted<Connection>
@@ -12,15 +87,7 @@ struct ByteRead: InputConsumer {
     @inline(__always)
     func take(_ received: UnsafeRawBufferPointer) -> InputStep<ReadOutcome> {
         if !received.isEmpty { return .done(.bytes([UInt8](received))) }
-        return takeInput()
-    }
-
-    @inline(never)
-    private func takeInput() -> InputStep<ReadOutcome> {
-        connection.borrow {
-            if $0.hasInput { return .done(.bytes($0.takeInput(limit))) }
-            return $0.reader.hasEnded ? .done($0.failure.map(ReadOutcome.failed) ?? .end) : .needs(limit)
-        }
+        return connection.borrow { $0.hasInput ? .done(.bytes($0.takeInput(limit))) : .needs(limit) }
     }
 
     /// The outcome has the error of the system also where a filter has another one.
@@ -63,39 +130,5 @@ struct ExactRead: InputConsumer {
             let missing = count - $0.bufferedByteCount
             return missing > 0 ? .needs(missing) : .done($0.takeInput(count))
         }
-    }
-}
-
-extension Connection {
-    @usableFromInline
-    func readBytes(_ limit: Int) -> PromiseCore {
-        loop.assertOwner()
-        if let refusal = refusalToRead { return PromiseCore.fulfilled(ReadOutcome.failed(refusal)) }
-        if limit < 1 {
-            return PromiseCore.fulfilled(ReadOutcome.failed(SystemError(readCall, EINVAL, detail: "upTo: \(limit)")))
-        }
-        let read = ByteRead(connection: Uncounted(self), limit: min(limit, Self.largestPiece))
-        if hasInput || reader.hasEnded { return InputLoop.read(read) }
-        return InputLoop(read).startWaiting(for: read.limit)
-    }
-
-    @usableFromInline
-    func readArray(_ limit: Int) -> PromiseCore {
-        loop.assertOwner()
-        if let refusal = refusalToRead { return PromiseCore(error: reported(refusal)) }
-        if limit < 1 { return refusedRead("upTo: \(limit)") }
-        return InputLoop.read(ArrayRead(connection: Uncounted(self), limit: min(limit, Self.largestPiece)))
-    }
-
-    @usableFromInline
-    func readBytes(exactly count: Int) -> PromiseCore {
-        if count < 1 { return refusedRead("exactly: \(count)") }
-        if let refusal = refusalToRead { return PromiseCore(error: refusal) }
-        return InputLoop.read(ExactRead(connection: Uncounted(self), count: count))
-    }
-
-    /// A read, or a loop, that cannot begin because of an argument.
-    func refusedRead(_ detail: String) -> PromiseCore {
-        PromiseCore(error: SystemError(readCall, EINVAL, detail: detail))
     }
 }

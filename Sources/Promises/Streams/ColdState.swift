@@ -54,17 +54,12 @@ final class ColdState {
     func descriptorWasClosed(_ usual: ConnectionEnd) {
         memory.take()?.end()
         close.take()?.promise.fulfill(())
-        settleClosed(usual)
-        layer.take()?.connectionDidEnd(rare?.failure?.error)
-    }
-
-    /// Settles the promise of `closed`.
-    func settleClosed(_ usual: ConnectionEnd) {
         let end = rare?.end ?? rare?.failure.map { .failed($0.error) } ?? usual
         // `closed` treats a connection without an end as closed.
         if end != .closed { ensuredRareState.end = end }
         attachment?.connectionDidEnd(end)
         closed.take()?.fulfill(end)
+        layer.take()?.connectionDidEnd(rare?.failure?.error)
     }
 }
 

@@ -1,3 +1,6 @@
+import Glibc
+import Reactor
+
 extension Connection {
     /// Calls `body` with each piece of input until the peer ends. The fastest way to read.
     ///
@@ -24,23 +27,101 @@ extension Connection {
     public func forEachChunk<Value>(
         _ body: @escaping (RawSpan) throws -> Promise<Value>, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
-        let core = startChunks(readsAhead: false, PromiseBody(body).core)
+        let core = startChunks(readsAhead: false, ChunkBody(body).erased)
         return Promise(core.traced(root: "forEachChunk", Promise<Void>.self, file, line))
     }
 
     // A form of its own: `Void` cannot be a promise, and this one reads ahead.
-    /// Calls `body` with each piece of input until the peer ends, and reads on without waiting for anything else; see
-    /// the form with promises.
+    /// As the form with promises, without waiting between the calls.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
     public func forEachChunk(
         _ body: @escaping (RawSpan) throws -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
-        let body = CoreBody { chunk in
+        let body = ChunkBody<Never> { chunk in
             try body(chunk)
-            return PromiseCore.void
+            return Promise(PromiseCore.void)
         }
         let core = startChunks(readsAhead: true, body)
         return Promise(core.traced(root: "forEachChunk", Promise<Void>.self, file, line))
+    }
+
+    @usableFromInline
+    func startChunks(readsAhead: Bool, _ body: ChunkBody<Never>) -> PromiseCore {
+        if let refusal = refusalToRead { return PromiseCore(error: refusal) }
+        if readsAhead { reader.readsAhead = true }
+        let core = PromiseCore.pending(CoreCode { PromiseCore.perform(InputLoop<ChunkLoop>.self, $0, $1) })
+        InputLoop(ChunkLoop(self, body)).begin(core)
+        return core
+    }
+}
+
+/// The body of a loop over chunks.
+@usableFromInline
+struct ChunkBody<Value> {
+    @usableFromInline let function: (RawSpan) throws -> Promise<Value>
+
+    @inlinable
+    init(_ function: @escaping (RawSpan) throws -> Promise<Value>) { self.function = function }
+
+    /// The same function; a closure that calls it would allocate a block per connection.
+    // Sound because a promise of any value is its core and nothing else. In a struct, since a bare closure would first
+    // be wrapped in another one.
+    @inlinable var erased: ChunkBody<Never> { unsafeBitCast(self, to: ChunkBody<Never>.self) }
+}
+
+/// The consumer of `forEachChunk`. The body and the connection are retained only while the loop may continue. Dropping
+/// it, wherever that happens, allows other reads.
+struct ChunkLoop: ~Copyable, InputConsumer {
+    private let source: Connection
+    private let body: ChunkBody<Never>
+
+    init(_ source: Connection, _ body: ChunkBody<Never>) {
+        (self.source, self.body) = (source, body)
+        source.reader.form = .chunk
+    }
+
+    deinit { source.reader.form = .bytes }
+
+    static var form: InputForm { .chunk }
+    static var valueAtEnd: Void? { () }
+
+    @inline(__always)
+    var connection: Uncounted<Connection> { Uncounted(source) }
+
+    @inline(__always)
+    func take(_ received: UnsafeRawBufferPointer) throws -> InputStep<Void> {
+        received.isEmpty ? try takeInput() : try hand(received.bytes)
+    }
+
+    @inline(never)
+    private func takeInput() throws -> InputStep<Void> {
+        guard source.hasInput && source.lifecycle.isOpen else { return .needs(1) }
+        let bytes = source.takeInput(Connection.largestPiece)
+        return try hand(bytes.span.bytes)
+    }
+
+    @inline(__always)
+    private func hand(_ chunk: RawSpan) throws -> InputStep<Void> {
+        let next = try body.function(chunk).core
+        guard next.settled?.isFulfilled == true else { return .wait(next) }
+        // A filter may have delivered more than one chunk.
+        return connection.borrow { $0.hasInput } ? .again : .needs(1)
+    }
+
+    // Without a call where input may come; a connection that the body has closed counts as cancelled.
+    @inline(__always)
+    func mayContinue() throws -> Bool {
+        if connection.borrow({ $0.lifecycle.isOpen && !$0.reader.hasEnded }) { return true }
+        return try endsInOrder()
+    }
+
+    @inline(never)
+    private func endsInOrder() throws -> Bool {
+        if !source.lifecycle.isOpen {
+            throw SystemError(source.readCall, ECANCELED, detail: "the connection was closed")
+        }
+        if let failure = source.reportedFailure { throw failure }
+        return false
     }
 }

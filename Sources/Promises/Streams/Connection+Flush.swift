@@ -68,10 +68,6 @@ extension Connection {
 
     func enqueue(_ append: (WriteQueue) -> Void) {
         writer.enqueue(append)
-        queueDidGrow()
-    }
-
-    func queueDidGrow() {
         updateCongestion()
         updateInterest()
     }
@@ -115,9 +111,7 @@ extension Connection {
             rare.writeLimits.writable = nil
             return true
         }
-        guard let queue = writer.queue, queue.withdraw(promise) else {
-            return false
-        }
+        guard let queue = writer.queue, queue.withdraw(promise) else { return false }
         if queue.isEmpty { writesDidFinish() }
         updateInterest()
         signalWritableIfNeeded()

@@ -9,6 +9,10 @@ extension Connection {
     /// buffer, into which they are read. Then other connections take their turn.
     static var largestPiece: Int { 65_536 }
 
+    /// The number of received bytes that no read has consumed: the beginning of an incomplete frame, or complete frames
+    /// that have not been read yet.
+    package var bufferedByteCount: Int { cold?.input.count ?? 0 }
+
     @usableFromInline @inline(__always)
     var hasInput: Bool { cold?.input.isEmpty == false }
 

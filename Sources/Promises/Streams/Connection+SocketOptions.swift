@@ -9,10 +9,6 @@ extension Connection {
     /// ```swift
     /// try connection.set(.keepAlive, to: true)
     /// ```
-    ///
-    /// - Parameters:
-    ///   - option: the option.
-    ///   - value: its new value.
     /// - Throws: `SystemError` with the option and the value; see setsockopt(2):
     ///   - `EINVAL` for a value that the option cannot have;
     ///   - `ENOPROTOOPT` or `EOPNOTSUPP` for an option that this kind of connection lacks;
@@ -27,8 +23,6 @@ extension Connection {
     }
 
     /// Reads the value of an option from the kernel. It may differ from the value that was set.
-    /// - Parameter option: the option.
-    /// - Returns: its value.
     /// - Throws: `SystemError` with the option; as for `set`.
     public func value<Value>(of option: SocketOption<Value>) throws(SystemError) -> Value {
         guard lifecycle.hasDescriptor else {

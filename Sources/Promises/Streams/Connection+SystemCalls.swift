@@ -9,9 +9,10 @@ extension Connection {
     package var writeCall: SystemCall { kind.contains(.socket) ? .send : .write }
 
     /// Why `call`, which needs `direction`, cannot be made.
-    /// - Parameter isClosed: whether this side counts as closed for it.
-    func refusal(of call: SystemCall, _ direction: DescriptorKind, isClosed: Bool) -> SystemError? {
-        if isClosed { return SystemError(call, EBADF, detail: "the connection is closed") }
+    /// - Parameter isClosed: whether this side counts as closed for it; by default if it is.
+    func refusal(of call: SystemCall, _ direction: DescriptorKind, isClosed: Bool? = nil) -> SystemError? {
+        if let ownEnd { return ownEnd }
+        if isClosed ?? self.isClosed { return SystemError(call, EBADF, detail: "the connection is closed") }
         if kind.contains(direction) { return nil }
         return SystemError(call, EBADF, detail: "this end of the pipe only \(direction == .reads ? "writes" : "reads")")
     }

@@ -45,7 +45,6 @@ extension Connection {
     ///
     /// After it, write without checking `isWritable` again, as here: if the connection has failed, the error of that
     /// write ends the producer.
-    /// - Returns: a guarantee without a value.
     @inlinable @inline(__always)
     public func writable(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
         Guarantee(waitUntilWritable().core.traced(root: "writable", Guarantee<Void>.self, file, line))

@@ -38,8 +38,6 @@ extension Connection {
     ///
     /// A write that is cancelled while it is queued after others is never sent. If the kernel has taken some of its
     /// bytes, `cancel()` has no effect: `abort` the connection.
-    /// - Parameter bytes: the bytes; may be empty.
-    /// - Returns: a promise without a value.
     @inlinable @inline(__always)
     public func write<Bytes: Collection>(
         _ bytes: consuming Bytes, file: StaticString = #fileID, line: UInt = #line

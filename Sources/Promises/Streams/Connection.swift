@@ -20,17 +20,28 @@ import Reactor
 /// - `close()` delivers the queued writes and then ends;
 /// - `abort()` drops everything and resets.
 public final class Connection {
+    // Each part owns its state and returns the next action: `reader` the promise that waits and the end of the input,
+    // `writer` what is to be sent, `lifecycle` the descriptor, `interest` what the poller knows, and `cold` what few
+    // connections need: buffered input, the filter, limits, the first failure. The methods make the system calls and
+    // settle the promises. Whenever user code can run:
+    // - `fd` is this connection's as long as `lifecycle.hasDescriptor`;
+    // - each change of the reader, the writer or a watch is followed by `updateInterest`, or by the end of the event:
+    //   what waits here is kept alive by the poller, because of the interest, or by a `FlushJob`;
+    // - `path` is `.filtered` exactly while there is a layer, until a close makes it `.lingering`;
+    // - a failure of the descriptor is in `failure` and in `lifecycle`, that of a filter only in `failure`, since its
+    //   queue still leaves.
+    //
     // The fields that every message uses come first, together, in two cache lines: at a thousand connections the memory
-    // that a message reads costs more than the instructions. Fields that few connections need are in `cold`.
+    // that a message reads costs more than the instructions. Their order leaves no gap, so that a connection takes 128
+    // bytes of the heap.
     //
     // `@exclusivity(unchecked)`: one thread, and no field is being changed while code is called that could call back.
     // With checks, these fields cost nine calls of the runtime per message.
-    //
-    // Their order leaves no gap, so that a connection takes 128 bytes of the heap.
     let loop: EventLoop
     let fd: CInt
     let kind: DescriptorKind
-    /// Whether `ColdState.lastActivity` is kept, for an idle time-out, or received bytes are counted for `readRate`.
+    /// Derived: whether `ColdState.lastActivity` is kept, for an idle time-out, or received bytes are counted for
+    /// `readRate`.
     @exclusivity(unchecked) var notesActivity = false
     @exclusivity(unchecked) var interest = ConnectionInterest()
     @exclusivity(unchecked) var path = ConnectionPath.direct
@@ -99,6 +110,7 @@ public final class Connection {
 
     // MARK: Failing
 
+    /// The first error of the descriptor, or of its filter.
     var failure: SystemError? { cold?.rare?.failure?.error }
     /// The error with which promises are rejected, if the connection has failed.
     var reportedFailure: (any Error)? { cold?.rare?.failure?.reported }
@@ -113,11 +125,6 @@ public final class Connection {
     package var ownEnd: SystemError? {
         guard isClosed, let failure, failure.code == ENOBUFS else { return nil }
         return failure
-    }
-
-    /// Why `call`, which needs `direction`, cannot be made.
-    func refusal(of call: SystemCall, _ direction: DescriptorKind) -> SystemError? {
-        ownEnd ?? refusal(of: call, direction, isClosed: isClosed)
     }
 
     func refusalInHandshake(_ call: SystemCall) -> SystemError? {

@@ -34,7 +34,11 @@ final class ConnectionClose {
         connection.sendGathered()
         let action = connection.lifecycle.close()
         if action == .nothing { return .value }
-        if action == .deliver && hasNothingToWaitFor(connection) {
+        // The peer has ended, nothing is queued, and no other part takes part in the close: usual for a server, which then
+        // needs no object for it.
+        if action == .deliver, connection.cold == nil, connection.path == .direct, connection.reader.hasEnded,
+            !connection.writer.isQueued
+        {
             lingerIfDelivered(connection)
             return .value
         }
@@ -84,20 +88,12 @@ final class ConnectionClose {
         }
     }
 
-    /// Whether the peer has ended, nothing is queued and no other part takes part in the close: usual for a server,
-    /// which then needs no object for it.
-    private static func hasNothingToWaitFor(_ connection: Connection) -> Bool {
-        let isPlain = connection.cold == nil && connection.path == .direct
-        return isPlain && connection.reader.hasEnded && !connection.writer.isQueued
-    }
-
     func cancelTimer() { timer?.cancel() }
 
-    /// Reads and discards input. Closes the connection when the peer has ended, and nothing is queued any more.
-    func discardInput() { _ = discardOnce() }
-
+    /// Reads input once, and discards it. Closes the connection when the peer has ended, and nothing is queued any more.
     /// - Returns: whether there may be more input.
-    private func discardOnce() -> Bool {
+    @discardableResult
+    func discardInput() -> Bool {
         let connection = connection
         guard connection.discardsInput else { return false }
         let count = connection.receiveOnce(into: connection.loop.scratch)
@@ -168,7 +164,7 @@ final class ConnectionClose {
         if connection.lifecycle == .flushing { connection.flush() }
         // With unread input the kernel would reset. Discards at most 1 MiB, 64 KiB at a time.
         for _ in 0..<16 where connection.lifecycle == .lingering {
-            if !discardOnce() { break }
+            if !discardInput() { break }
         }
         if connection.lifecycle == .lingering { return connection.release() }
         connection.dropAndReset(atLimit: true)

@@ -29,29 +29,14 @@ enum ConnectionLifecycle: UInt8 {
 
     /// Whether `close` and `abort` have not been called, and there is something to read or to write.
     @inline(__always)
-    var isOpen: Bool {
-        switch self {
-        case .open, .failed: true
-        case .flushing, .lingering, .shutDown, .closed: false
-        }
-    }
+    var isOpen: Bool { self == .open || self == .failed }
 
     /// Whether this connection owns the descriptor. Afterwards the number may belong to another one.
     @inline(__always)
-    var hasDescriptor: Bool {
-        switch self {
-        case .open, .failed, .flushing, .lingering: true
-        case .shutDown, .closed: false
-        }
-    }
+    var hasDescriptor: Bool { self != .shutDown && self != .closed }
 
     /// `true` once `close` or `abort` has been called.
-    var isClosed: Bool {
-        switch self {
-        case .open, .failed, .shutDown: false
-        case .flushing, .lingering, .closed: true
-        }
-    }
+    var isClosed: Bool { !isOpen && self != .shutDown }
 
     // MARK: Events
 

@@ -204,14 +204,4 @@ extension InputLoop where Consumer: Copyable {
         wait(for: count, core.ref, isInEvent: false)
         return core
     }
-
-    @inlinable @inline(__always)
-    func startWaiting(for count: Int, holding held: Int = 0) -> PromiseCore {
-        let core = PromiseCore.pending(.of(Self.self))
-        core.payload.store(self)
-        consumer.connection.borrow {
-            $0.wait(.retaining(core), Consumer.form, for: count, held: held, updatesInterest: true)
-        }
-        return core
-    }
 }

@@ -16,8 +16,6 @@ extension LoopLocal {
     /// ```
     ///
     /// Like the connection, the value stays on its loop: the compiler lets neither be sent to another thread.
-    /// - Parameter connection: a connection of this thread's loop.
-    /// - Returns: the value.
     @inlinable
     public func value(for connection: Connection) -> Value {
         if let known = known(to: connection) { return value(in: known) }
