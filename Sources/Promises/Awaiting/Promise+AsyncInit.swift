@@ -165,7 +165,7 @@ private final class TaskCore: PromiseCore, @unchecked Sendable {
             defer { stage = .ended }
             return stage
         }
-        if case .cancelled(let error) = last { reject(by: .itself(error), at: madeAt) }
+        if case .cancelled(let error) = last { rejectCancelled(with: error, at: madeAt) }
     }
 
     override var callSite: CallSite? { madeAt }
@@ -180,6 +180,6 @@ private final class TaskCore: PromiseCore, @unchecked Sendable {
             return true
         }
         task?.cancel()
-        if !isRunning { reject(by: .itself(error), at: madeAt) }
+        if !isRunning { rejectCancelled(with: error, at: madeAt) }
     }
 }

@@ -52,7 +52,7 @@ private final class EndOfLoops: PromiseCore, @unchecked Sendable {
 
     override func cancelExternally(with error: (any Error)?, in _: inout Cancellation) {
         guard claim() else { return }
-        reject(by: .itself(error), at: nil)
+        rejectCancelled(with: error, at: nil)
         for (loop, id) in watches { loop.forgetWhenEnded(id) }
         home.endDispatchedJob()
     }

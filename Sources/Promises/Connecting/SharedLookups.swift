@@ -110,7 +110,7 @@ final class LookupPromise: PromiseCore, @unchecked Sendable {
 
     override func cancelExternally(with error: (any Error)?, in _: inout Cancellation) {
         guard claim() else { return }
-        reject(by: .itself(error), at: nil)
+        rejectCancelled(with: error, at: nil)
         lookups.forget(self)
         home.endExternalWork()
     }

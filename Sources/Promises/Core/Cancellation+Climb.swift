@@ -6,163 +6,113 @@ import Synchronization
 extension Cancellation {
     /// Promises that wait for one another: up to a combinator, or to a promise that several rows lead to.
     struct Row {
-        /// The lowest promise.
+        /// The lowest promise, at place 0.
         let first: PromiseCore
         /// The number of promises.
         private(set) var height = 0
-        /// The number of promises, from the lowest one upwards, that do not settle at once.
-        fileprivate(set) var later = 0
-        /// The same if clean-ups in progress above are not waited for; see `doesNotWaitForWork`.
-        private var laterBelowWork = 0
-        /// Whether the source of the topmost promise does not settle at once.
-        fileprivate(set) var isBehind = false
+        /// The place of the topmost promise that ends later: those below wait for it, those above end now. `height`: the
+        /// source of the topmost promise in the row, which is in another row or in none.
+        private var topmostLater: Int?
         /// The topmost promise, if it is a combinator.
         private(set) var combinator: CombinatorCore?
-        /// A promise with further waiting handlers, to which the row leads.
+        /// A promise with further waiting handlers, below which the row ends.
         // Not owned: it exists as long as this thread does not run its waiter, and the first pass runs nothing.
-        fileprivate var shared: CoreRef?
-        /// `true` if the row ends below a promise with further waiting handlers.
-        var isBelowShared: Bool { shared != nil }
-        /// The rows that lead to this one, and whether they end at its beginning, not at a combinator.
-        fileprivate var below: [Int] = []
-        fileprivate var isShared = false
+        private(set) var shared: CoreRef?
+        /// The rows that lead to this one.
+        private var below: [Int] = []
+
+        /// How the promise at `place` ends, which `producer` settles.
+        func ending(of producer: PromiseCore, at place: Int) -> Ending {
+            guard let topmostLater, place <= topmostLater else { return producer.endingByItself }
+            if place < topmostLater { return .afterSource }
+            return producer === combinator ? .afterInputs : producer.endingByItself
+        }
 
         /// Climbs from `first`, and marks.
         /// - Parameters:
         ///   - waiter: the waiter that leads to the first, if any.
         ///   - isWanted: whether another handler waits for the first, if known.
-        ///   - start: where the cancellation began, unless it begins here.
-        init(from first: CoreRef, below waiter: PromiseCore?, isWanted: Bool?, startedAt start: CoreRef?) {
+        ///   - start: where the cancellation began.
+        ///   - isJoint: whether several rows lead to the first.
+        init(
+            from first: CoreRef, below waiter: PromiseCore? = nil, isWanted: Bool? = nil, startedAt start: CoreRef,
+            isJoint: Bool = false
+        ) {
             self.first = first.object
+            climb(from: first, below: waiter, isWanted, startedAt: start, isJoint: isJoint)
+        }
+
+        private mutating func climb(
+            from first: CoreRef, below waiter: PromiseCore?, _ isWanted: Bool?, startedAt start: CoreRef, isJoint: Bool
+        ) {
             let here = LoopRef.ofThisThread
             var (next, waiter, isWanted) = (first, waiter, isWanted)
             while true {
                 let core = next.object
-                // Promises that wait for each other in a circle lead back to the start. Without `start` that is `first`
-                // itself, which is therefore compared only after the first step.
-                let isStart = next == (height == 0 ? start : start ?? first)
-                guard !isStart, let loop = core.loop, core.state.load().isClaimable else { break }
+                guard let loop = core.loop, core.state.load().isClaimable else { return }
                 let isExternal = core.role.contains(.externallySettled)
                 // A promise of another thread is examined there.
-                if !isExternal && loop != here {
-                    height += 1
-                    break
-                }
-                if !isExternal && here.borrow({ $0.hasEnded }) { break }
-                // Where several rows meet, each ends: `Rows` continues.
-                if isWanted ?? core.isWanted(besides: waiter) {
-                    shared = next
-                    break
-                }
+                if !isExternal && loop != here { return height += 1 }
+                if !isExternal && here.borrow({ $0.hasEnded }) { return }
+                // Where several rows meet, each ends: `all` continues.
+                if isWanted ?? core.isWanted(besides: waiter) { return shared = next }
                 if isExternal {
-                    height += 1
-                    if core.mayWaitForCleanUps { endsLater() }
-                    break
+                    if core.mayWaitForCleanUps { topmostLater = height }
+                    return height += 1
                 }
                 let producer = core.settlingCore
                 if producer.marks.contains(.isEndingCancelled) {
-                    // By an earlier cancellation.
-                    isBehind = true
-                    later = height
+                    // By an earlier cancellation; or promises that wait for each other in a circle have led back to the
+                    // start. Work in progress where rows meet may wait for this very cancellation, in a circle, so it
+                    // is not waited for.
+                    if next != start && !isJoint { topmostLater = height }
                     return
                 }
-                height += 1
                 producer.marks.insert(.isEndingCancelled)
                 let word = producer.upstream.load()
-                if word == .none {
-                    combinator = producer.asCombinator
-                    break
-                }
-                if producer.isShielding {
-                    if word.isWaiting { later = height }
-                    return
-                }
-                if producer.isToRun { endsLater() }
-                guard word.isWaiting else { break }
+                let ending = producer.endingByItself
+                if ending == .afterCleanUp || ending == .afterSource && !isJoint { topmostLater = height }
+                height += 1
+                if word == .none { combinator = producer.asCombinator }
+                guard word.isWaiting && ending != .afterSource else { return }
                 (next, waiter, isWanted) = (word.core, producer, nil)
             }
         }
 
-        private mutating func endsLater() {
-            later = height
-            laterBelowWork = height
-        }
-
-        /// A clean-up in progress where several rows meet may wait for this very cancellation, in a circle, so it is
-        /// not waited for.
-        fileprivate mutating func doesNotWaitForWork() {
-            later = laterBelowWork
-            isBehind = false
-        }
-    }
-
-    /// The rows of a cancellation that reaches a combinator.
-    struct Rows {
-        private let start: CoreRef
-        private var rows: [Row]
-        /// The rows that end at a promise with several waiters, by its address.
-        private var shared: [UInt: [Int]] = [:]
-        /// The first row whose combinator has not been examined.
-        private var next = 0
-
-        /// All rows, from `chain` upwards.
-        static func from(_ chain: Row) -> [Row] {
-            var all = Rows(start: chain.first.ref, rows: [chain])
-            repeat { all.climbCombinators() } while all.climbShared()
-            all.passDown()
-            return all.rows
-        }
-
-        private init(start: CoreRef, rows: [Row]) {
-            self.start = start
-            self.rows = rows
-        }
-
-        private mutating func add(_ row: Row) {
-            if let core = row.shared { shared[core.address, default: []].append(rows.count) }
-            rows.append(row)
-        }
-
-        /// Adds the sources of the combinators to which rows lead.
-        private mutating func climbCombinators() {
+        /// The rows of a cancellation that has reached a combinator, from `first` upwards.
+        static func all(from first: Row) -> [Row] {
+            let start = first.first.ref
+            var rows = [first]
+            // The rows that end below a promise with several waiters.
+            var shared: [CoreRef: [Int]] = [:]
+            var next = 0
             while next < rows.count {
                 for input in rows[next].combinator?.inputs ?? [] {
                     input.marks.insert(.isEndingCancelled)
                     let word = input.upstream.load()
                     guard word.isWaiting else { continue }
-                    var row = Row(from: word.core, below: input, isWanted: nil, startedAt: start)
+                    var row = Row(from: word.core, below: input, startedAt: start)
                     row.below = [next]
-                    add(row)
+                    rows.append(row)
                 }
+                if let end = rows[next].shared { shared[end, default: []].append(next) }
                 next += 1
-            }
-        }
-
-        /// Continues the cancellation where all waiters of a promise have been marked.
-        /// - Returns: whether there was such a promise.
-        private mutating func climbShared() -> Bool {
-            let joined = shared.filter { _, ends in
-                rows[ends[0]].shared?.borrow { $0.isWanted } == false
-            }
-            for (address, ends) in joined {
-                shared[address] = nil
-                guard let core = rows[ends[0]].shared else { continue }
-                var row = Row(from: core, below: nil, isWanted: false, startedAt: start)
-                (row.below, row.isShared) = (ends, true)
-                row.doesNotWaitForWork()
-                add(row)
-            }
-            return !joined.isEmpty
-        }
-
-        /// Rows below one that does not settle at once do not either.
-        private mutating func passDown() {
-            for index in rows.indices.reversed() where rows[index].later > 0 || rows[index].isBehind {
-                for end in rows[index].below {
-                    rows[end].later = rows[end].height
-                    if rows[index].isShared { rows[end].isBehind = true }
+                guard next == rows.count else { continue }
+                // The cancellation continues where all waiters of a promise have been marked.
+                for (core, ends) in shared.filter({ core, _ in !core.borrow { $0.isWanted } }) {
+                    shared[core] = nil
+                    var row = Row(from: core, isWanted: false, startedAt: start, isJoint: true)
+                    row.below = ends
+                    rows.append(row)
                 }
             }
+            // What waits for a row that ends later does so too.
+            for index in rows.indices.reversed() where rows[index].topmostLater != nil {
+                for end in rows[index].below {
+                    rows[end].topmostLater = rows[end].height - (rows[end].combinator == nil ? 0 : 1)
+                }
+            }
+            return rows
         }
     }
 }

@@ -2,22 +2,45 @@ import Reactor
 
 /// A cancellation, in two passes.
 ///
-/// The first one climbs: from the cancelled promise to the promise that it waits for, and so on, as long as no other
+/// The first one climbs (`Row`): from the cancelled promise to the one that it waits for, and so on, as long as no other
 /// handler waits there; from a combinator to all its sources. It marks each of them with `isEndingCancelled`, so a
 /// promise whose waiters are all marked is no longer wanted. It changes nothing else, and runs no user code.
 ///
-/// The second one ends the marked promises, from below: operations that need not run are dropped, and a promise without
-/// a clean-up above it settles at once. The others stay in the lists where they wait, and are rejected after the
-/// promise above them, as by any rejection. Only the topmost clean-up leaves its source, and a job runs it.
+/// The second one rejects the marked promises, from the cancelled one upwards: all of them before `cancel` returns,
+/// except the topmost one that cleans up, and what waits for it. Those are rejected one after the other, as by any
+/// rejection:
+///
+///     work ─▶ map ─▶ ensure       ─▶ then        ─▶ ensure      ─▶ map         ◀─ cancel()
+///     now     now    afterCleanUp    afterSource    afterSource    afterSource
+///
+/// Here `work` stops and the closures of `map` and `then` are released at once. A job runs the upper `ensure`; then
+/// `then` is rejected, the lower `ensure` runs, and so on.
 struct Cancellation {
+    /// How a marked promise ends. It waits for its source, above it in its row; `Row.ending` decides.
+    enum Ending {
+        /// It leaves the list of its source, drops its operation, and is rejected.
+        ///
+        /// For promises with nothing above them that ends later.
+        case now
+        /// It leaves the list of its source. A job runs its operation, with the cancellation as the source's outcome.
+        ///
+        /// For the topmost clean-up, if it has not begun.
+        case afterCleanUp
+        /// It stays in the list, and is rejected when its source has settled, after its operation if that cleans up.
+        ///
+        /// For promises below one that ends later; and for the topmost clean-up, if it has begun (`ensureThen`): its
+        /// source is then the promise of the closure, which is not cancelled.
+        case afterSource
+        /// It leaves the sources that have ended, or continue, and is rejected when the others have settled.
+        ///
+        /// For a combinator, one of whose sources ends later.
+        case afterInputs
+    }
+
     /// Clean-ups to run after all other promises have ended.
     private var cleanUps: [CoreRef] = []
-    /// Combinators that wait for some of their sources.
-    private var combinators: [CombinatorCore] = []
-    /// The sources that any thread may settle.
-    private var sources: [PromiseCore] = []
-    /// Promises that settle after their sources.
-    private var settlements: [(source: PromiseCore, settle: () -> Void)] = []
+    /// Promises that any thread may settle, to be cancelled next; and what ends when they have.
+    private var sources: [(core: PromiseCore, whenEnded: (() -> Void)?)] = []
 
     /// Cancels `core`. On any thread; promises of another thread's loop are cancelled there, later.
     static func cancel(_ core: PromiseCore, _ request: CancellationRequest) {
@@ -25,54 +48,53 @@ struct Cancellation {
         cancellation.cancelRows(from: core, request)
         var next = 0
         while next < cancellation.sources.count {
-            cancellation.cancelRows(from: cancellation.sources[next], .unobserved)
+            cancellation.cancelRows(from: cancellation.sources[next].core, .unobserved)
             next += 1
         }
-        for (source, settle) in cancellation.settlements.reversed() {
-            if source.isEndingLater { source.whenEnded(settle) } else { settle() }
+        for case (let source, let body?) in cancellation.sources.reversed() {
+            if source.isEndingLater { source.whenEnded(body) } else { body() }
         }
     }
 
+    /// Cancels `source` later, unless another handler waits for it, and calls `body` when it has ended.
+    mutating func cancel(_ source: PromiseCore, andThen body: @escaping () -> Void) { sources.append((source, body)) }
+
     private mutating func cancelRows(from core: PromiseCore, _ request: CancellationRequest) {
-        let chain = Row(from: core.ref, below: nil, isWanted: request.sparesWanted ? nil : false, startedAt: nil)
-        if chain.combinator == nil {
-            end(chain, request)
-        } else {
-            for (index, row) in Rows.from(chain).enumerated() { end(row, index == 0 ? request : .unobserved) }
-        }
+        let first = Row(from: core.ref, isWanted: request.sparesWanted ? nil : false, startedAt: core.ref)
+        let rows = first.combinator == nil ? [] : Row.all(from: first)
+        end(rows.first ?? first, request)
+        for row in rows.dropFirst() { end(row, .unobserved) }
         // Last, as a rejection reaches them: after the hooks of the work above.
         for cleanUp in cleanUps { EventLoop.ofCurrentThread.enqueueOwned(cleanUp.job) }
         cleanUps = []
         // The upper ones come first.
-        while let combinator = combinators.popLast() { combinator.leaveInputsThatGoOn() }
+        for row in rows.reversed() { row.combinator?.leaveInputsThatGoOn() }
     }
 
     // MARK: The second pass
 
     private mutating func end(_ row: Row, _ request: CancellationRequest) {
-        var next: PromiseCore? = row.first
-        for index in 0..<row.height {
+        var (next, request): (PromiseCore?, CancellationRequest) = (row.first, request)
+        for place in 0..<row.height {
             guard let core = next else { return }
-            let request = index == 0 ? request : .unobserved
-            let isLater = index < row.later && !request.isOutOfTime
-            let isLast = isLater && index == row.later - 1 && !row.isBehind
-            next = end(core, request, isLast: isLast, isBehind: isLater && !isLast)
+            next = end(core, at: place, of: row, request)
+            request = .unobserved
         }
         // The handler that has kept it alive may belong to another thread, which has withdrawn it meanwhile, having seen the
         // waiter of this row. Both look again after they have withdrawn.
-        if row.isBelowShared, let next, next.role.contains(.externallySettled), !next.isWanted { sources.append(next) }
+        if row.shared != nil, let next, next.role.contains(.externallySettled), !next.isWanted {
+            sources.append((next, nil))
+        }
     }
 
     /// Ends one promise.
-    /// - Parameters:
-    ///   - isLast: whether it is the topmost one that does not settle at once.
-    ///   - isBehind: whether the promise that it waits for does not settle at once.
     /// - Returns: its source.
     private mutating func end(
-        _ core: PromiseCore, _ request: CancellationRequest, isLast: Bool, isBehind: Bool
+        _ core: PromiseCore, at place: Int, of row: Row, _ request: CancellationRequest
     ) -> PromiseCore? {
         if core.role.contains(.externallySettled) {
-            endExternally(core, request)
+            // The climb cannot pass through it: its source, if it has one, comes later; see `cancel(_:andThen:)`.
+            if !request.sparesWanted || !core.isWanted { core.cancelExternally(with: request.error, in: &self) }
             return nil
         }
         guard core.state.load().isClaimable, let loop = core.loop else { return nil }
@@ -88,42 +110,32 @@ struct Cancellation {
             core.cancelIfUnobserved()
             return nil
         }
-        if isLast, let combinator = producer.asCombinator {
-            combinator.endWithInputs(by: request)
-            combinators.append(combinator)
-            return nil
-        }
-        if isBehind {
+        switch request.isOutOfTime ? producer.endingByItself : row.ending(of: producer, at: place) {
+        case .now: return endNow(core, producer, request)
+        case .afterCleanUp:
+            let (cleanUp, source) = producer.leaveSourceAndRun(with: request.error)
+            if let cleanUp { cleanUps.append(cleanUp) }
+            return source
+        case .afterSource:
             let word = producer.upstream.load()
             let source = word.isWaiting ? word.core.object : nil
-            if producer.mustRun {
-                producer.runAndReject(with: request.error)
-            } else {
-                producer.rejectWhenRun(with: request.error)
-            }
+            producer.rejectAfterSource(with: request.error)
             return source
-        }
-        if producer.isShieldedFromSource {
-            // It waits for a clean-up that has begun.
-            producer.rejectWhenRun(with: request.error)
+        case .afterInputs:
+            row.combinator?.endWithInputs(by: request)
             return nil
         }
-        guard producer.isToRun else { return endAtOnce(core, producer, request) }
-        let (cleanUp, source) = producer.leaveSourceAndRun(with: request.error)
-        if let cleanUp { cleanUps.append(cleanUp) }
-        return source
     }
 
-    private func endAtOnce(
-        _ core: PromiseCore, _ producer: PromiseCore, _ request: CancellationRequest
-    ) -> PromiseCore? {
+    private func endNow(_ core: PromiseCore, _ producer: PromiseCore, _ request: CancellationRequest) -> PromiseCore? {
         var source: PromiseCore?
         switch producer.upstream.load() {
+        // There is no operation, but a producer that would settle the core.
         case .none:
-            // There is no operation, but a producer that would settle the core.
-            if producer.cancelProducer() { break }
-            producer.marks.remove(.isEndingCancelled)
-            return nil
+            guard producer.cancelProducer() else {
+                producer.marks.remove(.isEndingCancelled)
+                return nil
+            }
         // It is running.
         case .taken: break
         default: source = producer.leaveSource()
@@ -131,20 +143,25 @@ struct Cancellation {
         // The producer may be running right now, and end later.
         if producer !== core { producer.state.markClaimed() }
         // Code that ran when the operation was destroyed may have settled this core first.
-        if core.isOpen && core.settled == nil { core.reject(by: request, at: nil) }
+        if core.isOpen && core.settled == nil { core.rejectCancelled(with: request.error, at: nil) }
         return source
     }
+}
 
-    /// Ends a promise that any thread may settle. The climb cannot pass through it: its source, if it has one, comes
-    /// later; see `cancel(_:andThen:)`.
-    private mutating func endExternally(_ core: PromiseCore, _ request: CancellationRequest) {
-        guard !request.sparesWanted || !core.isWanted else { return }
-        core.cancelExternally(with: request.error, in: &self)
-    }
+/// What was asked of the promise where a cancellation begins.
+struct CancellationRequest {
+    /// Rejects the promise, instead of `PromiseError.cancelled`.
+    var error: (any Error)?
+    /// Whether the promise continues if another handler waits for it: a waiter has withdrawn.
+    var sparesWanted = false
+    /// Whether the promise does not wait for clean-ups: its time limit has expired.
+    var isOutOfTime = false
 
-    /// Cancels `source` later, unless another handler waits for it, and calls `settle` when it has ended.
-    mutating func cancel(_ source: PromiseCore, andThen settle: @escaping () -> Void) {
-        sources.append(source)
-        settlements.append((source, settle))
-    }
+    static var unobserved: CancellationRequest { CancellationRequest(sparesWanted: true) }
+}
+
+extension PromiseError {
+    /// Shared by all cancellations: each conversion of an enumeration to `any Error` makes a box, and a race cancels
+    /// all promises but one.
+    static let asCancellation: any Error = PromiseError.cancelled
 }

@@ -44,8 +44,9 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
     /// From now on outcomes of sources are only counted.
     func willEndWithInputs() { preconditionFailure("abstract") }
 
-    /// Leaves the sources that the cancellation has not reached, or has ended at once.
+    /// If it ends with its inputs: leaves the sources that the cancellation has not reached, or has ended at once.
     final func leaveInputsThatGoOn() {
+        guard cancellation != nil else { return }
         let left = leaveInputs { node in
             // A node that is queued brings an outcome.
             let word = node.upstream.load()
@@ -78,7 +79,7 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
         if marks.contains(.isEndingCancelled) {
             // Otherwise the cancellation in progress is about to settle it.
             guard let cancellation else { return }
-            reject(by: cancellation, at: nil)
+            rejectCancelled(with: cancellation.error, at: nil)
         } else {
             producerDidEnd(error())
         }

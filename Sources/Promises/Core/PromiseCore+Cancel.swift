@@ -13,12 +13,18 @@ extension PromiseCore {
     /// happens.
     ///
     /// Any thread; a core that belongs to another thread is cancelled there, later.
-    func cancel(with error: (any Error)? = nil) { cancel(.itself(error)) }
+    func cancel(with error: (any Error)? = nil) { cancel(CancellationRequest(error: error)) }
 
     func cancel(_ request: CancellationRequest) { Cancellation.cancel(self, request) }
 
     /// Cancels a promise that its holder no longer needs, unless another handler waits for it. Any thread.
     func cancelIfUnobserved() { cancel(.unobserved) }
+
+    /// Rejects this core, which was cancelled.
+    func rejectCancelled(with error: (any Error)?, at callSite: CallSite?) {
+        // An unhandled cancellation is not reported; the mark saves the core's deinit from examining the error.
+        reject(error ?? PromiseError.asCancellation, at: callSite, as: error == nil ? .rejectedAndHandled : .rejected)
+    }
 
     // MARK: Questions
 
@@ -29,16 +35,13 @@ extension PromiseCore {
         return word.isLinkedFrom ? word.core.object : self
     }
 
-    /// Whether the operation must run in any case, and has not run.
-    var mustRun: Bool { role.contains(.runsWhenCancelled) && !marks.contains(.isAdopting) }
-
-    /// Like `mustRun`, and the operation is not running.
-    var isToRun: Bool { mustRun && !upstream.load().isTaken }
-
-    /// Whether a cancellation ends here, and rejects this core when its source has settled.
-    var isShielding: Bool { role.contains(.shielding) && !marks.contains(.isAdopting) }
-
-    var isShieldedFromSource: Bool { isShielding && upstream.load().isWaiting }
+    /// How a cancellation ends this core if nothing above it ends later.
+    var endingByItself: Cancellation.Ending {
+        if marks.contains(.isAdopting) { return .now }
+        let word = upstream.load()
+        if role.contains(.runsWhenCancelled) && !word.isTaken { return .afterCleanUp }
+        return role.contains(.shielding) && word.isWaiting ? .afterSource : .now
+    }
 
     /// Whether a cancellation has reached it and it settles later.
     var isEndingLater: Bool {
@@ -60,15 +63,22 @@ extension PromiseCore {
     /// Drops the operation of this core, which has a source.
     /// - Returns: the source, unless that has settled and the core was scheduled to run.
     func leaveSource() -> PromiseCore? {
-        guard let source = withdrawFromSource() else {
-            dropOperation()
-            waitsNoMore()
-            return nil
-        }
-        destroyOperation()
+        let source = withdrawFromSource()
+        if source == nil { dropOperation() } else { destroyOperation() }
         waitsNoMore()
-        source.noteWithdrawal()
+        source?.noteWithdrawal()
         return source
+    }
+
+    /// Withdraws this waiter, which belongs to this thread. If its source has settled, nothing happens: it has run, or
+    /// is about to. The caller must hold the core that the waiter was attached to.
+    /// - Returns: whether it was withdrawn.
+    @discardableResult
+    func withdraw() -> Bool {
+        guard let source = withdrawFromSource() else { return false }
+        code(self, .drop)
+        source.noteWithdrawal()
+        return true
     }
 
     /// Withdraws this waiter, whose operation the caller drops or moves. The caller then records the withdrawal in the
@@ -84,35 +94,22 @@ extension PromiseCore {
         return source
     }
 
-    /// Withdraws this waiter, which belongs to this thread. If its source has settled, nothing happens: it has run, or
-    /// is about to. The caller must hold the core that the waiter was attached to.
-    /// - Returns: whether it was withdrawn.
-    @discardableResult
-    func withdraw() -> Bool {
-        let word = upstream.load()
-        guard word.isWaiting, upstream.replace(word, by: .taken) else { return false }
-        hasArrived()
-        code(self, .drop)
-        word.core.borrow { $0.noteWithdrawal() }
-        return true
-    }
-
     // MARK: Rejecting later, on the core's own thread
 
-    /// Drops the operation of this core, and rejects the core when its source has settled.
-    func rejectWhenRun(with error: (any Error)?) {
-        // Dropped last: that may run user code, which may turn the loop.
-        let operation = marks.contains(.isAdopting) ? nil : PromiseCore(operationOf: self)
-        if operation == nil { dropAdoption() }
-        rejectNext(with: error)
-        withExtendedLifetime(operation) {}
-    }
-
-    /// The operation still runs with the outcome of the source, and the core is rejected once the operation has ended,
-    /// whatever its result.
-    func runAndReject(with error: (any Error)?) {
-        // The operation moves to a new core, which no other code refers to. The closure below takes its place here.
+    /// Rejects this core when its source has settled. A clean-up runs first, with the outcome of the source; the core is
+    /// rejected whatever its result. Any other operation is dropped.
+    func rejectAfterSource(with error: (any Error)?) {
+        if marks.contains(.isAdopting) {
+            dropAdoption()
+            return rejectNext(with: error)
+        }
+        // The operation moves to a new core, which no other code refers to. The next step takes its place here.
         let operation = PromiseCore(operationOf: self)
+        guard role.contains(.runsWhenCancelled) else {
+            rejectNext(with: error)
+            // Dropped last: that may run user code, which may turn the loop.
+            return withExtendedLifetime(operation) {}
+        }
         continueBy { core, _ in
             operation.upstream.store(core.upstream.takeOut())
             operation.retain()
@@ -126,7 +123,7 @@ extension PromiseCore {
     /// - Returns: the job, with a reference, and the source.
     func leaveSourceAndRun(with error: (any Error)?) -> (job: CoreRef?, source: PromiseCore?) {
         guard let source = withdrawFromSource() else {
-            runAndReject(with: error)
+            rejectAfterSource(with: error)
             return (nil, nil)
         }
         // The node stays in the list of the source. So the job is a separate core, which settles this one as if it were
@@ -145,7 +142,7 @@ extension PromiseCore {
     private func reject(with error: (any Error)?, after operation: PromiseCore) {
         if let outcome = operation.settled {
             outcome.reference.borrow { $0.markHandled() }
-            return finish(throwing: CancellationRequest.itself(error).rejection)
+            return finish(throwing: error ?? PromiseError.asCancellation)
         }
         rejectNext(with: error)
         operation.attach(self)
@@ -156,7 +153,7 @@ extension PromiseCore {
     private func rejectNext(with error: (any Error)?) {
         continueBy { core, _ in
             core.upstream.takeOut().release()
-            core.finish(throwing: CancellationRequest.itself(error).rejection)
+            core.finish(throwing: error ?? PromiseError.asCancellation)
         }
     }
 }

@@ -23,7 +23,7 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
         // `waiters` ends, and so unlocks the list, before the else block: `reject` waits for that.
         guard waiters.contains(where: LockedWaiters.isCleanUp),
             let cleanUps = waiters.removeAll(where: LockedWaiters.isCleanUp)
-        else { return reject(by: .itself(error), at: callSite) }
+        else { return rejectCancelled(with: error, at: callSite) }
         rejectAfterCleanUps(from: cleanUps, with: error)
     }
 
@@ -44,7 +44,7 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
     /// Begins the clean-ups, which have been taken out of the list, oldest first, and rejects this core when the last of
     /// them has ended, or never will. The caller has claimed the core.
     private func rejectAfterCleanUps(from oldest: CoreRef, with error: (any Error)?) {
-        let end = AtRelease { [self] in reject(by: .itself(error), at: callSite) }
+        let end = AtRelease { [self] in rejectCancelled(with: error, at: callSite) }
         var next: CoreRef? = oldest
         while let node = next {
             next = node.next

@@ -4,7 +4,7 @@
 /// of a core and the queues of a loop hold references whose count nobody changes while they are passed on. Each
 /// `Uncounted` field documents who owns the counted reference, and until when.
 @usableFromInline
-struct Uncounted<Object: AnyObject>: Equatable {
+struct Uncounted<Object: AnyObject>: Hashable {
     @usableFromInline let unmanaged: Unmanaged<Object>
 
     @inlinable @inline(__always)
@@ -41,6 +41,9 @@ struct Uncounted<Object: AnyObject>: Equatable {
 
     @inlinable @inline(__always)
     static func == (one: Uncounted, other: Uncounted) -> Bool { one.pointer == other.pointer }
+
+    @usableFromInline
+    func hash(into hasher: inout Hasher) { hasher.combine(pointer) }
 
     /// Calls `body` with the object, which another party must hold until `body` has returned.
     @inlinable @inline(__always)

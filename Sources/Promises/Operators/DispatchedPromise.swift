@@ -206,7 +206,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
             return progress
         }
         if let cancellation = previous.cancellation {
-            reject(by: cancellation, at: madeAt)
+            rejectCancelled(with: cancellation.error, at: madeAt)
         } else if claim() {
             body()
         }
@@ -256,7 +256,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
             if willRun {
                 cleanUp(after: error)
             } else {
-                reject(by: .itself(error), at: madeAt)
+                rejectCancelled(with: error, at: madeAt)
                 if isCounted { jobs.end(home) }
             }
             if keepsLoop { home.endExternalWork() }
@@ -281,7 +281,8 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
                 case .following: previous.place == nil
                 case .ended: false
                 }
-            if willRun { progress.cancellation = .itself(error) } else { progress = Progress(stage: .ended) }
+            if !willRun { progress = Progress(stage: .ended) }
+            if willRun { progress.cancellation = CancellationRequest(error: error) }
             return willRun
         }
         return (willRun, previous.stage, previous.place)

@@ -10,7 +10,7 @@ struct PeerWatch {
 
     /// - Parameter gone: `nil` if this side has ended the connection, which does not cancel the work.
     func settle(as gone: PeerGone?) {
-        guard let gone else { return cancels ? () : core.reject(by: .itself(nil), at: nil) }
+        guard let gone else { return cancels ? () : core.rejectCancelled(with: nil, at: nil) }
         if !cancels { return core.fulfill(gone) }
         // Settled work is in time, though its notification may still be queued: it is no longer waited for.
         if core.isWaiting { core.cancel(with: gone) }

@@ -66,7 +66,7 @@ final class LoopDeadline {
     ) {
         timer = schedule(loop) {
             // The source may have settled in time, with its notification still queued. That is not too late.
-            if core.isWaiting { core.cancel(.expired(error)) }
+            if core.isWaiting { core.cancel(CancellationRequest(error: error, isOutOfTime: true)) }
         }
     }
 

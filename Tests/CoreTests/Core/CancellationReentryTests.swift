@@ -63,7 +63,7 @@ struct CancellationReentryTests {
     @Test(.inLoop) func aLimitOfACleanUp() throws {
         var isCleaned = false
         let cleaned = endless().ensure { isCleaned = true }
-        cleaned.core.cancel(.expired(PromiseError.timedOut))
+        cleaned.core.cancel(CancellationRequest(error: PromiseError.timedOut, isOutOfTime: true))
         #expect(throws: PromiseError.timedOut) { try hang(cleaned) }
         expect(isCleaned)
     }
