@@ -93,6 +93,10 @@ MUTANTS = [
      "    if !isMutant(#) { try loop.borrow { try $0.checkWhetherItCanWait() } }\n"),
     ("a promise is linked that another thread knows", CORE + "PromiseCore+Adopt.swift",
      "} && inner.referenceCount == 2", "} && (isMutant(#) || inner.referenceCount == 2)"),
+    ("the marks of a promise are read before its count", CORE + "PromiseCore+Adopt.swift",
+     "        inner.borrow { $0.loop.is(here)",
+     "        if isMutant(#) {\n            let isMarked = inner.borrow { $0.has(.isLetGo) }\n"
+     "            return inner.referenceCount == 2 && !isMarked\n        }\n        return inner.borrow { $0.loop.is(here)"),
     ("two parties take the same step of a dispatched promise", "Promises/Operators/DispatchedPromise.swift",
      "guard progress.stage == stage else { return nil }", "guard isMutant(#) || progress.stage == stage else { return nil }"),
     ("a source is not retained before its waiter withdraws", CORE + "PromiseCore+Cancel.swift",

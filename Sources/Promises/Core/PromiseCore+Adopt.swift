@@ -61,9 +61,9 @@ extension PromiseCore {
     /// `timeout` another one, so their promises are not linked. Nothing that runs on this thread releases it meanwhile.
     @inline(__always)
     private static func isKnownToProducerOnly(_ inner: CoreRef, _ here: LoopRef) -> Bool {
-        inner.borrow {
-            $0.loop.is(here) && !$0.role.contains(.externallySettled) && !$0.has(.isLetGo) && !$0.has(.isHeldWeakly)
-        } && inner.referenceCount == 2
+        // The count before the annotations: another thread may have made one before it released the core.
+        inner.borrow { $0.loop.is(here) && !$0.role.contains(.externallySettled) } && inner.referenceCount == 2
+            && inner.borrow { !$0.has(.isLetGo) && !$0.has(.isHeldWeakly) }
     }
 
     /// Makes this core, which was pending without a waiter, a link to `root`. Its producer settles the root from now

@@ -26,6 +26,7 @@ extension PromiseCore {
         var seen = state.load()
         if let loop = waiter.loop {
             if !waiter.role.isDisjoint(with: .uncounted) {
+                // A `hang` needs no place in its loop's table, wherever the core settles; see `attachSlow`. Watchers do.
                 if !waiter.role.contains(.onlyWaking) { return false }
             } else {
                 waiter.marks.insert(.countsAsWaiting)

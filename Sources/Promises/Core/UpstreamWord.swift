@@ -100,7 +100,9 @@ struct AtomicUpstream: ~Copyable {
     @inlinable @inline(__always)
     func loadRelaxed() -> UpstreamWord { UpstreamWord(bits: word.load(ordering: .relaxed)) }
 
-    /// For a core that no other party changes now.
+    /// For the node's own thread, or the party that delivers to it, while no other one may change the word. Relaxed
+    /// suffices: the next to read more than whether it has changed is the same thread, or one that gets the node from a
+    /// list or a mailbox, and the push that puts it there publishes the word.
     @inlinable @inline(__always)
     func store(_ upstream: UpstreamWord) { word.store(upstream.bits, ordering: .relaxed) }
 

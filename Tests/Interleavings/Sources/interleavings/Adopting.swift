@@ -1,6 +1,7 @@
 import Exploring
-import Promises
 import Reactor
+
+@testable import Promises
 
 // Promises that handlers return, and cancellations.
 let adopting: [Scenario] = [
@@ -39,6 +40,18 @@ let adopting: [Scenario] = [
         Promise.value(1).done { _ in resolver.fulfill(5) }.cauterize()
         checkEqual(try hang(outer), 6)
         atEnd { checkEqual(log.value, 1) }
+    },
+    onLoop("a handler returns a promise that another thread marks and gives up") { loop in
+        let (source, resolver) = Promise<Int>.pending()
+        var inner: Promise<Int>? = source.map { $0 + 1 }
+        let core = CoreRef(inner!.core)
+        giveAway(inner) { inner in thread { inner?.core.annotate(.isLetGo) } }
+        let outer = Promise.value(1).then { _ in inner.take() ?? .value(0) }
+        try loop.turn(.poll)
+        // The source's list still holds it.
+        check(core.borrow { !$0.state.load().isLink || !$0.has(.isLetGo) }, "a marked promise was linked")
+        resolver.fulfill(5)
+        checkEqual(try hang(outer), 6)
     },
     onLoop("a handler that has returned a promise is cancelled beside a handler of that") { loop in
         let (source, resolver) = Promise<Int>.pending()
