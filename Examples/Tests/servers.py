@@ -45,7 +45,7 @@ class Server:
     """A running server: use it with `with`."""
 
     def __init__(self, path, *options):
-        command = [path, "--listen", "127.0.0.1:0", *options]
+        command = [path, *options, "--listen", "127.0.0.1:0"]
         self.process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         line = self.process.stdout.readline()
