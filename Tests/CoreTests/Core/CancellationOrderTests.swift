@@ -57,14 +57,6 @@ struct CancellationOrderTests {
         expectEqual(log.lines, Log.order)
     }
 
-    @Test(.inLoop) func aCleanUpThatWorksIsWaitedFor() throws {
-        let log = Log()
-        let end = log.cleaned(Promise.value(1)).map { $0 }
-        loop.schedule(after: .milliseconds(500)) { end.cancel() }
-        #expect(throws: PromiseError.cancelled) { try hang(end) }
-        expectEqual(log.lines, Log.order)
-    }
-
     /// All handlers of a promise with clean-ups lead to the cancelled promise.
     @Test(.inLoop, arguments: 0..<5) func branchesThatMeetAtCleanUps(shape: Int) throws {
         let log = Log()
@@ -100,16 +92,6 @@ struct CancellationOrderTests {
         expectEqual(loop.metrics.waitingHandlers, 0)
     }
 
-    @Test(.inLoop) func branchesWithCleanUpsOfTheirOwn() throws {
-        let log = Log()
-        let shared = log.cleaned(endless())
-        let end = when(fulfilled: (0..<3).map { _ in shared.ensure { log.lines.append("d") } })
-        end.cancel()
-        expect(end.isPending)
-        #expect(throws: PromiseError.cancelled) { try hang(end) }
-        expectEqual(log.lines, Log.order + ["d", "d", "d"])
-    }
-
     /// Each is visited once: quadratic time would be minutes.
     @Test(.inLoop) func ofNestedCombinators() throws {
         let log = Log()
@@ -118,76 +100,5 @@ struct CancellationOrderTests {
         end.cancel()
         #expect(throws: PromiseError.cancelled) { try hang(end) }
         expectEqual(log.lines, Log.order)
-    }
-
-    /// For the thread sanitizer: the other thread cancels its promise while this one cancels a combinator that waits for it.
-    @Test(.inLoop) func besideAPromiseOfAnotherThread() {
-        for _ in 0..<scaled(200) {
-            let shared = Shared<Promise<Int>?>(nil)
-            let thread = TestThread {
-                let own = endless().ensure {}
-                shared.value = own
-                own.cancel()
-                #expect(throws: PromiseError.cancelled) { try hang(own) }
-            }
-            while shared.value == nil { sched_yield() }
-            EventLoop.withLoop { _ in
-                guard let other = shared.value else { return }
-                let end = when(fulfilled: other, endless().ensureThen { after(.zero) })
-                end.cancel()
-                #expect(throws: PromiseError.cancelled) { try hang(end) }
-            }
-            thread.join()
-        }
-    }
-
-    @Test(.inLoop) func aSecondCancellationChangesNothing() throws {
-        let log = Log()
-        let middle = log.cleaned(after(.seconds(60)).map { 1 }.asPromise())
-        let end = middle.map { $0 }
-        end.cancel(with: Flaw(1))
-        middle.cancel()
-        end.cancel()
-        expect(end, failsWith: Flaw(1))
-        expectEqual(log.lines, Log.order)
-    }
-
-    @Test(.inLoop) func aTimeLimitDoesNotWait() throws {
-        let log = Log()
-        let end = log.cleaned(after(.seconds(60)).map { 1 }.asPromise()).timeout(.seconds(2))
-        #expect(throws: PromiseError.timedOut) { try hang(end) }
-        expect(!log.lines.contains("a ends"))
-        try loop.run()
-        expectEqual(log.lines, Log.order)
-    }
-
-    @Test(.inLoop) func whatOthersWaitForIsNotWaitedFor() throws {
-        let log = Log()
-        let shared = log.cleaned(after(.seconds(60)).map { 1 }.asPromise())
-        let (one, other) = (shared.map { $0 }, shared.map { $0 })
-        one.cancel()
-        expect(one.isCancelled && log.lines == [])
-        expect(other, gives: 1)
-    }
-
-    @Test(.inLoop) func aHandlerBehindOneOfAnotherThread() throws {
-        let log = Log()
-        let end = log.cleaned(after(.seconds(60)).map { 1 }.asPromise()).map(on: nil) { $0 }.map { $0 }
-        end.cancel()
-        #expect(throws: PromiseError.cancelled) { try hang(end) }
-        expectEqual(log.lines, Log.order)
-    }
-
-    @Test(.inLoop) func nothingIsLostAtTheEndOfTheLoop() {
-        let log = Log()
-        weak var ended: EventLoop?
-        var end: Promise<Int>?
-        inLoop { loop in
-            ended = loop
-            end = log.cleaned(after(.seconds(60)).map { 1 }.asPromise()).map { $0 }
-            end?.cancel()
-            _ = try? loop.turn(.poll)
-        }
-        expect(end?.isRejected == true && ended == nil)
     }
 }

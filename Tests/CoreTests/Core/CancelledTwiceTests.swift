@@ -4,19 +4,6 @@
 struct CancelledTwiceTests {
     private let loop = EventLoop.current
 
-    @Test(.inLoop) func theCleanupIsStillWaitedFor() throws {
-        var hasEnded = false
-        let (source, resolver) = Promise<Int>.pending()
-        let promise = source.ensureThen { after(.seconds(1)).done { hasEnded = true } }
-        promise.cancel()
-        try loop.turn(.poll)
-        promise.cancel(with: Flaw(1))
-        expect(promise.isPending)
-        expect(promise, failsWith: PromiseError.cancelled)
-        expect(hasEnded)
-        withExtendedLifetime(resolver) {}
-    }
-
     @Test(.inLoop, arguments: [false, true]) func throughThePromiseThatHasAdoptedIt(isFirst: Bool) throws {
         var hasEnded = false
         let (source, resolver) = Promise<Int>.pending()
@@ -54,7 +41,7 @@ struct CancelledTwiceTests {
 struct CancelledOnItsWayTests {
     private let loop = EventLoop.current
 
-    @Test(.inLoop) func tapIsToldHowTheSourceHasSettled() throws {
+    @Test(.inLoop) func tapReceivesTheOutcomeOfTheSource() throws {
         var seen: [String] = []
         let one = Promise.value(1).tap { seen.append("\($0)") }
         let two = Promise<Int>(error: Flaw(2)).tap { seen.append("\($0)") }
@@ -65,22 +52,6 @@ struct CancelledOnItsWayTests {
         try loop.run()
         expectEqual(seen, ["success(1)", "failure(PromisesTestSupport.Flaw(number: 2))"])
         expect(one.error as? PromiseError == .cancelled && two.flaw == Flaw(3))
-    }
-
-    @Test(.inLoop) func ensureThenIsWaitedFor() throws {
-        let tally = Tally()
-        var hasEnded = false
-        let token = tally.token()
-        let promise = Promise.value(1).ensureThen {
-            token.use()
-            return after(.seconds(1)).done { hasEnded = true }
-        }
-        promise.cancel()
-        try loop.turn(.poll)
-        promise.cancel()
-        expect(promise.isPending)
-        expect(promise, failsWith: PromiseError.cancelled)
-        expect(hasEnded && !loop.isAlive)
     }
 
     @Test(.inLoop) func aPromiseThatHasAdoptedIt() throws {
@@ -94,14 +65,5 @@ struct CancelledOnItsWayTests {
         outer.cancel()
         try loop.run()
         expect(seen == ["success(1)"] && outer.flaw == Flaw(1) && inner.isCancelled)
-    }
-
-    @Test(.inLoop) func itIsReleasedWithItsLoop() {
-        let tally = Tally()
-        let lines = loggedInLoop { _ in
-            let token = tally.token()
-            Promise.value(1).ensure { token.use() }.cancel()
-        }
-        expect(tally.alive == 0 && lines.count == 1)
     }
 }

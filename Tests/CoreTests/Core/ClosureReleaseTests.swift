@@ -121,24 +121,30 @@ struct ClosureReleaseTests {
         expect(derived.isFulfilled)
     }
 
-    @Test("on the thread that attached, whoever settles the promise", arguments: ChainedOperator.allCases)
-    func onItsThread(operation: ChainedOperator) throws {
+    /// Whoever settles the source, and releases the last promise of the chain.
+    @Test("on the thread that attached", arguments: ChainedOperator.allCases, [false, true])
+    func onItsThread(operation: ChainedOperator, isReleasedElsewhere: Bool) throws {
         let other = OtherThread()
         defer { other.stop() }
         for outcome in Outcome.allCases {
             let tally = Tally(keepsEnders: true)
-            let recorder = recorder(of: other)
+            let thread = other.thread
+            // Keeps the reports of abandoned promises out of the output.
+            let recorder = LogRecorder(where: { _ in pthread_equal(pthread_self(), thread) != 0 })
             try inLoop { loop throws in
-                let (promise, resolver) = pair()
-                // After others, which pass the rejection on: at every place of a chain.
-                let first = operation.attach(to: promise, tally.token())
-                let second = operation.attach(to: first, tally.token())
-                operation.attach(to: second, tally.token()).ignoringErrors()
-                let box = Shared<Resolver<Int>?>(resolver.value)
-                resolver.clear()
-                other.run { settle(box, outcome) }
+                let box = Shared<Promise<Int>?>(nil)
+                let resolver = {
+                    let (promise, resolver) = pair()
+                    // After others, which pass the rejection on: at every place of a chain.
+                    let end = (0..<3).reduce(promise) { last, _ in operation.attach(to: last, tally.token()) }
+                    end.ignoringErrors()
+                    if isReleasedElsewhere { box.value = end }
+                    return resolver
+                }()
+                other.run { box.clear() }
+                expectEqual(tally.alive, 3)
+                other.run { settle(resolver, outcome) }
                 try loop.run()
-                withExtendedLifetime(promise) {}
             }
             recorder.stop()
             let here = pthread_self()
@@ -147,45 +153,9 @@ struct ClosureReleaseTests {
         }
     }
 
-    @Test(
-        "on its thread also when the last promise of a chain is released elsewhere", arguments: ChainedOperator.allCases
-    )
-    func ofPromisesReleasedElsewhere(operation: ChainedOperator) throws {
-        let other = OtherThread()
-        defer { other.stop() }
-        for outcome in Outcome.allCases {
-            let tally = Tally(keepsEnders: true)
-            let recorder = recorder(of: other)
-            try inLoop { loop throws in
-                let box = Shared<Promise<Int>?>(nil)
-                let resolver = {
-                    let (promise, resolver) = pair()
-                    let derived = operation.attach(to: promise, tally.token())
-                    derived.ignoringErrors()
-                    box.change { $0 = derived }
-                    return resolver
-                }()
-                other.run { box.clear() }
-                expectEqual(tally.alive, 1)
-                other.run { settle(resolver, outcome) }
-                try loop.run()
-            }
-            recorder.stop()
-            let here = pthread_self()
-            let strangers = tally.enders.filter { pthread_equal($0, here) == 0 }.count
-            expect(tally.enders.count == 1 && strangers == 0, "\(outcome)")
-        }
-    }
-
     private func pair() -> (Promise<Int>, Shared<Resolver<Int>?>) {
         let (promise, resolver) = Promise<Int>.pending()
         return (promise, Shared(resolver))
-    }
-
-    /// Keeps the reports of abandoned promises out of the output.
-    private func recorder(of other: OtherThread) -> LogRecorder {
-        let thread = other.thread
-        return LogRecorder(where: { _ in pthread_equal(pthread_self(), thread) != 0 })
     }
 }
 
@@ -258,5 +228,59 @@ enum ChainedOperator: CaseIterable {
                 $0[0]
             }
         }
+    }
+}
+
+extension Shared {
+    /// Releases its value, on this thread and outside the lock.
+    func clear<Wrapped: Sendable>() where Value == Wrapped? {
+        let old = change { value in
+            defer { value = nil }
+            return value
+        }
+        withExtendedLifetime(old) {}
+    }
+}
+
+/// A thread that runs closures for this one, which waits meanwhile.
+final class OtherThread: Sendable {
+    private let work = Shared<(@Sendable () -> Void)?>(nil)
+    private let isAsked = Gate()
+    private let isDone = Gate()
+    private let testThread: Shared<TestThread?> = Shared(nil)
+    private let identity = Shared<pthread_t?>(nil)
+
+    /// Its identity.
+    var thread: pthread_t { identity.value! }
+
+    init() {
+        let (work, isAsked, isDone, identity) = (work, isAsked, isDone, identity)
+        let thread = TestThread {
+            let here = pthread_self()
+            identity.change { $0 = here }
+            isDone.open()
+            while true {
+                isAsked.wait()
+                guard work.value != nil else { return }
+                work.value?()
+                work.clear()
+                isDone.open()
+            }
+        }
+        self.testThread.change { $0 = thread }
+        isDone.wait()
+    }
+
+    /// Runs `body` there and waits for it; its captures are released there too.
+    func run(_ body: @escaping @Sendable () -> Void) {
+        work.change { $0 = body }
+        isAsked.open()
+        isDone.wait()
+    }
+
+    /// Ends the thread.
+    func stop() {
+        isAsked.open()
+        testThread.value?.join()
     }
 }

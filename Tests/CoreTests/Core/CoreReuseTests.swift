@@ -39,21 +39,6 @@ struct CoreReuseTests {
         expectEqual(next.settledValue, 10)
     }
 
-    @Test(.inLoop, .enabled(if: Self.keepsLinks)) func aStepThatBecameALinkIsUsedAgain() throws {
-        var steps: [UnsafeMutableRawPointer] = []
-        // Held by the test, so its core is not reused for a step.
-        let settled = Promise.value(7)
-        func descend(_ left: Int) -> Promise<Int> {
-            let step = settled.then { value in left == 0 ? .value(value) : descend(left - 1) }
-            steps.append(address(step))
-            return step
-        }
-        let all = descend(100)
-        try loop.run()
-        expectEqual(all.settledValue, 7)
-        expect(Set(steps).count < 10)
-    }
-
     /// The number of cores that the loop keeps.
     private func keptCores(_ loop: EventLoop) -> Int {
         var kept: [Unmanaged<_Job>] = []
@@ -199,17 +184,6 @@ struct CoreReuseTests {
 
     // MARK: Contents
 
-    private struct Carrier: Error { let token: Tally.Token }
-
-    @Test(.inLoop) func theOnlyHandlerReceivesTheValueItself() throws {
-        var received: Tally.Token?
-        let done = Promise.value(tally.token()).map { received = $0 }
-        try loop.run()
-        expect(done.isFulfilled && received != nil && tally.alive == 1)
-        received = nil
-        expectEqual(tally.alive, 0)
-    }
-
     @Test(.inLoop) func aValueThatThePromiseStillOwesIsCopied() throws {
         let promise = Promise.value(tally.token())
         let first = promise.map { _ in }
@@ -217,22 +191,6 @@ struct CoreReuseTests {
         try loop.run()
         expect(first.isFulfilled && second.isFulfilled && tally.alive == 1)
         expect(promise.settledValue != nil)
-    }
-
-    @Test(.inLoop) func anErrorIsReleased() throws {
-        try inLoop { loop throws in
-            let (promise, resolver) = Promise<Int>.pending()
-            var caught = 0
-            promise.map { $0 }.map { $0 }.catch { _ in caught += 1 }
-            resolver.reject(Carrier(token: tally.token()))
-            try loop.run()
-            expect(caught == 1 && promise.isRejected)
-            let next = promise.map { $0 }
-            next.catch { _ in }
-            try loop.run()
-            expectEqual(tally.alive, 1)
-        }
-        expectEqual(tally.alive, 0)
     }
 
     /// The value's deinit runs just before its core is kept.

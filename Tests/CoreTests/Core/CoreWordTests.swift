@@ -8,20 +8,6 @@ import Testing
 struct CoreWordTests {
     private let waiter: UInt = 0x7F00_0000_1230
 
-    @Test func aPendingCore() {
-        let new = StateWord.pending
-        expect(new.kind == .pending && new.isClaimable && new.isOpen && new.hasListToTake && new.takesWaiters)
-        expect(new.waiters == nil && !new.isLocked)
-        let waited = new.pushing(waiterAt: waiter)
-        expect(waited.address == waiter && waited.isClaimable && waited.withoutWaiters == new)
-    }
-
-    @Test func aClaimedCoreStillTakesWaiters() {
-        let claimed = StateWord.pending.pushing(waiterAt: waiter).claimed
-        expect(claimed.kind == .pending && !claimed.isClaimable && !claimed.isOpen)
-        expect(claimed.hasListToTake && claimed.takesWaiters && claimed.address == waiter)
-    }
-
     @Test func aLockedListIsNotTaken() {
         let locked = StateWord.pending.pushing(waiterAt: waiter).locked
         expect(locked.isLocked && locked.isClaimable && locked.takesWaiters && !locked.hasListToTake)

@@ -103,35 +103,6 @@
         }
     }
 
-    @Test func anActorGoesOnAfterANestedLoop() {
-        for _ in 0..<Self.rounds {
-            let (promise, resolver) = Promise<Int>.pending()
-            let count = Shared(0)
-            EventLoop.withLoop { outer in
-                let keeper = EventLoop.withLoop { inner in
-                    let keeper = Keeper(on: inner.remote)
-                    try! inner.run { await keeper.attach(to: promise) }
-                    return keeper
-                }
-                TestThread.run { resolver.fulfill(1) }
-                let (begun, ended) = (Gate(), Gate())
-                Task.detached {
-                    await keeper.bump(Self.bumps, begun)
-                    ended.open()
-                }
-                begun.wait()
-                try! outer.turn(.poll)
-                ended.wait()
-                Task.detached {
-                    count.value = await keeper.count
-                    ended.open()
-                }
-                ended.wait()
-            }
-            expectEqual(count.value, Self.handlers + Self.bumps)
-        }
-    }
-
     @Test func aTaskGoesOnAfterItsLoop() async throws {
         for _ in 0..<Self.rounds {
             let (promise, resolver) = Promise<Int>.pending()

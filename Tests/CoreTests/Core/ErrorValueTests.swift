@@ -14,28 +14,6 @@ struct ErrorValueTests {
         expect((CancellationError() as any Error).isCancelled)
     }
 
-    @Test func whatIsNot() {
-        expect(!Maybe(isCancelled: false).isCancelled)
-        expect(!(Maybe(isCancelled: false) as any Error).isCancelled)
-        expect(!Flaw().isCancelled)
-        for error in [PromiseError.timedOut, .returnedSelf, .abandoned, .invalidCallingConvention, .badInput("")] {
-            expect(!error.isCancelled, "\(error)")
-        }
-    }
-
-    @Test func policies() async throws {
-        expectEqual(conf.catchPolicy, .allErrorsExceptCancellation)
-    }
-
-    @Test func descriptionsAreSentences() {
-        expectEqual("\(PromiseError.cancelled)", "the work was cancelled")
-        expectEqual("\(PromiseError.timedOut)", "the time limit expired")
-        expectEqual("\(PromiseError.returnedSelf)", "a handler returned the promise that waits for it")
-        expectEqual("\(PromiseError.abandoned)", "the promise was abandoned before it settled")
-        expectEqual("\(PromiseError.invalidCallingConvention)", "a callback reported neither a value nor an error")
-        expectEqual("\(PromiseError.badInput("race of an empty list"))", "race of an empty list")
-    }
-
     @Test func logEventsAreOneLine() {
         let callSite = CallSite("Module/File.swift", 12)
         expectEqual("\(callSite)", "Module/File.swift:12")

@@ -33,20 +33,6 @@ struct LongLivedPromiseTests {
         resolver.fulfill(1)
     }
 
-    /// It was passed to `when`, which another input had already rejected: as documented, it is not reported.
-    @Test(.inLoop) func aLaterRejectionOfAnInputIsNotReported() throws {
-        let lines = try loggedInLoop { loop throws in
-            for isFirst in [false, true] {
-                let (late, resolver) = Promise<Int>.pending()
-                let failing = Promise<Int>(error: Flaw())
-                when(fulfilled: isFirst ? [failing, late] : [late, failing]).ignoringErrors()
-                resolver.reject(Flaw())
-                try loop.turn(.poll)
-            }
-        }
-        expectEqual(lines, [])
-    }
-
     @Test(.inLoop, arguments: ["cancelled", "lost a race"]) func theEndOfALoopThatLives(how: String) throws {
         let worker = try EventLoop.spawn()
         let group = try LoopGroup(loops: 1)

@@ -2,26 +2,6 @@
 
 /// A promise that is never settled keeps its waiters, and nothing else; they are released with it.
 struct NeverSettledTests {
-    @Test("the source that has settled is not kept by what follows a promise that never does", .inLoop)
-    func theSourceIsNotKept() throws {
-        let loop = EventLoop.current
-        let tally = Tally()
-        let (inner, resolver) = Promise<Int>.pending()
-        let outer = {
-            let source = Promise.value(tally.token())
-            return source.then { token -> Promise<Int> in
-                token.use()
-                return inner
-            }
-        }()
-        try loop.run()
-        expect(outer.isPending)
-        expectEqual(tally.alive, 0)
-        resolver.fulfill(1)
-        try loop.run()
-        expectEqual(outer.settledValue, 1)
-    }
-
     @Test("those that follow it are released, each as it is released", arguments: [false, true])
     func followersAreReleased(hasHandlers: Bool) throws {
         let tally = Tally()

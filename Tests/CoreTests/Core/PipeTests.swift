@@ -1,15 +1,6 @@
 @testable import PromisesTestSupport
 
 struct PipeTests {
-    @Test func runsInsideTheSettlingCall() {
-        let seen = Shared<[Int]>([])
-        let (promise, resolver) = Promise<Int>.pending()
-        promise.pipe { result in seen.change { $0.append(try! result.get()) } }
-        expectEqual(seen.value, [])
-        resolver.fulfill(1)
-        expectEqual(seen.value, [1])
-    }
-
     @Test func runsAtOnceOnASettledPromise() {
         let seen = Shared<[String]>([])
         Promise.value(1).pipe { result in seen.change { $0.append("\(try! result.get())") } }
@@ -53,21 +44,6 @@ struct PipeTests {
         expectEqual(own, ["first", "second", "late", "later"])
         expectEqual(seen.value.count, 5)
         expectEqual(promise.settledValue, 1)
-    }
-
-    @Test func aHandlerMayHang() throws {
-        // Combinators also work inline, so they must continue while one handler waits for them.
-        try inLoop { _ throws in
-            let values = Shared<[Int]>([])
-            let (promise, resolver) = Promise<Void>.pending()
-            promise.pipe { _ in
-                let both = when(fulfilled: [after(.seconds(1)).map { 1 }, after(.seconds(2)).map { 2 }])
-                let result = (try? hang(both, timeout: .seconds(60))) ?? []
-                values.change { $0 = result }
-            }
-            resolver.fulfill()
-            expectEqual(values.value, [1, 2])
-        }
     }
 
     @Test func aMillionDeepDoesNotRecurse() {

@@ -24,35 +24,6 @@ struct PromiseThreadTests {
         for thread in threads { thread.join() }
         expectEqual(right.value, 8)
     }
-
-    @Test func anInnerPromiseOfAnotherThread() throws {
-        try EventLoop.withLoop { loop throws in
-            let hold = loop.hold()
-            for round in 0..<scaled(250) {
-                let box = Shared<Promise<Int>?>(nil)
-                let made = Gate()
-                let adopted = Gate()
-                let thread = TestThread {
-                    let (promise, resolver) = Promise<Int>.pending()
-                    box.change { $0 = promise.map { $0 + 1 } }
-                    made.open()
-                    if round % 2 == 0 { adopted.wait() }
-                    resolver.fulfill(round)
-                    try? EventLoop.current.run()
-                }
-                made.wait()
-                let inner = box.value!
-                let outer = Promise.value(()).then { inner }
-                if round % 2 == 0 {
-                    try loop.turn(.poll)
-                    adopted.open()
-                }
-                expectEqual(try hang(outer), round + 1)
-                thread.join()
-            }
-            hold.cancel()
-        }
-    }
 }
 
 @Suite(.serialized) struct ThreadEndTests {
@@ -89,28 +60,6 @@ struct PromiseThreadTests {
         expectEqual(tally.alive, 0)
         resolver.fulfill(1)
         expectEqual(promise.settledValue, 1)
-    }
-
-    @Test func withHandlersThatAreReady() {
-        let tally = Tally()
-        let lines = logOfThread {
-            let token = tally.token()
-            Promise.value(1).done { _ in token.use() }.ignoringErrors()
-        }
-        expectEqual(lines, ["an event loop ended with 2 undelivered handlers"])
-        expectEqual(tally.alive, 0)
-    }
-
-    @Test func withHandlersThatAreInTheMail() {
-        let tally = Tally()
-        let (promise, resolver) = Promise<Int>.pending()
-        let lines = logOfThread {
-            let token = tally.token()
-            promise.done { _ in token.use() }.ignoringErrors()
-            TestThread.run { resolver.fulfill(1) }
-        }
-        expectEqual(lines, ["an event loop ended with 2 undelivered handlers"])
-        expectEqual(tally.alive, 0)
     }
 
     @Test func thoseThatWaitElsewhereAreTold() throws {

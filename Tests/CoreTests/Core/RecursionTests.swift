@@ -21,7 +21,9 @@ struct RecursionTests {
 
     enum Shape: CaseIterable {
         case then, thenOfAPendingPromise, thenOfATimer, thenOfAGuarantee, recover, ensureThen, operators
-        case rejectedAtTheEnd, mutual, mutualOfThree
+        case rejectedAtTheEnd
+        /// By turns.
+        case mixed
         /// A variable holds the promise of the present level, so no promise is linked.
         case inAVariable
 
@@ -61,156 +63,59 @@ struct RecursionTests {
 
         init(_ tally: Tally) { self.tally = tally }
 
-        func begin(_ shape: Shape, _ depth: Int) -> Promise<Int> {
-            switch shape {
-            case .then: then(depth)
-            case .thenOfAPendingPromise: pending(depth)
-            case .thenOfATimer: timer(depth)
-            case .thenOfAGuarantee: guarantee(depth).asPromise()
-            case .recover: recover(depth)
-            case .ensureThen: cleanup(depth)
-            case .operators: operators(depth)
-            case .rejectedAtTheEnd: failing(depth)
-            case .mutual: ping(depth)
-            case .mutualOfThree: first(depth)
-            case .inAVariable: inAVariable(depth)
-            }
-        }
-
-        /// One round of any of them.
-        private func pass(_ token: Tally.Token) {
-            token.use()
-            count += 1
-        }
-
-        private func then(_ left: Int) -> Promise<Int> {
-            if left == 0 { return .value(0) }
-            let token = tally.token()
-            return Promise.value(left).then { [self] left in
-                pass(token)
-                return then(left - 1)
-            }
-        }
-
-        private func pending(_ left: Int) -> Promise<Int> {
-            if left == 0 { return .value(0) }
-            let token = tally.token()
-            let (promise, resolver) = Promise<Int>.pending()
-            defer { EventLoop.current.enqueue { resolver.fulfill(left) } }
-            return promise.then { [self] left in
-                pass(token)
-                return pending(left - 1)
-            }
-        }
-
-        private func timer(_ left: Int) -> Promise<Int> {
-            if left == 0 { return .value(0) }
-            let token = tally.token()
-            return after(.milliseconds(1)).then { [self] in
-                pass(token)
-                return timer(left - 1)
-            }
+        func begin(_ shape: Shape, _ left: Int) -> Promise<Int> {
+            shape == .thenOfAGuarantee ? guarantee(left).asPromise() : level(shape, left)
         }
 
         private func guarantee(_ left: Int) -> Guarantee<Int> {
             if left == 0 { return .value(0) }
             let token = tally.token()
             return Guarantee.value(left).then { [self] left in
-                pass(token)
+                token.use()
+                count += 1
                 return guarantee(left - 1)
             }
         }
 
-        private func recover(_ left: Int) -> Promise<Int> {
-            if left == 0 { return .value(0) }
+        private func level(_ shape: Shape, _ left: Int) -> Promise<Int> {
+            if left == 0 { return shape == .rejectedAtTheEnd ? Promise(error: Flaw(7)) : .value(0) }
             let token = tally.token()
-            return Promise<Int>(error: Flaw(left)).recover { [self] _ in
-                pass(token)
-                return recover(left - 1)
+            let next = { [self] () -> Promise<Int> in
+                token.use()
+                count += 1
+                return level(shape, left - 1)
             }
-        }
-
-        private func cleanup(_ left: Int) -> Promise<Int> {
-            if left == 0 { return .value(0) }
-            let token = tally.token()
-            // The cleanup of each level holds the outcome; none may be kept.
-            return Promise.value(left).ensureThen { [self] in
-                pass(token)
-                return left % 2 == 0 ? Guarantee.value(1).asVoid() : after(.milliseconds(1))
-            }.then { [self] left in cleanup(left - 1) }
-        }
-
-        private func operators(_ left: Int) -> Promise<Int> {
-            if left == 0 { return .value(0) }
-            let token = tally.token()
-            return after(.milliseconds(1)).then { left % 3 == 0 ? Promise(error: Flaw()) : Promise.value(left) }
-                .recover { _ in Promise.value(left) }.map { $0 - 1 }.ensure {}.get { [self] _ in pass(token) }
-                .then { [self] left in operators(left) }
-        }
-
-        private func failing(_ left: Int) -> Promise<Int> {
-            if left == 0 { return Promise(error: Flaw(7)) }
-            let token = tally.token()
-            return after(.milliseconds(1)).then { [self] in
-                pass(token)
-                return failing(left - 1)
+            switch shape {
+            case .then, .thenOfAGuarantee: return Promise.value(left).then { _ in next() }
+            case .thenOfAPendingPromise:
+                let (promise, resolver) = Promise<Int>.pending()
+                defer { EventLoop.current.enqueue { resolver.fulfill(left) } }
+                return promise.then { _ in next() }
+            case .thenOfATimer, .rejectedAtTheEnd: return after(.milliseconds(1)).then { next() }
+            case .recover: return Promise<Int>(error: Flaw(left)).recover { _ in next() }
+            case .ensureThen:
+                // The cleanup of each level holds the outcome; none may be kept.
+                return Promise.value(left).ensureThen {
+                    token.use()
+                    return left % 2 == 0 ? Guarantee.value(1).asVoid() : after(.milliseconds(1))
+                }.then { _ in next() }
+            case .operators:
+                return after(.milliseconds(1)).then { left % 3 == 0 ? Promise(error: Flaw()) : Promise.value(left) }
+                    .recover { _ in Promise.value(left) }.map { $0 - 1 }.ensure {}.get { _ in token.use() }
+                    .then { _ in next() }
+            case .mixed:
+                switch left % 5 {
+                case 0: return Promise.value(left).map { $0 - 1 }.then { _ in next() }
+                case 1: return Promise<Int>(error: Flaw()).recover { _ in next() }
+                case 2: return Promise.value(()).then { next() }
+                case 3: return Guarantee.value(()).then { next() }
+                default: return Promise.value(()).ensureThen { .value }.then { next() }
+                }
+            case .inAVariable:
+                let step = after(.milliseconds(1)).map { left }.then { _ in next() }
+                current = step
+                return step
             }
-        }
-
-        private func ping(_ left: Int) -> Promise<Int> {
-            if left == 0 { return .value(0) }
-            let token = tally.token()
-            return Promise.value(left).map { $0 - 1 }.then { [self] left in
-                pass(token)
-                return pong(left)
-            }
-        }
-
-        private func pong(_ left: Int) -> Promise<Int> {
-            if left == 0 { return .value(0) }
-            let token = tally.token()
-            return Promise<Int>(error: Flaw()).recover { [self] _ in
-                pass(token)
-                return ping(left - 1)
-            }
-        }
-
-        private func first(_ left: Int) -> Promise<Int> {
-            if left == 0 { return .value(0) }
-            let token = tally.token()
-            return Promise.value(()).then { [self] in
-                pass(token)
-                return second(left - 1)
-            }
-        }
-
-        private func second(_ left: Int) -> Promise<Int> {
-            if left == 0 { return .value(0) }
-            let token = tally.token()
-            return Guarantee.value(()).then { [self] in
-                pass(token)
-                return third(left - 1)
-            }
-        }
-
-        private func third(_ left: Int) -> Promise<Int> {
-            if left == 0 { return .value(0) }
-            let token = tally.token()
-            return Promise.value(()).ensureThen { .value }.then { [self] in
-                pass(token)
-                return first(left - 1)
-            }
-        }
-
-        private func inAVariable(_ left: Int) -> Promise<Int> {
-            if left == 0 { return .value(0) }
-            let token = tally.token()
-            let next = after(.milliseconds(1)).map { left }.then { [self] left in
-                pass(token)
-                return inAVariable(left - 1)
-            }
-            current = next
-            return next
         }
     }
 }

@@ -22,52 +22,6 @@ struct ReleaseTests {
         expectEqual(lines.count, 1)
     }
 
-    @Test(.inLoop) func valuesGoWithTheLastPromise() throws {
-        do {
-            let promise = Promise.value(tally.token())
-            let copy = promise.get { _ in }
-            try loop.run()
-            expectEqual(tally.alive, 1)
-            withExtendedLifetime((promise, copy)) {}
-        }
-        expectEqual(tally.alive, 0)
-    }
-
-    @Test(.inLoop) func aDerivedPromiseDoesNotKeepItsSource() throws {
-        let derived = {
-            let token = tally.token()
-            return Promise.value(token).map { _ in 1 }
-        }()
-        try loop.run()
-        expectEqual(tally.alive, 0)
-        expectEqual(derived.settledValue, 1)
-    }
-
-    @Test(.inLoop) func aWaitingChainLivesWithoutBeingHeld() throws {
-        let (promise, resolver) = Promise<Int>.pending()
-        var seen = 0
-        do {
-            let token = tally.token()
-            promise.map { value in
-                token.use()
-                return value
-            }.done { seen = $0 }.orFail()
-        }
-        expectEqual(tally.alive, 1)
-        resolver.fulfill(1)
-        try loop.run()
-        expect(seen == 1 && tally.alive == 0)
-    }
-
-    @Test(.inLoop) func combinatorsReleaseTheirSources() throws {
-        let tokens = when(fulfilled: [Promise.value(tally.token()), Promise.value(tally.token())]).map(\.count)
-        let winner = race(Promise.value(tally.token()), Promise.value(tally.token())).map { _ in 1 }
-        let both = when(fulfilled: Promise.value(tally.token()), Guarantee.value(tally.token())).map { _, _ in 2 }
-        try loop.run()
-        expectEqual(tally.alive, 0)
-        expect(tokens.settledValue == 2 && winner.settledValue == 1 && both.settledValue == 2)
-    }
-
     @Test(.inLoop) func combinatorsThatHaveSettledKeepNoSource() throws {
         try inLoop { loop throws in
             let race = Promises.race(Promise.value(tally.token()), Promise.value(tally.token()))

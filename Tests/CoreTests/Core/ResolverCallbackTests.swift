@@ -8,10 +8,6 @@ private func optional(_ value: Int?, _ error: (any Error)?, _ done: (Int?, (any 
 private func optionalSendable(
     _ value: Int?, _ error: (any Error)?, _ done: @escaping @Sendable (Int?, (any Error)?) -> Void
 ) { done(value, error) }
-private func plain(_ value: Int, _ error: (any Error)?, _ done: (Int, (any Error)?) -> Void) { done(value, error) }
-private func plainSendable(
-    _ value: Int, _ error: (any Error)?, _ done: @escaping @Sendable (Int, (any Error)?) -> Void
-) { done(value, error) }
 private func reversed(_ value: Int?, _ error: (any Error)?, _ done: ((any Error)?, Int?) -> Void) {
     done(error, value)
 }
@@ -74,12 +70,6 @@ struct ResolverCallbackTests {
         expectEqual(errors, 2)
     }
 
-    @Test func aValueThatIsAlwaysThere() {
-        expect(Promise<Int> { plain(1, nil, $0.resolve) }, gives: 1)
-        expect(Promise<Int> { plainSendable(1, nil, $0.resolve) }, gives: 1)
-        expect(Promise<Int> { plain(1, Flaw(2), $0.resolve) }, failsWith: Flaw(2))
-    }
-
     @Test func results() {
         expect(Promise<Int> { result(.success(1), $0.resolve) }, gives: 1)
         expect(Promise<Int> { result(.failure(Flaw(2)), $0.resolve) }, failsWith: Flaw(2))
@@ -98,26 +88,6 @@ struct ResolverCallbackTests {
         expect(Promise<Void> { failingSendable(Flaw(1), $0.resolve) }, failsWith: Flaw(1))
     }
 
-    @Test func oneSide() {
-        expect(Promise<Int> { generic(1, $0.fulfill) }, gives: 1)
-        expect(Promise<Int> { genericSendable(1, $0.fulfill) }, gives: 1)
-        expect(Promise<Int> { generic(Flaw(1), $0.reject) }, failsWith: Flaw(1))
-        expect(Promise<Int> { genericSendable(Flaw(1), $0.reject) }, failsWith: Flaw(1))
-    }
-
-    @Test func functionsOfVoid() {
-        let (promise, resolver) = Promise<Void>.pending()
-        let withoutParameter: () -> Void = resolver.fulfill
-        // Spelled out, the compiler takes `(Void) -> Void` for a mistake.
-        typealias Taking<Value> = (Value) -> Void
-        let withOne: Taking<Void> = resolver.fulfill
-        let reject: @Sendable (any Error) -> Void = resolver.reject
-        withoutParameter()
-        withOne(())
-        reject(Flaw())
-        expect(promise.isFulfilled)
-    }
-
     /// A value that may be nil is a value: no callback of this form breaks the convention.
     @Test func valuesThatMayBeNil() {
         let all: [(Int?, (any Error)?) -> Promise<Int?>] = [
@@ -132,17 +102,6 @@ struct ResolverCallbackTests {
             expect(form(nil, Flaw(2)), failsWith: Flaw(2))
             expect(form(1, Flaw(2)), failsWith: Flaw(2))
         }
-    }
-
-    @Test func closuresOfManyStatements() {
-        let promise = Promise<Int> { resolver in
-            let half = 21
-            optional(half, nil) { value, error in
-                let twice = value.map { $0 * 2 }
-                resolver.resolve(twice, error)
-            }
-        }
-        expect(promise, gives: 42)
     }
 
     /// Spelled out with literals, which more than one form may seem to fit.

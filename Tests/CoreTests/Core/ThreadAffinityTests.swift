@@ -16,16 +16,6 @@ struct ThreadAffinityTests {
         expect(isHome.value)
     }
 
-    /// One thread may ask for the line where the promise was created while another stores the value.
-    @Test func hangNamesAPromiseThatAnotherThreadFulfillsMeanwhile() throws {
-        for _ in 0..<scaled(500) {
-            let (promise, resolver) = Promise<String>.pending()
-            let thread = TestThread { resolver.fulfill("a string that is longer than the small ones") }
-            expectEqual(try hang(promise, timeout: patience).count, 43)
-            thread.join()
-        }
-    }
-
     /// An inline handler hangs on a promise that a handler queued after it fulfills.
     @Test(.inLoop) func whatWaitsBehindAnInlineHandlerIsWork() {
         let loop = EventLoop.current

@@ -36,36 +36,24 @@ struct ValueStorageTests {
         check(value, { $0 == value }, location)
     }
 
-    @Test func small() {
+    @Test func ofEverySize() {
         check((), { true })
         check(true)
         check(42)
         check(UInt8(7))
         check(2.5)
         check(UInt64.max)
-    }
-
-    @Test func ofThreeWords() {
         check((1, 2, 3), { $0 == (1, 2, 3) })
         check("small")
         check("a string that is too long to be stored inside its own two words")
         check([UInt8](repeating: 7, count: 100))
         check([1: "one", 2: "two"])
-    }
-
-    @Test func ofMoreThanThreeWords() {
         check((1, 2, 3, UInt8(4)), { $0 == (1, 2, 3, 4) })
         check((1, 2, 3, 4, 5, 6, 7), { $0.6 == 7 && $0.0 == 1 })
         check(("a", "b", "a string that is too long for its own two words"), { $0.2.hasPrefix("a string") })
-    }
-
-    @Test func aligned() {
         check(SIMD4<Float>(1, 2, 3, 4))
         check(SIMD8<Double>(repeating: 5))
         check((UInt8(1), SIMD4<Int32>(1, 2, 3, 4)), { $0.0 == 1 && $0.1.w == 4 })
-    }
-
-    @Test func optionals() {
         check(Int?.none)
         check(Int?.some(1))
         check(Int??.some(.none))
@@ -144,17 +132,6 @@ struct ValueStorageTests {
             try loop.run()
             expectEqual(tally.alive, 1)
         }
-        expectEqual(tally.alive, 0)
-    }
-
-    @Test func aValueThatIsIgnoredBecauseItCameTooLateIsReleased() {
-        let tally = Tally()
-        let (promise, resolver) = Promise<Tally.Token>.pending()
-        resolver.fulfill(tally.token())
-        resolver.fulfill(tally.token())
-        expectEqual(tally.alive, 1)
-        _ = consume promise
-        _ = consume resolver
         expectEqual(tally.alive, 0)
     }
 }

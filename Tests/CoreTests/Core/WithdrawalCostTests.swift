@@ -39,19 +39,6 @@ struct WithdrawalCostTests {
         try loop.run()
     }
 
-    @Test(.inLoop) func whatAHangLeavesKeepsNoLoop() {
-        let (promise, resolver) = Promise<Int>.pending()
-        weak var ended: EventLoop?
-        EventLoop.withLoop(clock: VirtualClock()) { loop in
-            ended = loop
-            let hold = loop.hold()
-            _ = try? hang(promise, timeout: .seconds(1))
-            hold.cancel()
-        }
-        #expect(ended == nil)
-        resolver.fulfill(1)
-    }
-
     @Test(.inLoop, arguments: [false, true]) func handlersAmongManyOnCancels(newestFirst: Bool) throws {
         let (promise, resolver) = Promise<Int>.pending()
         var stops = 0
@@ -69,22 +56,6 @@ struct WithdrawalCostTests {
         promise.cancel()
         try loop.run()
         expectEqual(stops, 2 * Self.count)
-    }
-
-    @Test(.inLoop) func handlersThatComeAndGoAboveManyOnCancels() throws {
-        let (promise, resolver) = Promise<Int>.pending()
-        promise.done { _ in }.ignoringErrors()
-        for _ in 0..<Self.count { resolver.onCancel {} }
-        expectFewVisits(loop) {
-            for _ in 0..<Self.count / 2 {
-                let pair = (promise.map { $0 }, promise.map { $0 })
-                pair.1.cancel()
-                pair.0.cancel()
-            }
-        }
-        expect(promise.isPending)
-        resolver.fulfill(1)
-        try loop.run()
     }
 
     @Test(.inLoop) func theLastListenerIsFoundToBeTheLast() throws {

@@ -7,40 +7,19 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
 struct AdoptionTraceTests {
     @Test(.ownThread) func traces() async {
         await #expect(processExitsWith: .success) {
-            try Bodies.showsWhatAHandlerHasReturned()
+            conf.trace = true
             try Bodies.ofEveryOperatorThatWaits()
             try Bodies.nested()
             try Bodies.recursionShowsTheNewestAndStaysFlat()
-            try Bodies.recursionThroughTheMiddleIsTakenApart()
             try Bodies.promisesThatAwaitEachOther()
+            try Bodies.whatASeriesWaitsFor()
         }
     }
 }
 
 // Functions, since a macro's closure may not contain everything.
 private enum Bodies {
-    static func showsWhatAHandlerHasReturned() throws {
-        conf.trace = true
-        try inLoop { loop throws in
-            let (inner, resolver) = Promise<Int>.pending()
-            let line: UInt = #line
-            let chain = Guarantee.value(1).then { _ in inner.map { $0 } }
-                .map { $0 }
-            try loop.run()
-            let awaited = "made at \(at(line - 1)) → map at \(at(line + 1))"
-            let trace = "then at \(at(line + 1)) [awaits: \(awaited)] → map at \(at(line + 2))"
-            expectEqual(String(reflecting: chain), "Promise<Int>.pending (\(trace))")
-            resolver.fulfill(1)
-            expect(chain, gives: 1)
-            // It awaits nothing any more.
-            expectEqual(
-                String(reflecting: chain),
-                "Promise<Int>.fulfilled(1) (then at \(at(line + 1)) → map at \(at(line + 2)))")
-        }
-    }
-
     static func ofEveryOperatorThatWaits() throws {
-        conf.trace = true
         try inLoop { loop throws in
             let (inner, resolver) = Promise<Int>.pending()
             let (sure, seal) = Guarantee<Int>.pending()
@@ -69,7 +48,6 @@ private enum Bodies {
     }
 
     static func nested() throws {
-        conf.trace = true
         try inLoop { loop throws in
             let (innermost, resolver) = Promise<Int>.pending()
             let line: UInt = #line
@@ -81,11 +59,13 @@ private enum Bodies {
             expectEqual(String(reflecting: chain), "Promise<Int>.pending (\(trace))")
             resolver.fulfill(1)
             expect(chain, gives: 1)
+            // It awaits nothing any more.
+            let ended = "then at \(at(line + 2)) → map at \(at(line + 2))"
+            expectEqual(String(reflecting: chain), "Promise<Int>.fulfilled(1) (\(ended))")
         }
     }
 
     static func recursionShowsTheNewestAndStaysFlat() throws {
-        conf.trace = true
         try inLoop { loop throws in
             var rounds = 0
             var before = 0
@@ -107,22 +87,7 @@ private enum Bodies {
         }
     }
 
-    static func recursionThroughTheMiddleIsTakenApart() throws {
-        conf.trace = true
-        inLoop { _ in
-            func count(_ left: Int) -> Promise<Int> {
-                Promise.value(left).then { left -> Promise<Int> in left == 0 ? .value(0) : count(left - 1) }.map {
-                    $0 + 1
-                }
-            }
-            let rounds = scaled(100_000)
-            expect(count(rounds), gives: rounds + 1)
-            expect(EventLoop.pendingPromises.isEmpty)
-        }
-    }
-
     static func promisesThatAwaitEachOther() throws {
-        conf.trace = true
         let lines = try loggedInLoop { loop throws in
             var later: Promise<Int>?
             let chain = Promise.value(1).then { _ in later! }
@@ -132,5 +97,24 @@ private enum Bodies {
             expect(String(reflecting: chain).count < 10_000)
         }
         expect(lines.count <= 1)
+    }
+
+    static func whatASeriesWaitsFor() throws {
+        try inLoop { loop throws in
+            let line: UInt = #line + 1
+            let series = forEach([1, 2]) { number in after(.seconds(number)).named("nap \(number)").asPromise() }
+            try loop.turn(.poll)
+            let first = String(reflecting: series)
+            precondition(first.contains("forEach at \(#fileID):\(line)"), first)
+            precondition(first.contains("\"nap 1\""), first)
+            hang(after(.milliseconds(1500)))
+            let second = String(reflecting: series)
+            precondition(second.contains("\"nap 2\""), second)
+            try hang(series)
+            let (round, resolver) = Promise<Bool>.pending()
+            let endless = repeatWhile { round.named("the first") }
+            precondition(String(reflecting: endless).contains("\"the first\""), "\(endless)")
+            resolver.fulfill(false)
+        }
     }
 }

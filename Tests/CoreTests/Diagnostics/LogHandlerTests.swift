@@ -12,21 +12,6 @@ struct LogHandlerTests {
         }
     }
 
-    @Test func events() {
-        let promise = Provenance(name: "login", callSite: CallSite("App/Login.swift", 12))
-        expect(
-            "\(LogEvent.unhandledRejection(PromiseError.timedOut, promise))".contains(
-                "\"login\" made at App/Login.swift:12"))
-        // One line, whatever an error's text is.
-        let error = SystemError(.open, EIO, detail: "a\nb")
-        expectEqual("\(LogEvent.acceptPaused(error))".contains("open a\\nb: "), true)
-        let slow = SlowHandler(duration: .seconds(1), kind: .timer)
-        expectEqual(
-            "\(LogEvent.slowHandler(slow, nil))",
-            "a timer held the loop for 1.0 seconds; the line of what starts after slowHandlerThreshold was set is known"
-        )
-    }
-
     @Test func withoutALineTheySayHowToGetIt() {
         let hint = "; conf.trace = true shows the lines of promises"
         let (unknown, named) = (Provenance(), Provenance(name: "login", type: "Promise<Int>"))
@@ -37,6 +22,9 @@ struct LogHandlerTests {
         let slow = SlowHandler(duration: .seconds(1), kind: .promiseHandler)
         expectEqual("\(LogEvent.slowHandler(slow, nil))", "a promise handler held the loop for 1.0 seconds\(hint)")
         expectEqual("\(LogEvent.slowHandler(slow, named))".hasSuffix("\"login\"\(hint)"), true)
+        let timer = SlowHandler(duration: .seconds(1), kind: .timer)
+        let timerHint = "the line of what starts after slowHandlerThreshold was set is known"
+        expectEqual("\(LogEvent.slowHandler(timer, nil))", "a timer held the loop for 1.0 seconds; \(timerHint)")
         let located = SlowHandler(
             duration: .seconds(1), kind: .promiseHandler, callSite: CallSite("App/Login.swift", 12))
         let watch = SlowHandler(duration: .seconds(1), kind: .watch)

@@ -19,36 +19,11 @@ struct NamedTests {
         expectEqual("\(guarantee)", "Guarantee(\"idle\": 4)")
     }
 
-    @Test(.inLoop) func namingGivesTheSamePromise() throws {
-        let (promise, resolver) = Promise<Int>.pending()
-        let named = promise.map { $0 + 1 }.named("next")
-        resolver.fulfill(1)
-        expect(named, gives: 2)
-        expectEqual("\(named)", "Promise(\"next\": 2)")
-        expectEqual("\(promise)", "Promise(1)")
-    }
-
-    @Test(.inLoop) func theLastOneCounts() {
-        let promise = Promise<Int>.value(1).named("first")
-        promise.named("second")
-        expectEqual("\(promise)", "Promise(\"second\": 1)")
-    }
-
     @Test(.inLoop) func theSharedPromiseOfVoidKeepsNone() {
         expectEqual("\(Promise<Void>.value.named("mine"))", "\(Promise<Void>.value)")
         expectEqual("\(Guarantee<Void>.value.named("mine"))", "\(Guarantee<Void>.value)")
         // A promise with its own name keeps it.
         expectEqual("\(Promise.value(()).named("mine"))", "Promise(\"mine\": ())")
-    }
-
-    @Test(.inLoop) func goWithThePromise() {
-        // The next ones probably have the addresses of those before.
-        for number in 0..<100 {
-            let promise = Promise.value(number)
-            expectEqual("\(promise)", "Promise(\(number))")
-            promise.named("n")
-            expectEqual("\(promise)", "Promise(\"n\": \(number))")
-        }
     }
 
     /// A thread names promises and releases them while their loop does so too, and keeps their cores for others.
@@ -134,37 +109,5 @@ struct NamedTests {
         try loop.run()
         expect(EventLoop.pendingPromises.isEmpty)
         withExtendedLifetime((promise, next)) {}
-    }
-
-    @Test(.inLoop) func fromAnyThread() {
-        let promises = (0..<scaled(1000)).map { _ in Promise<Int>.pending() }
-        let shared = promises.map(\.promise)
-        let threads = (0..<3).map { thread in
-            TestThread {
-                for promise in shared {
-                    promise.named("by \(thread)")
-                    _ = "\(promise)"
-                }
-            }
-        }
-        for (promise, resolver) in promises {
-            resolver.fulfill(1)
-            _ = "\(promise)"
-        }
-        for thread in threads { thread.join() }
-        for promise in shared { expect("\(promise)".hasPrefix("Promise(\"by ")) }
-    }
-
-    @Test(.inLoop) func whoeverIsTheLastToRelease() {
-        for _ in 0..<scaled(500) {
-            let (promise, resolver) = Promise<Int>.pending()
-            let thread = TestThread {
-                promise.named("theirs")
-                resolver.fulfill(1)
-            }
-            promise.named("ours")
-            _ = consume promise
-            thread.join()
-        }
     }
 }

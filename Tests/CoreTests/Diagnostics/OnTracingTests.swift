@@ -4,14 +4,6 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
 
 /// Reports of promises of operators with `on:`. In separate processes, since tracing is process-wide.
 struct OnTracingTests {
-    @Test func errorsNameTheLineOfTheOperator() throws {
-        let line: UInt = #line + 2
-        let lines = loggedInLoop { _ in
-            _ = Promise.value(1).map(on: nil) { _ -> Int in throw Flaw(1) }
-        }
-        expectEqual(lines, ["unhandled rejection: Flaw(number: 1) (promise made at \(at(line)))"])
-    }
-
     @Test func anErrorThatPassesByKeepsItsOrigin() throws {
         let line: UInt = #line + 2
         let lines = loggedInLoop { _ in

@@ -7,6 +7,7 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
 struct OperatorTraceTests {
     @Test(.ownThread) func traces() async {
         await #expect(processExitsWith: .success) {
+            conf.trace = true
             try Bodies.chains()
             try Bodies.guarantees()
             try Bodies.ends()
@@ -16,7 +17,6 @@ struct OperatorTraceTests {
 
 private enum Bodies {
     static func chains() throws {
-        conf.trace = true
         inLoop { _ in
             let line: UInt = #line
             let (promise, resolver) = Promise<[Int]>.pending()
@@ -27,24 +27,32 @@ private enum Bodies {
                 .recover(only: Flaw.self) { Promise(error: $0) }
                 .recover(only: Flaw()) { promise }
                 .recover { Promise(error: $0) }
+                .then { Promise.value($0) }
+                .map { $0 }
+                .get { _ in }
+                .tap { _ in }
+                .ensure {}
+                .ensureThen { after(.zero) }
                 .thenMap { Promise.value($0) }
                 .thenReduce(0) { Promise.value($0 + $1) }
+                .done { _ in }
                 .asVoid()
                 .catch(only: Flaw.self) { _ in }
             let names = [
-                "compactMap", "validate", "mapError", "tapError", "recover", "recover", "recover", "thenMap",
-                "thenReduce", "asVoid", "catch",
+                "compactMap", "validate", "mapError", "tapError", "recover", "recover", "recover", "then", "map", "get",
+                "tap", "ensure", "ensureThen", "thenMap", "thenReduce", "done", "asVoid", "catch",
             ]
             let steps = names.enumerated().map { "\($1) at \(at(line + 2 + UInt($0)))" }
             let trace = (["made at \(at(line + 1))"] + steps).joined(separator: " → ")
             expectEqual(String(reflecting: chain), "Promise<()>.pending (\(trace))")
+            expect(String(reflecting: promise).hasSuffix(".pending (made at \(at(line + 1)))"))
             resolver.fulfill([])
             #expect(throws: Never.self) { try hang(chain) }
+            expectEqual(String(reflecting: chain), "Promise<()>.fulfilled(()) (\(trace))")
         }
     }
 
     static func guarantees() throws {
-        conf.trace = true
         inLoop { _ in
             let line: UInt = #line
             let chain = after(.seconds(1)).map { 1 }
@@ -53,15 +61,15 @@ private enum Bodies {
                 .then { Guarantee.value($0) }
                 .ensure {}
                 .delay(.zero)
-            let names = ["get", "tap", "then", "ensure", "delay"]
-            let steps = names.enumerated().map { " → \($1) at \(at(line + 2 + UInt($0)))" }
-            expect(String(reflecting: chain).hasSuffix("\(steps.joined()))"))
-            expect(chain, gives: 1)
+                .done { _ in }
+                .asVoid()
+            let names = ["after", "map", "get", "tap", "then", "ensure", "delay", "done", "asVoid"]
+            let steps = zip(names, [1] + Array(1...8)).map { "\($0) at \(at(line + UInt($1)))" }
+            expectEqual(String(reflecting: chain), "Guarantee<()>.pending (\(steps.joined(separator: " → ")))")
         }
     }
 
     static func ends() throws {
-        conf.trace = true
         var line: UInt = 0
         let lines = try loggedInLoop { loop throws in
             line = #line

@@ -6,9 +6,9 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
 struct PendingPromisesTests {
     @Test(.ownThread) func areListed() async {
         await #expect(processExitsWith: .success) {
+            conf.trace = true
             try Bodies.inTheOrderOfTheirMaking()
             try Bodies.notTheDead()
-            try Bodies.notThoseOfOtherLoops()
             try Bodies.ofALoopThatOthersSettleMeanwhile()
         }
     }
@@ -17,7 +17,6 @@ struct PendingPromisesTests {
 // Functions, since a macro's closure may not contain everything.
 private enum Bodies {
     static func inTheOrderOfTheirMaking() throws {
-        conf.trace = true
         try inLoop { loop throws in
             let line: UInt = #line
             let (promise, resolver) = Promise<Int>.pending()
@@ -48,7 +47,6 @@ private enum Bodies {
     }
 
     static func notTheDead() throws {
-        conf.trace = true
         conf.logHandler = { _ in }
         try inLoop { loop throws in
             _ = Promise<Int>.pending().promise.map { $0 }
@@ -63,28 +61,7 @@ private enum Bodies {
         inLoop { _ in expect(EventLoop.pendingPromises.isEmpty) }
     }
 
-    static func notThoseOfOtherLoops() throws {
-        conf.trace = true
-        conf.logHandler = { _ in }
-        inLoop { _ in
-            let (promise, resolver) = Promise<Int>.pending()
-            inLoop { _ in
-                let here = promise.map { $0 }
-                expectEqual(EventLoop.pendingPromises.count, 1)
-                withExtendedLifetime(here) {}
-            }
-            TestThread.run {
-                expect(EventLoop.pendingPromises.isEmpty)
-                let there = promise.map { $0 }
-                expectEqual(EventLoop.pendingPromises.count, 1)
-                withExtendedLifetime(there) {}
-            }
-            withExtendedLifetime(resolver) {}
-        }
-    }
-
     static func ofALoopThatOthersSettleMeanwhile() throws {
-        conf.trace = true
         EventLoop.withLoop { _ in
             for _ in 0..<scaled(200) {
                 let pairs = (0..<10).map { _ in Promise<Int>.pending() }

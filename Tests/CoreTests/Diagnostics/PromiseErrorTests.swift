@@ -26,13 +26,6 @@ struct PromiseErrorTests {
         }
     }
 
-    @Test func valuesCount() {
-        expect(PromiseError.badInput("a") != .badInput("b"))
-        expect(PromiseError.compactMap(value: "a", type: "Int") != .compactMap(value: "b", type: "Int"))
-        expect(PromiseError.compactMap(value: "a", type: "Int") != .compactMap(value: "a", type: "Double"))
-        expect(PromiseError.validationFailed(value: "a") != .validationFailed(value: "b"))
-    }
-
     @Test func theErrorsOfLosersAreCompared() {
         let unique = Unique()
         expectEqual(PromiseError.noWinner([Flaw(1), unique]), .noWinner([Flaw(1), unique]))
@@ -56,11 +49,6 @@ struct PromiseErrorTests {
         for error in Self.all { expectEqual((error as any Localized).errorDescription, "\(error)") }
     }
 
-    @Test func onlyOneMeansCancelled() {
-        expectEqual(Self.all.filter(\.isCancelled), [.cancelled])
-        expectEqual(Self.all.map { $0 as any Error }.filter(\.isCancelled).count, 1)
-    }
-
     @Test func aRaceWhosePromisesAreAllCancelledIsCancelled() {
         expectEqual(logged { inLoop { _ in raceOfCancelled() } }, [])
     }
@@ -72,32 +60,5 @@ struct PromiseErrorTests {
         for promise in promises { promise.cancel() }
         _ = try? EventLoop.current.turn(.poll)
         expect(winner.isCancelled)
-    }
-}
-
-struct IsCancelledTests {
-    @Test func onlyOfACancellation() {
-        expect(Promise<Int>(error: PromiseError.cancelled).isCancelled)
-        expect(Promise<Int>(error: CancellationError()).isCancelled)
-        let (pending, resolver) = Promise<Int>.pending()
-        expect(!pending.isCancelled)
-        pending.cancel()
-        expect(pending.isCancelled)
-        expect(!Promise.value(1).isCancelled)
-        let failed = Promise<Int>(error: Flaw())
-        expect(!failed.isCancelled)
-        failed.ignoringErrors()
-        withExtendedLifetime(resolver) {}
-    }
-
-    @Test func ofAnyCatchable() {
-        func ask(_ promise: some Catchable) -> Bool { promise.isCancelled }
-        expect(ask(Promise<Int>(error: PromiseError.cancelled)))
-        expect(!ask(Promise.value(1)))
-    }
-
-    @Test func askingIsNotBeingToldOfAnotherError() {
-        let lines = logged { _ = Promise<Int>(error: Flaw(1)).isCancelled }
-        expectEqual(lines.count, 1)
     }
 }

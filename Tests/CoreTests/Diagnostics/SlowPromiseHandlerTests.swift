@@ -31,27 +31,6 @@ struct SlowPromiseHandlerTests {
             expectEqual(lines.first?.contains("\"parse\""), true)
         }
     }
-
-    @Test func theTimeOfANestedHangIsNotTheHandlers() {
-        let clock = VirtualClock()
-        EventLoop.withLoop(clock: clock) { loop in
-            loop.slowHandlerThreshold = .milliseconds(100)
-            let lines = logged { hang(Guarantee.value(1).map { _ in hang(after(.seconds(3))) }) }
-            expectEqual(lines, [])
-            expectEqual(loop.metrics.longestHandler?.duration, .zero)
-        }
-    }
-
-    @Test(.inLoop) func handlersThatWaitAreCounted() {
-        let loop = EventLoop.current
-        let (promise, resolver) = Promise<Int>.pending()
-        let ends = (0..<3).map { _ in promise.done { _ in } }
-        expectEqual(loop.metrics.waitingHandlers, 3)
-        resolver.fulfill(1)
-        expectEqual(loop.metrics.readyJobs, 3)
-        for end in ends { hang(end.recover { _ in .value }) }
-        expectEqual(loop.metrics.waitingHandlers, 0)
-    }
 }
 
 // Tracing is process-wide.

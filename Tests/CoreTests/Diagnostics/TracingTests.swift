@@ -6,8 +6,7 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
 struct TracingTests {
     @Test(.ownThread) func traces() async {
         await #expect(processExitsWith: .success) {
-            try Bodies.chains()
-            try Bodies.guarantees()
+            conf.trace = true
             try Bodies.roots()
             try Bodies.connections()
             try Bodies.reports()
@@ -17,10 +16,6 @@ struct TracingTests {
 
     @Test(.ownThread) func aPromiseFromBeforeIsKnownByItsOrigin() async {
         await #expect(processExitsWith: .success) { try Bodies.aPromiseFromBeforeIsKnownByItsOrigin() }
-    }
-
-    @Test(.ownThread) func namesOfThoseBefore() async {
-        await #expect(processExitsWith: .success) { try Bodies.namesOfThoseBefore() }
     }
 
     @Test(.inLoop) func whatItWasNotOnForCostsNothing() {
@@ -35,58 +30,18 @@ struct TracingTests {
 
 // Functions, since a macro's closure may not contain everything.
 private enum Bodies {
-    static func chains() throws {
-        conf.trace = true
-        inLoop { _ in
-            let line: UInt = #line
-            let (promise, resolver) = Promise<Int>.pending()
-            let chain = promise.then { Promise.value($0) }
-                .map { $0 }
-                .get { _ in }
-                .tap { _ in }
-                .ensure {}
-                .ensureThen { after(.zero) }
-                .recover { error -> Promise<Int> in throw error }
-                .done { _ in }
-                .asVoid()
-            let names = ["then", "map", "get", "tap", "ensure", "ensureThen", "recover", "done", "asVoid"]
-            let steps = names.enumerated().map { "\($1) at \(at(line + 2 + UInt($0)))" }
-            let trace = (["made at \(at(line + 1))"] + steps).joined(separator: " → ")
-            expectEqual(String(reflecting: chain), "Promise<()>.pending (\(trace))")
-            expectEqual(String(reflecting: promise), "Promise<Int>.pending (made at \(at(line + 1)))")
-            resolver.fulfill(1)
-            expect(chain.map { 1 }, gives: 1)
-            expectEqual(String(reflecting: chain), "Promise<()>.fulfilled(()) (\(trace))")
-        }
-    }
-
-    static func guarantees() throws {
-        conf.trace = true
-        inLoop { _ in
-            let line: UInt = #line
-            let chain = after(.seconds(1)).map { 1 }
-                .then { Guarantee.value($0) }
-                .get { _ in }
-                .tap { _ in }
-                .done { _ in }
-                .asVoid()
-            let names = ["after", "map", "then", "get", "tap", "done", "asVoid"]
-            let lines = [1, 1, 2, 3, 4, 5, 6].map { at(line + $0) }
-            let trace = zip(names, lines).map { "\($0) at \($1)" }.joined(separator: " → ")
-            expectEqual(String(reflecting: chain), "Guarantee<()>.pending (\(trace))")
-        }
-    }
-
     static func roots() throws {
-        conf.trace = true
         func root<Value>(_ promise: Promise<Value>) -> String {
             promise.ignoringErrors()
             let text = String(reflecting: promise)
-            return text.split(separator: "(").last.map { String($0.dropLast()) } ?? text
+            let trace = text.split(separator: "(").last.map { $0.dropLast() } ?? ""
+            // Without the promise that it waits for.
+            return trace.split(separator: " [awaits").first.map(String.init) ?? text
         }
         inLoop { _ in
             func pending() -> Promise<Int> { Promise<Int>.pending().promise }
             let line: UInt = #line
+            let sure = after(.seconds(1)).map { 1 }
             let roots = [
                 root(Promise<Int>(error: Flaw())),
                 root(Promise<Int> { $0.fulfill(1) }),
@@ -100,17 +55,31 @@ private enum Bodies {
                 root(after(.seconds(1)).asPromise()),
                 root(Promise.value(1).map { $0 }),
                 root(connect(to: "nowhere")),
+                root(when(resolved: [pending()]).asPromise()),
+                root(when(resolved: pending(), sure).asPromise()),
+                root(when(notAllRejected: [pending()])),
+                root(when(guarantees: [sure]).asPromise()),
+                root(when(guarantees: sure, sure).asPromise()),
+                root(race(fulfilled: [Promise<Int>]())),
+                root(when(fulfilled: [1], concurrently: 1) { _ in pending() }),
+                root(when(fulfilled: [1], concurrently: 0) { _ in pending() }),
+                root(forEach([1]) { _ in pending() }),
+                root(forEach([1]) { _ in sure }.asPromise()),
+                root(repeatWhile { pending().map { $0 > 1 } }),
+                root(Promise.value([1]).thenReduce(0) { _, _ in pending() }),
+                root(Promise.value([1]).thenMap { _ in pending() }),
             ]
             let names = [
                 "made", "made", "made", "firstly", "when", "when", "race", "race", "race", "after", "map", "connect",
+                "when", "when", "when", "when", "when", "race", "when", "when", "forEach", "forEach", "repeatWhile",
+                "thenReduce", "thenMap",
             ]
-            let expected = names.enumerated().map { "\($1) at \(at(line + 2 + UInt($0)))" }
+            let expected = names.enumerated().map { "\($1) at \(at(line + 3 + UInt($0)))" }
             expectEqual(roots, expected)
         }
     }
 
     static func connections() throws {
-        conf.trace = true
         try EventLoop.withLoop { _ throws in
             let listener = try Listener.bind("127.0.0.1:0")
             let line: UInt = #line
@@ -158,20 +127,7 @@ private enum Bodies {
         withExtendedLifetime(resolver) {}
     }
 
-    static func namesOfThoseBefore() throws {
-        conf.trace = true
-        let line: UInt = #line
-        let (promise, resolver) = Promise<Int>.pending()
-        let next = promise.named("login").map { $0 }.named("parsed")
-        expectEqual(
-            String(reflecting: next),
-            "Promise<Int>.pending \"parsed\" (made at \(at(line + 1)) \"login\" → map at \(at(line + 2)))")
-        expectEqual(String(reflecting: promise), "Promise<Int>.pending \"login\" (made at \(at(line + 1)))")
-        withExtendedLifetime(resolver) {}
-    }
-
     static func longChainsKeepBothEnds() throws {
-        conf.trace = true
         let line: UInt = #line
         let (promise, resolver) = Promise<Int>.pending()
         var chain = promise
@@ -192,7 +148,6 @@ private enum Bodies {
     }
 
     static func reports() throws {
-        conf.trace = true
         var line: UInt = 0
         let lines = try loggedInLoop { loop throws in
             line = #line

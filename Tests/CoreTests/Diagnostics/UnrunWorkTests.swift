@@ -39,34 +39,6 @@
         resolver.fulfill(1)
     }
 
-    @Test(.ownThread) func inASynchronousFunctionThatATaskCalls() {
-        UnrunWork.gracePeriod.store(0, ordering: .relaxed)
-        defer { UnrunWork.gracePeriod.store(1_000_000_000, ordering: .relaxed) }
-        let line = UInt32(#line) + 5
-        let reports = recorder(of: line)
-        defer { reports.stop() }
-        let (promise, resolver) = Promise<Int>.pending()
-        @Sendable func attach() {
-            promise.done { _ in Issue.record("this thread's loop is not driven") }.cauterize()
-        }
-        attachUntilReported(reports, attach)
-        expectEqual(reports.count, 1)
-        withExtendedLifetime(resolver) {}
-    }
-
-    @Test func notIfTheThreadDrivesItAfterwards() throws {
-        let places = Shared<[[CallSite]]>([])
-        TestThread.run {
-            let loop = EventLoop.current
-            let value = Promise.value(1).map { $0 + 1 }
-            let before = loop.unrunCallSites
-            do { _ = try hang(value) } catch { Issue.record(error) }
-            let after = loop.unrunCallSites
-            places.change { $0 = [before, after] }
-        }
-        expectEqual(places.value.map(\.count), [1, 0])
-    }
-
     @Test func afterThatAThreadOfTheProgramNotesNothing() throws {
         let seen = Shared<[Bool]>([])
         TestThread.run {
@@ -82,25 +54,6 @@
         }
         // Nothing before it has a loop, or has driven it.
         expectEqual(seen.value, [false, true, false, false, false])
-    }
-
-    @Test func anotherThreadsLoopChangesNothingHere() {
-        EventLoop.withLoop { _ in
-            let (promise, resolver) = Promise<Int>.pending()
-            let (hasAttached, isLookedAt) = (Gate(), Gate())
-            let thread = TestThread {
-                promise.done { _ in }.cauterize()
-                hasAttached.open()
-                isLookedAt.wait()
-                _ = try? hang(promise)
-            }
-            hasAttached.wait()
-            expect(!EventLoop.isNotingHandlers)
-            resolver.fulfill(1)
-            isLookedAt.open()
-            thread.join()
-            expect(promise.map { $0 + 1 }, gives: 2)
-        }
     }
 
     @Test(.ownThread) func aThreadOfSwiftsPoolGoesOnNoting() {
@@ -253,19 +206,5 @@
         let line = UInt(#line) - 19
         let event = LogEvent.loopNotRunning(at: CallSite(#fileID, line))
         expectEqual(lines.map(String.init), ["swift-reactor: \(event)"])
-    }
-
-    @Test func notOnALoopThatIsDriven() throws {
-        let worker = try EventLoop.spawn()
-        let places = Shared(-1)
-        worker.submit {
-            let value = Promise.value(1).map { $0 + 1 }
-            let count = EventLoop.current.unrunCallSites.count
-            places.change { $0 = count }
-            withExtendedLifetime(value) {}
-        }
-        worker.stop()
-        worker.join()
-        expectEqual(places.value, 0)
     }
 }

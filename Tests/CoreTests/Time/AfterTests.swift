@@ -26,36 +26,6 @@ struct AfterTests {
         expectEqual(loop.now.nanoseconds, 0)
     }
 
-    @Test(.inLoop) func inTheOrderOfTheirMomentsAndThenOfTheCalls() throws {
-        var order: [Int] = []
-        for (index, delay) in [3, 1, 2, 1, 3, 0].enumerated() {
-            after(.seconds(delay)).done { order.append(index) }
-        }
-        try loop.run()
-        expectEqual(order, [5, 1, 3, 2, 0, 4])
-    }
-
-    @Test(.inLoop) func neverEarlyByTheRealClock() throws {
-        try EventLoop.withLoop { loop throws in
-            let start = loop.now
-            for delay in [Duration.microseconds(100), .microseconds(1500), .nanoseconds(1)] {
-                let begun = loop.now
-                hang(after(delay))
-                expect(begun.duration(to: loop.now) >= delay)
-            }
-            expect(start < loop.now)
-        }
-    }
-
-    @Test(.inLoop) func aTimerPerHandlerIsNotNeeded() throws {
-        let guarantee = after(.seconds(1))
-        var order: [Int] = []
-        for index in 0..<3 { guarantee.done { order.append(index) } }
-        try loop.run()
-        expectEqual(order, [0, 1, 2])
-        expectEqual(loop.metrics.timersFired, 1)
-    }
-
     @Test(.inLoop) func oneThatNeverFiresTellsItsWaitersWhenTheLoopEnds() {
         let tally = Tally()
         let lines = loggedInLoop { _ in

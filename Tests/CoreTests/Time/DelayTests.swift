@@ -31,12 +31,6 @@ struct DelayTests {
         expect(promise.isRejected)
     }
 
-    @Test(.inLoop) func cancelledBeforeItReachesTheSource() throws {
-        let promise = after(.seconds(60)).map { 1 }.delay(.seconds(60))
-        promise.cancel()
-        expect(loop.nextDeadline == nil && !loop.isAlive)
-    }
-
     @Test(.inLoop) func afterADeadline() throws {
         hang(after(deadline: LoopInstant(nanoseconds: 1_500)))
         expectEqual(loop.now.nanoseconds, 1_500)

@@ -69,18 +69,4 @@ struct PeriodicallyTests {
         expect(rounds.isCancelled && begins == 2 && stops == (isInPause ? 0 : 1))
         expect(loop.now.nanoseconds <= 15_000_000_000)
     }
-
-    @Test(.inLoop) func endlessRoundsTakeNoMemory() throws {
-        let tally = Tally()
-        try inLoop { loop throws in
-            var left = scaled(10_000)
-            try hang(
-                periodically(every: .seconds(1)) { () -> Promise<Bool> in
-                    let token = tally.token()
-                    left -= 1
-                    return after(.zero).map { token.use() }.map { left > 0 }.asPromise()
-                })
-        }
-        expect(tally.alive == 0 && tally.peak < 5)
-    }
 }

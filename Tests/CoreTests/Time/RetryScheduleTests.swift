@@ -19,13 +19,6 @@ struct RetryScheduleTests {
         expectEqual(moments(schedule, attempts: 7), [0, 100, 300, 700, 1500, 2500, 3500])
     }
 
-    @Test func aFactorOfItsOwn() {
-        let schedule = RetrySchedule.exponential(from: .milliseconds(10), factor: 3, cap: .seconds(100), jitter: .none)
-        expectEqual(moments(schedule, attempts: 4), [0, 10, 40, 130])
-        let steady = RetrySchedule.exponential(from: .milliseconds(10), factor: 1, jitter: .none)
-        expectEqual(moments(steady, attempts: 4), [0, 10, 20, 30])
-    }
-
     @Test func fullJitterStaysBelowAndVaries() {
         let schedule = RetrySchedule.exponential(from: .seconds(1), cap: .seconds(4))
         var ends: Set<Int64> = []

@@ -23,29 +23,12 @@ struct TimeoutTests {
         expectEqual(loop.now.nanoseconds, 1_000_000_000)
     }
 
-    @Test(.inLoop) func ofASettledPromiseStartsNothingThatStays() throws {
-        expectEqual(try hang(Promise.value(1).timeout(.seconds(1))), 1)
-        expect(Promise<Int>(error: Flaw()).timeout(.seconds(1)), failsWith: Flaw())
-        expect(loop.nextDeadline == nil && !loop.isAlive)
-    }
-
     @Test(.inLoop) func cancelsWhatItHasWaitedFor() throws {
         let day = after(.seconds(86_400))
         let limited = day.map { 1 }.timeout(.seconds(1))
         expect(limited, failsWith: PromiseError.timedOut)
         expectEqual(loop.nextDeadline, nil)
         expectEqual(loop.now.nanoseconds, 1_000_000_000)
-    }
-
-    @Test(.inLoop) func cancelsAReadOfAResolverThroughOnCancel() throws {
-        var wasCancelled = false
-        let (promise, resolver) = Promise<Int>.pending()
-        resolver.onCancel { wasCancelled = true }
-        let limited = promise.timeout(.seconds(1))
-        expect(limited, failsWith: PromiseError.timedOut)
-        try loop.run()
-        expect(wasCancelled)
-        expect(promise.error as? PromiseError == .cancelled)
     }
 
     @Test(.inLoop) func leavesAloneWhatOthersWaitFor() throws {
@@ -104,20 +87,6 @@ struct TimeoutTests {
         expect(second.isResolved)
     }
 
-    @Test(.inLoop) func returnedByAHandlerItRejectsTheWholeChain() throws {
-        let chain = after(.seconds(1)).then { after(.seconds(100)).map { 1 }.timeout(.seconds(2)) }.map { $0 + 1 }
-        expect(chain, failsWith: PromiseError.timedOut)
-        expectEqual(loop.now.nanoseconds, 3_000_000_000)
-        expectEqual(loop.nextDeadline, nil)
-    }
-
-    @Test(.inLoop) func isNotACancellationSoCatchSeesIt() throws {
-        var seen: PromiseError?
-        endless().timeout(.seconds(1)).catch { seen = $0 as? PromiseError }
-        try loop.run()
-        expectEqual(seen, .timedOut)
-    }
-
     @Test(.inLoop) func runsTheCleanupOfWhatItGivesUp() throws {
         var order: [String] = []
         let work = after(.seconds(10)).asPromise().ensure { order.append("ensure") }
@@ -125,25 +94,6 @@ struct TimeoutTests {
         try loop.run()
         expectEqual(Set(order), ["ensure", "the time limit expired"])
         expectEqual(loop.now.nanoseconds, 1_000_000_000)
-    }
-
-    @Test(.inLoop) func aHundredThousandLeaveTheQueueAsTheirPromisesSettle() throws {
-        let count = scaled(100_000)
-        let promises = (0..<count).map { _ in Promise<Int>.pending() }
-        let limited = promises.map { $0.promise.timeout(.seconds(60)) }
-        for (index, pair) in promises.enumerated() { pair.resolver.fulfill(index) }
-        expectEqual(try hang(when(fulfilled: limited)).count, count)
-        expectEqual(loop.nextDeadline, nil)
-        expectEqual(loop.now.nanoseconds, 0)
-    }
-
-    @Test(.inLoop) func aLoopThatEndsTakesItsTimersAlong() throws {
-        var limited: Promise<Int>?
-        let lines = logged {
-            inLoop { _ in limited = endless().named("x").timeout(.seconds(1)) }
-        }
-        expectEqual(limited?.isFulfilled, false)
-        expect(lines.count <= 2)
     }
 }
 
@@ -157,35 +107,5 @@ struct TimeoutsOnPlainThreadsTests {
             hasTimer.change { $0 = after }
         }
         expectEqual(hasTimer.value, false)
-    }
-
-    @Test func aCancellationOutsideATurnLeavesNoTimer() {
-        let hasTimer = Shared<Bool?>(nil)
-        TestThread.run {
-            let limited = endless().timeout(.seconds(3600))
-            limited.cancel()
-            let after = EventLoop.current.nextDeadline != nil
-            hasTimer.change { $0 = after }
-        }
-        expectEqual(hasTimer.value, false)
-    }
-
-    @Test func aThreadOfSwiftsPoolKeepsNoTimerEither() async {
-        let hasTimer = await Task.detached {
-            @Sendable func wait() -> Bool {
-                EventLoop.withLoop { loop in
-                    expect(Promise.value(1).timeout(.seconds(3600)), gives: 1)
-                    return loop.isAlive
-                }
-            }
-            @Sendable func waitOnItsOwnLoop() -> Int {
-                let before = EventLoop.current.keepAliveReport.timers
-                expect(Promise.value(1).timeout(.seconds(3600)), gives: 1)
-                return EventLoop.current.keepAliveReport.timers - before
-            }
-            return (wait(), waitOnItsOwnLoop())
-        }.value
-        expectEqual(hasTimer.0, false)
-        expectEqual(hasTimer.1, 0)
     }
 }

@@ -42,18 +42,6 @@ struct TimerReuseTests {
         withExtendedLifetime(resolver) {}
     }
 
-    @Test(.inLoop) func cancellingATimerEndsThisOneAlone() throws {
-        for _ in 0..<3 {
-            let kept = after(.seconds(2)).map { 2 }
-            let cancelled = after(.seconds(1)).map { 1 }
-            cancelled.asPromise().cancel()
-            expectEqual(loop.keepAliveReport.timers, 1)
-            try loop.run()
-            expectEqual(kept.settledValue, 2)
-            expect(cancelled.asPromise().error as? PromiseError == .cancelled)
-        }
-    }
-
     @Test(.inLoop) func aTimerThatIsStartedWhileTheLoopEndsIsRejected() throws {
         var timers: [Guarantee<Void>] = []
         inLoop { loop in

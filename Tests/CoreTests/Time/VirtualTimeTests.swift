@@ -22,23 +22,6 @@ struct VirtualTimeTasksTests {
         }
     }
 
-    @Test func timeStandsStillBetweenTwoWaits() throws {
-        try withVirtualTime { clock throws in
-            var seconds = 0
-            let tick = EventLoop.current.schedule(every: .seconds(1)) { seconds += 1 }
-            let (first, second) = (after(.milliseconds(1500)).asPromise(), after(.milliseconds(3500)).asPromise())
-            try hang(
-                Promise {
-                    try await first.value
-                    for _ in 0..<100 { await Task.yield() }
-                    try await second.value
-                })
-            tick.cancel()
-            expectEqual(seconds, 3)
-            expectEqual(clock.now, LoopInstant(nanoseconds: 3_500_000_000))
-        }
-    }
-
     /// The loop may settle the promise while the task is being added to its waiters.
     @Test func timeStandsStillWhenThePromiseSettlesAsTheWaitBegins() throws {
         try withVirtualTime { _ throws in
@@ -59,14 +42,6 @@ struct VirtualTimeTasksTests {
         }
     }
 
-    @Test func manyTasksThatWaitLetTimePass() throws {
-        try withVirtualTime { _ throws in
-            let timers = (1...50).map { number in after(.seconds(Double(number))).map { number }.asPromise() }
-            let tasks = timers.map { timer in Promise { try await timer.value } }
-            expect(when(fulfilled: tasks).map { $0.reduce(0, +) }, gives: 1275)
-        }
-    }
-
     @Test(.inLoop) func theLoopWakesWhenAllOtherWorkHasEnded() throws {
         let loop = EventLoop.current
         let remote = loop.remote
@@ -82,19 +57,6 @@ struct VirtualTimeTasksTests {
         remote.endExternalWork()
         expectEqual(loop.metrics.externalWork, 0)
     }
-
-    @Test func aTaskThatWaitsOutlastsTasksThatWork() throws {
-        for _ in 0..<scaled(500) {
-            try withVirtualTime { clock throws in
-                let timer = after(.seconds(60)).asPromise()
-                let waiting = Promise { try await timer.value }
-                _ = Promise { for _ in 0..<10 { await Task.yield() } }
-                try hang(waiting)
-                expectEqual(clock.now, LoopInstant(nanoseconds: 60_000_000_000))
-                try EventLoop.current.run()
-            }
-        }
-    }
 }
 
 struct VirtualTimeScopeTests {
@@ -104,15 +66,6 @@ struct VirtualTimeScopeTests {
             return EventLoop.current.now
         }
         expectEqual(end, LoopInstant(nanoseconds: 3_600_000_000_000))
-    }
-
-    @Test func theTestMayMoveTheClock() throws {
-        try withVirtualTime { clock throws in
-            let guarantee = after(.seconds(10))
-            clock.advance(by: .seconds(10))
-            try EventLoop.current.turn(.poll)
-            expect(guarantee.isFulfilled)
-        }
     }
 
     @Test func theOuterLoopIsBackAfterwardsAlsoWhenTheBodyThrows() {

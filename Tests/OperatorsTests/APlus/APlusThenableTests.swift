@@ -34,66 +34,6 @@ extension APlusTests {
             }
         }
 
-        @Test(
-            "2.3.3.3.1 a thenable that settles with what another one has", .inLoop, arguments: Manner.allCases,
-            Manner.allCases)
-        func withAnother(outer: Manner, inner: Manner) throws {
-            for outcome in [Result<Int, any Error>.success(4), .failure(Flaw(4))] {
-                try inLoop { loop throws in
-                    // A thenable of a thenable: `then` unwraps the layers one by one.
-                    let nested = Foreign<Foreign<Int>>([])
-                    let core = Foreign<Int>([])
-                    let promise = Promise.value(()).then { nested }.then { $0 }
-                    try outer.run(loop) { nested.call(.success(core)) }
-                    try inner.run(loop) { core.call(outcome) }
-                    try loop.run()
-                    expect(isSame(promise, outcome))
-                }
-            }
-        }
-
-        @Test(
-            "2.3.3.3.1 a thenable that hands its handler on to a promise or thenable", .inLoop, arguments: Setting.all)
-        func thatHandsOn(setting: Setting) throws {
-            for outcome in [Result<Int, any Error>.success(4), .failure(Flaw(4))] {
-                var outers: [Promise<Int>] = []
-                try setting.run(outcome) { promise in
-                    let wrapped = Wrapped(Wrapped(promise))
-                    for way in Way.allCases { outers.append(way.adopt(wrapped)) }
-                }
-                let right = outers.filter { isSame($0, outcome) }.count
-                expectEqual(right, Way.allCases.count)
-            }
-        }
-
-        @Test("2.3.3.3 a thenable that is adopted by several, and adopts", .inLoop)
-        func severalAdopt() throws {
-            let foreign = Foreign<Int>([])
-            let first = Promise.value(()).then { foreign }
-            let second = Promise.value(()).then { Wrapped(first) }
-            let third = Promise(foreign)
-            try loop.run()
-            foreign.call(.success(6))
-            try loop.run()
-            expect(first.settledValue == 6 && second.settledValue == 6 && third.settledValue == 6)
-        }
-
-        @Test(
-            "2.3.3.3 handlers run on a clean stack, although the thenable calls inline", .inLoop,
-            arguments: Way.allCases)
-        func onACleanStack(way: Way) throws {
-            var isInside = false
-            var seen: [Bool] = []
-            let foreign = Foreign<Int>([])
-            way.adopt(foreign).done { _ in seen.append(isInside) }.orFail()
-            try loop.turn(.poll)
-            isInside = true
-            foreign.call(.success(1))
-            isInside = false
-            try loop.run()
-            expectEqual(seen, [false])
-        }
-
         @Test("2.3.3.3 a thenable that lets the handler go uncalled has abandoned the promise", .inLoop)
         func thatNeverCalls() throws {
             let lines = try loggedInLoop { loop throws in
@@ -206,19 +146,6 @@ extension APlusTests {
         }
     }
 
-    /// A thenable that wraps another and forwards everything to it.
-    struct Wrapped<Inner: Thenable>: Catchable where Inner.T: Sendable {
-        let inner: Inner
-
-        init(_ inner: Inner) { self.inner = inner }
-
-        var result: Result<Inner.T, any Error>? { inner.result }
-
-        func pipe(to handler: @escaping @Sendable (Result<Inner.T, any Error>) -> Void) { inner.pipe(to: handler) }
-
-        func asPromise() -> Promise<Inner.T> { Promise { seal in pipe { seal.resolve($0) } } }
-    }
-
     /// The ways in which a foreign thenable calls.
     enum Manner: CaseIterable {
         /// Inside `pipe`.
@@ -263,5 +190,65 @@ extension APlusTests {
         case .success(let value): promise.settledValue == value
         case .failure(let error): promise.flaw == error as? Flaw
         }
+    }
+}
+
+/// The operators of a thenable of another library.
+struct ThenableTests {
+    private let loop = EventLoop.current
+    private var three: APlusTests.Foreign<Int> { APlusTests.Foreign([.success(3)]) }
+    private var failed: APlusTests.Foreign<Int> { APlusTests.Foreign([.failure(Flaw(1))]) }
+
+    @Test(.inLoop) func hasTheVocabularyOfValues() throws {
+        expect(three.map { $0 + 1 }, gives: 4)
+        expect(three.then { Promise.value("\($0)") }, gives: "3")
+        expect(three.get { _ in }, gives: 3)
+        expect(three.tap { _ in }, gives: 3)
+        expect(three.asPromise(), gives: 3)
+        expect(Promise(three), gives: 3)
+        var seen = 0
+        try hang(three.done { seen = $0 })
+        try hang(three.asVoid())
+        expectEqual(seen, 3)
+    }
+
+    @Test(.inLoop) func hasTheVocabularyOfErrors() throws {
+        expect(failed.recover { _ in Promise.value(5) }, gives: 5)
+        expect(failed.recover { _ in Guarantee.value(6) }, gives: 6)
+        var events: [String] = []
+        expect(failed.ensure { events.append("ensure") }, failsWith: Flaw(1))
+        expect(failed.ensureThen { after(.seconds(1)) }, failsWith: Flaw(1))
+        failed.catch { _ in events.append("catch") }.finally { events.append("finally") }
+        try loop.run()
+        expectEqual(events, ["ensure", "catch", "finally"])
+    }
+
+    @Test(.inLoop) func hasTheStates() {
+        expect(three.isFulfilled && three.settledValue == 3 && failed.isRejected && failed.flaw == Flaw(1))
+        expect(APlusTests.Foreign<Int>([]).isPending)
+    }
+
+    @Test(.inLoop) func isReturnedFromHandlers() throws {
+        expect(Promise.value(1).then { value in APlusTests.Foreign([.success(value + 1)]) }, gives: 2)
+        expect(firstly { three }, gives: 3)
+        expect(Promise<Int>(error: Flaw()).recover { _ in APlusTests.Foreign<Int>([.success(4)]) }, gives: 4)
+    }
+
+    @Test(.inLoop) func goesIntoCombinators() throws {
+        let all = when(fulfilled: [three, three])
+        expectEqual(all.settledValue, [3, 3])
+        let both = when(fulfilled: three, Promise.value("a"))
+        expectEqual(both.settledValue?.0, 3)
+        let slow = APlusTests.Foreign<Int>([])
+        expectEqual(race(slow, three).settledValue, 3)
+        slow.call(.success(4))
+        expectEqual(when(fulfilled: [three, failed]).flaw, Flaw(1))
+    }
+
+    @Test(.inLoop) func settlesLater() throws {
+        let foreign = APlusTests.Foreign<Int>([])
+        let promise = foreign.map { $0 * 2 }
+        loop.schedule(after: .seconds(1)) { foreign.call(.success(4)) }
+        expect(promise, gives: 8)
     }
 }
