@@ -27,21 +27,6 @@ extension APlusTests {
             }
         }
 
-        @Test("2.3.2 adopting through several promises", arguments: Setting.all, [2, 3, 10, 100])
-        func nested(setting: Setting, depth: Int) throws {
-            for outcome in [Result<Thing, any Error>.success(Thing()), .failure(Flaw(5))] {
-                var outers: [Promise<Thing>] = []
-                try setting.run(outcome) { inner in
-                    outers = [inner]
-                    for level in 0..<depth {
-                        let adopter = Adopter.allCases[level % Adopter.allCases.count]
-                        outers.append(adopter.adopt(outers[level]))
-                    }
-                }
-                check(outers, outcome)
-            }
-        }
-
         @Test("2.3.2 adopting from the outside in", arguments: Setting.all, [2, 3, 10, 100])
         func nestedFromOutside(setting: Setting, depth: Int) throws {
             // The outermost follows the next before that one follows anything.
@@ -61,35 +46,6 @@ extension APlusTests {
                 }
                 check(outers, outcome)
             }
-        }
-
-        @Test("2.3.2 adopting a promise that others have adopted", arguments: Setting.all)
-        func several(setting: Setting) throws {
-            for outcome in [Result<Thing, any Error>.success(Thing()), .failure(Flaw(5))] {
-                var outers: [Promise<Thing>] = []
-                try setting.run(outcome) { inner in
-                    for adopter in Adopter.allCases + Adopter.allCases { outers.append(adopter.adopt(inner)) }
-                    for index in 0..<4 { outers.append(Adopter.then.adopt(outers[index])) }
-                }
-                check(outers, outcome)
-            }
-        }
-
-        @Test("2.3.2 adopting once more inside a handler, and a promise of a promise", arguments: Setting.all)
-        func nestedHandlers(setting: Setting) throws {
-            let outcome = Result<Thing, any Error>.success(Thing())
-            var outers: [Promise<Thing>] = []
-            try setting.run(outcome) { inner in
-                outers = [
-                    Promise.value(3).then { _ in
-                        after(.seconds(1)).then { () -> Promise<Thing> in
-                            Promise.value(1).ensureThen { after(.seconds(1)) }.then { _ in inner }
-                        }
-                    },
-                    Promise.value(Promise.value(inner)).then { $0 }.then { $0 },
-                ]
-            }
-            check(outers, outcome)
         }
 
         @Test("2.3.2.1, 2.3.2.2 a guarantee that is returned", arguments: Setting.all)
@@ -116,22 +72,6 @@ extension APlusTests {
             let all = outers.map(\.settledValue) + promises.map(\.settledValue)
             let right = all.filter { $0 === thing }.count
             expect(right == 7 && all.count == 7)
-        }
-
-        @Test("2.3.2 a guarantee waits as long as the one that was returned", .inLoop, arguments: Kind.allCases)
-        func aGuaranteePending(kind: Kind) throws {
-            let loop = EventLoop.current
-            let (promise, resolver) = try kind.make(loop) as (Promise<Int>, Resolver<Int>)
-            let inner = promise.recover { _ -> Guarantee<Int> in fatalError("it is never rejected") }
-            let outer = Guarantee.value(()).then { inner }
-            var seen: [Int] = []
-            outer.done { seen.append($0) }
-            loop.schedule(after: .seconds(1)) {}
-            for _ in 0..<3 { try loop.turn(.poll) }
-            expect(outer.isPending && seen == [])
-            resolver.fulfill(8)
-            try loop.run()
-            expect(outer.settledValue == 8 && seen == [8])
         }
 
         private func check(_ promises: [Promise<Thing>], _ outcome: Result<Thing, any Error>) {

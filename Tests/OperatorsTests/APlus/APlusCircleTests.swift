@@ -46,33 +46,6 @@ extension APlusTests {
             }
         }
 
-        @Test("2.3.1 a circle that others lead into", .inLoop, arguments: Settling.allCases)
-        func withATail(settling: Settling) throws {
-            let (start, resolver) = Promise<Void>.pending()
-            var circle: [Promise<Int>] = []
-            var tail: [Promise<Int>] = []
-            try settling.run(loop, settle: { resolver.fulfill() }) {
-                circle = (0..<3).map { index in start.then { circle[(index + 1) % 3] } }
-                tail = (0..<3).map { index in start.then { index == 0 ? circle[0] : tail[index - 1] } }
-            }
-            let seen = (circle + tail).map(\.promiseError)
-            expectEqual(seen, Array(repeating: .returnedSelf, count: 6))
-            circle = []
-            tail = []
-        }
-
-        @Test("2.3.1 a copy, and the promise that is made of a promise, are the promise itself", .inLoop)
-        func inDisguise() throws {
-            var promise: Promise<Int>?
-            promise = Promise.value(1).then { _ -> Promise<Int> in
-                let copy = promise!
-                return Promise(copy.asPromise())
-            }
-            try loop.run()
-            expectEqual(promise?.promiseError, .returnedSelf)
-            promise = nil
-        }
-
         @Test("2.3.1 nothing of a circle is leaked", .inLoop, arguments: Settling.allCases, 1...4)
         func nothingIsLeaked(settling: Settling, length: Int) throws {
             let tally = Tally()

@@ -44,36 +44,6 @@ extension APlusTests {
 
         // MARK: 2.2.4, on a clean stack
 
-        @Test("2.2.4 after the code that follows the settlement", .inLoop, arguments: Kind.allCases, Handler.allCases)
-        func afterTheCodeThatSettles(kind: Kind, handler: Handler) throws {
-            let (promise, resolver) = try kind.make(loop) as (Promise<Int>, Resolver<Int>)
-            var order: [String] = []
-            handler.attach(to: Source(promise)) { _ in order.append("handler") }
-            loop.enqueue {
-                resolver.resolve(handler.outcome)
-                order.append("after settling")
-            }
-            try loop.run()
-            expectEqual(order, ["after settling", "handler"])
-        }
-
-        @Test("2.2.4 one that is attached in a handler runs after it", .inLoop, arguments: Handler.allCases)
-        func attachedInAHandler(handler: Handler) throws {
-            let others = [Handler.ofValues, Handler.ofErrors, Handler.ofGuarantees].first { $0.contains(handler) }!
-            for other in others {
-                try inLoop { loop throws in
-                    let source = Source(handler.isForErrors ? Promise(error: Flaw()) : .value(1))
-                    var order: [String] = []
-                    other.attach(to: source) { _ in
-                        handler.attach(to: source) { _ in order.append("inner") }
-                        order.append("outer")
-                    }
-                    try loop.run()
-                    expectEqual(order, ["outer", "inner"], "\(other)")
-                }
-            }
-        }
-
         @Test("2.2.4 after jobs and handlers that were queued before it, before later ones", .inLoop)
         func inTheQueue() throws {
             let (promise, resolver) = Promise<Int>.pending()
@@ -117,24 +87,6 @@ extension APlusTests {
             // A frame or two apart, since one is called through `catch` and the other through `map`. (The address
             // sanitizer moves locals off the stack.)
             expect(isSanitized || addresses.max()! - addresses.min()! < 4096)
-        }
-
-        @Test("2.2.4 never inside the call of another thread that settles", .inLoop)
-        func notInsideAnotherThreadsCall() throws {
-            try EventLoop.withLoop { loop throws in
-                let hold = loop.hold()
-                let (promise, resolver) = Promise<Int>.pending()
-                let isSettled = Shared(false)
-                var sawItSettled: [Bool] = []
-                let ended = promise.done { _ in sawItSettled.append(isSettled.value) }
-                TestThread.run {
-                    resolver.fulfill(1)
-                    isSettled.change { $0 = true }
-                }
-                try hang(ended)
-                expectEqual(sawItSettled, [true])
-                hold.cancel()
-            }
         }
 
         // MARK: 2.2.6, several
@@ -201,27 +153,6 @@ extension APlusTests {
                 for index in 1..<3 { handler.attach(to: source) { _ in calls.append(index) } }
             }
             expectEqual(calls, [0, 1, 2, 3, 4, 5, 6])
-        }
-
-        @Test(
-            "2.2.6 in order, whether attached before, during or after the settlement", .inLoop, arguments: Kind.allCases
-        )
-        func beforeDuringAndAfter(kind: Kind) throws {
-            for outcome in [Result<Int, any Error>.success(1), .failure(Flaw())] {
-                try inLoop { loop throws in
-                    let (promise, resolver) = try kind.make(loop) as (Promise<Int>, Resolver<Int>)
-                    var calls: [Int] = []
-                    func attach(_ index: Int) { promise.ensure { calls.append(index) }.ignoringErrors() }
-                    attach(0)
-                    attach(1)
-                    resolver.resolve(outcome)
-                    attach(2)
-                    loop.enqueue { attach(3) }
-                    loop.schedule(after: .seconds(1)) { attach(4) }
-                    try loop.run()
-                    expectEqual(calls, [0, 1, 2, 3, 4])
-                }
-            }
         }
     }
 }

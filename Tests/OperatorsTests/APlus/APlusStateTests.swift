@@ -26,48 +26,6 @@ extension APlusTests {
             }
         }
 
-        @Test("2.1.2.2, 2.1.3.2 the value or error is there and never another", arguments: Setting.all)
-        func neverChanges(setting: Setting) throws {
-            let thing = Thing()
-            for outcome in [Result<Thing, any Error>.success(thing), .failure(thing)] {
-                func isThing(_ result: Result<Thing, any Error>?) -> Bool {
-                    switch result {
-                    case .success(let value)?: value === thing
-                    case .failure(let error)?: error as? Thing === thing
-                    case nil: false
-                    }
-                }
-                var seen: [Bool] = []
-                var promise: Promise<Thing>?
-                try setting.run(outcome) {
-                    promise = $0
-                    $0.tap { result in
-                        seen.append(isThing(result))
-                        promise!.tap { seen.append(isThing($0)) }.ignoringErrors()
-                        seen.append(isThing(promise!.result))
-                    }.ignoringErrors()
-                }
-                seen += [isThing(promise?.result), isThing(promise?.result)]
-                expectEqual(seen, [true, true, true, true, true])
-            }
-        }
-
-        @Test("2.1.2.1, 2.1.3.1 of the resolver's forms each counts once", arguments: Second.allCases)
-        func theFirstOfAllFormsCounts(first: Second) throws {
-            for second in Second.allCases {
-                try inLoop { loop throws in
-                    let (promise, resolver) = Promise<Int>.pending()
-                    first.settle(resolver)
-                    let before = "\(promise)"
-                    second.settle(resolver)
-                    let after = "\(promise)"
-                    expect(after == before && promise.isResolved, "\(second)")
-                    promise.ignoringErrors()
-                    try loop.run()
-                }
-            }
-        }
-
         @Test("2.1.2.1 a guarantee is fulfilled once", .inLoop, arguments: Settling.allCases)
         func aGuaranteeIsFulfilledOnce(settling: Settling) throws {
             let loop = EventLoop.current

@@ -18,125 +18,55 @@ struct CombinatorThreadTests {
             try EventLoop.current.run()
             expectEqual(pairs[index].promise.settledValue, index)
             let cancelled = pairs.count { $0.promise.isRejected }
-            expectEqual(stops.value, cancelled, "each is told that was cancelled, and none that was faster")
+            expectEqual(stops.value, cancelled, "onCancel is called for those that were cancelled only")
+        }
+    }
+}
+
+/// Combinators whose loop has ended, with sources that several threads settle at once. Under ThreadSanitizer.
+struct FanInThreadTests {
+    enum Kind: CaseIterable {
+        case when, resolved, race, raceFulfilled, concurrently, forEach
+
+        func gather(_ first: Promise<Int>, _ second: Promise<Int>) -> Promise<Int> {
+            switch self {
+            case .when: Promises.when(fulfilled: [first, second]).map { $0[0] }
+            case .resolved: Promises.when(resolved: [first, second]).map(\.count).asPromise()
+            case .race: Promises.race(first, second)
+            case .raceFulfilled: Promises.race(fulfilled: [first, second])
+            case .concurrently:
+                Promises.when(fulfilled: [first, second], concurrently: 2) { $0 }.map { $0[0] }
+            case .forEach: Promises.forEach([first, second]) { $0 }.map { 1 }
+            }
         }
     }
 
-    @Test func losersOfAnotherThreadsLoop() throws {
-        for _ in 0..<scaled(200) {
-            let box = Shared<[Promise<Int>]>([])
-            let (isThere, isWon) = (Gate(), Gate())
-            let owner = TestThread {
-                let naps = (0..<3).map { number in after(.seconds(60)).map { number }.asPromise() }
-                box.change { $0 = naps }
-                isThere.open()
-                isWon.wait()
-                // A cancellation elsewhere is a cancellation here, and nothing is left to wait for.
-                try? EventLoop.current.run()
-                expectEqual(EventLoop.current.nextDeadline, nil)
+    @Test(arguments: Kind.allCases)
+    func theirLoopHasEnded(kind: Kind) {
+        for _ in 0..<scaled(1000) {
+            let (first, one) = Promise<Int>.pending()
+            let (second, other) = Promise<Int>.pending()
+            let result = Shared<Promise<Int>?>(nil)
+            TestThread.run {
+                let gathered = kind.gather(first, second)
+                gathered.ignoringErrors()
+                result.change { $0 = gathered }
             }
-            isThere.wait()
-            let winner = race(box.value + [.value(7)])
-            expectEqual(winner.settledValue, 7)
-            // It was won on creation, so its losers are cancelled by a job, which may not be this thread's first.
-            while EventLoop.current.isReady { try EventLoop.current.turn(.poll) }
-            isWon.open()
-            owner.join()
-            let cancelled = box.value.filter { $0.error as? PromiseError == .cancelled }
-            expectEqual(cancelled.count, 3)
-        }
-    }
-
-    @Test func aLoserThatItsOwnThreadSettlesMeanwhile() throws {
-        for _ in 0..<scaled(500) {
-            let box = Shared<Promise<Int>?>(nil)
-            let (isThere, isOver) = (Gate(), Gate())
-            let owner = TestThread {
-                let (promise, resolver) = Promise<Int>.pending()
-                let mapped = promise.map { $0 + 1 }
-                box.change { $0 = mapped }
-                isThere.open()
-                resolver.fulfill(1)
-                while mapped.isPending { try? EventLoop.current.turn(.poll) }
-                isOver.wait()
-                try? EventLoop.current.turn(.poll)
-            }
-            isThere.wait()
-            EventLoop.withLoop { loop in
-                for _ in 0..<20 {
-                    let (other, resolver) = Promise<Int>.pending()
-                    let winner = race(box.value!, other)
-                    resolver.fulfill(0)
-                    winner.ignoringErrors()
-                    try? loop.turn(.poll)
-                }
-            }
-            isOver.open()
-            owner.join()
-            expectEqual(box.value?.isResolved, true)
-        }
-    }
-
-    @Test func sourcesOfAConveyorSettledElsewhere() throws {
-        let work = Shared<[(Int, Resolver<Int>)]>([])
-        let isOver = Shared(false)
-        let workers = (0..<2).map { _ in
-            TestThread {
-                while !isOver.value {
-                    let taken = work.change { $0.popLast() }
-                    guard let (number, resolver) = taken else {
-                        sched_yield()
-                        continue
-                    }
-                    if number % 10 == 9 { resolver.reject(Flaw(number)) } else { resolver.fulfill(number) }
-                }
-            }
-        }
-        let count = scaled(5000)
-        let start = { (number: Int) -> Promise<Int> in
-            let (promise, resolver) = Promise<Int>.pending()
-            work.change { $0.append((number, resolver)) }
-            return promise
-        }
-        let all = when(fulfilled: 0..<count, concurrently: 8) { when(resolved: [start($0)]) }
-        let outcomes = try hang(all, timeout: .seconds(60)).joined()
-        var sum = 0
-        let series = Promise.value((0..<count).filter { $0 % 10 != 9 }).thenReduce(0) { total, number in
-            start(number).map { total + $0 }
-        }
-        sum = try hang(series, timeout: .seconds(60))
-        isOver.change { $0 = true }
-        for worker in workers { worker.join() }
-        let errors = outcomes.count { if case .failure = $0 { true } else { false } }
-        expect(outcomes.count == count && errors == count / 10)
-        expectEqual(sum, (0..<count).filter { $0 % 10 != 9 }.reduce(0, +))
-    }
-
-    @Test func cancelledFromElsewhere() throws {
-        for round in 0..<scaled(500) {
-            let box = Shared<(Promise<[Int]>, [Resolver<Int>])?>(nil)
-            let isThere = Gate()
-            let owner = TestThread {
-                var resolvers: [Resolver<Int>] = []
-                let all = when(fulfilled: 0..<50, concurrently: 4) { number -> Promise<Int> in
-                    let (promise, resolver) = Promise<Int>.pending()
-                    resolvers.append(resolver)
-                    resolver.fulfill(number)
-                    return promise
-                }
-                let pending = (0..<3).map { _ in Promise<Int>.pending() }
-                let stuck = round % 2 == 0 ? race(pending.map(\.promise)).map { [$0] } : all
-                box.change { $0 = (stuck, pending.map(\.resolver)) }
-                isThere.open()
-                while stuck.isPending { try? EventLoop.current.turn(.poll) }
-            }
-            isThere.wait()
-            let (promise, resolvers) = box.value!
-            let settler = TestThread { for resolver in resolvers { resolver.fulfill(1) } }
-            promise.cancel()
-            settler.join()
-            owner.join()
-            expect(promise.isResolved)
+            let (gate, otherGate) = (Gate(), Gate())
+            let threads = [
+                TestThread {
+                    gate.wait()
+                    one.fulfill(1)
+                },
+                TestThread {
+                    otherGate.wait()
+                    other.fulfill(2)
+                },
+            ]
+            gate.open()
+            otherGate.open()
+            for thread in threads { thread.join() }
+            expect(result.value?.error as? PromiseError == .loopEnded)
         }
     }
 }

@@ -12,7 +12,7 @@ struct EndlessSequenceTests {
     }
 
     fileprivate enum Shape: CaseIterable {
-        case repeatWhile, forEach, thenReduce
+        case repeatWhile, forEach, thenReduce, periodically
 
         /// Runs this many rounds, each with `body`'s promise.
         func run(_ count: Int, _ body: @escaping (Int) -> Promise<Int>) -> Promise<Int> {
@@ -20,6 +20,11 @@ struct EndlessSequenceTests {
             switch self {
             case .repeatWhile:
                 return Promises.repeatWhile {
+                    rounds += 1
+                    return body(rounds).map { $0 < count }
+                }.map { rounds }
+            case .periodically:
+                return Promises.periodically(every: .nanoseconds(1)) {
                     rounds += 1
                     return body(rounds).map { $0 < count }
                 }.map { rounds }
@@ -59,25 +64,6 @@ struct EndlessSequenceTests {
             let growth = residentBytes() - before
             // One page per thousand rounds would exceed this; one word per round exceeds it many times.
             precondition(growth < 2 << 20 || growth < rounds / 8, "\(shape): \(growth) bytes for \(rounds) rounds")
-        }
-    }
-
-    @Test(.ownThread, .disabled(if: isSanitized)) func aCrewKeepsOnlyItsResults() async {
-        await #expect(processExitsWith: .success) {
-            inLoop { loop in
-                let count = EndlessSequenceTests.rounds
-                let all = {
-                    when(fulfilled: 0..<count, concurrently: 4) { number in
-                        after(.nanoseconds(number % 3)).map { UInt8(truncatingIfNeeded: number) }
-                    }
-                }
-                guard case .success = Result(catching: { try hang(all()) }) else { preconditionFailure() }
-                let before = residentBytes()
-                guard case .success(let values) = Result(catching: { try hang(all()) }) else { preconditionFailure() }
-                let growth = residentBytes() - before
-                // Optionals on arrival, and the values at the end.
-                precondition(values.count == count && growth < 2 << 20 || growth < count * 4, "\(growth) bytes")
-            }
         }
     }
 }

@@ -85,21 +85,6 @@ struct FanInReentrancyTests {
     }
 
     @Test(.inLoop, arguments: Kind.allCases)
-    func aThenableThatSettlesAnotherWhileItIsAsked(kind: Kind) throws {
-        let pairs = pairs(3)
-        defer { withExtendedLifetime(pairs) {} }
-        let meddler = Meddler(promise: pairs[2].promise) { pairs[0].resolver.fulfill(0) }
-        let sources = [pairs[0].promise, pairs[1].promise, meddler.asPromise()]
-        let result = kind.gather(sources)
-        pairs[1].resolver.fulfill(1)
-        pairs[2].resolver.fulfill(2)
-        switch kind {
-        case .race, .raceFulfilled: expect(result, gives: [0])
-        default: expect(result, gives: [0, 1, 2])
-        }
-    }
-
-    @Test(.inLoop, arguments: Kind.allCases)
     func manySourcesAreCancelled(kind: Kind) throws {
         let naps = (0..<scaled(25_000)).map { number in after(.seconds(1)).map { number }.asPromise() }
         let result = kind.gather(naps)
@@ -107,19 +92,4 @@ struct FanInReentrancyTests {
         expect(loop.nextDeadline == nil && !loop.isAlive)
         expect(result, failsWith: PromiseError.cancelled)
     }
-}
-
-/// A thenable of another library that has a side effect when a handler is attached.
-private struct Meddler: Thenable {
-    let promise: Promise<Int>
-    let deed: () -> Void
-
-    var result: Result<Int, any Error>? { promise.result }
-
-    func pipe(to handler: @escaping @Sendable (Result<Int, any Error>) -> Void) {
-        deed()
-        promise.pipe(to: handler)
-    }
-
-    func asPromise() -> Promise<Int> { Promise { seal in pipe { seal.resolve($0) } } }
 }

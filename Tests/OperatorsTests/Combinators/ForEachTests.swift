@@ -27,18 +27,6 @@ struct ForEachTests {
         expect(sum, gives: 10)
     }
 
-    @Test(.inLoop) func ofNothing() throws {
-        let none = [Int]()
-        var calls = 0
-        expect(
-            forEach(none) { _ -> Promise<Void> in
-                calls += 1
-                return .value
-            }.isFulfilled)
-        expect(Promise.value(none).thenReduce(7) { sum, number in Promise.value(sum + number) }, gives: 7)
-        expectEqual(calls, 0)
-    }
-
     @Test(.inLoop) func aRejectionEndsIt() throws {
         var begun: [Int] = []
         let body = { (number: Int) throws -> Promise<Int> in
@@ -110,15 +98,6 @@ struct ForEachTests {
         expect(begun == 3 && loop.nextDeadline == nil, "what the body returned then is cancelled too")
     }
 
-    @Test(.inLoop) func anItemThatAnotherWaitsForGoesOn() throws {
-        let shared = after(.seconds(1)).map { 5 }.asPromise()
-        let other = shared.map { $0 + 1 }
-        let series = forEach([1]) { _ in shared }
-        series.cancel()
-        expect(series.isRejected)
-        expect(other, gives: 6)
-    }
-
     @Test(.inLoop) func anItemThatComesTooLateGoesOnForAHandlerThatHasReturnedItBefore() throws {
         let shared = after(.seconds(1)).map { 5 }.asPromise()
         let first = after(.zero).then { shared }
@@ -146,26 +125,49 @@ struct ForEachTests {
         expect(fold, failsWith: PromiseError.returnedSelf)
     }
 
-    @Test(.inLoop) func whenItsLoopEnds() {
-        let tally = Tally()
-        let box = Shared<Promise<Void>?>(nil)
-        let lines = loggedInLoop { _ in
-            let token = tally.token()
-            let series = forEach(1...) { _ -> Promise<Void> in
-                token.use()
-                return after(.seconds(1)).asPromise()
-            }
-            hang(after(.seconds(3)))
-            box.change { $0 = series }
-        }
-        expect(box.value?.error as? PromiseError == .loopEnded)
-        expect(tally.alive == 0 && lines.count == 1)
-    }
-
     @Test(.inLoop) func anItemThatIsAbandoned() throws {
         let lines = try loggedInLoop { _ throws in
             expect(forEach([1, 2]) { _ in Promise<Int> { _ in } }, failsWith: PromiseError.abandoned)
         }
         expectEqual(lines.count, 1)
+    }
+}
+
+/// `thenMap`.
+struct ThenMapTests {
+    private let loop = EventLoop.current
+
+    @Test(.inLoop) func allAtOnceInTheirOrder() throws {
+        let all = Promise.value([3, 1, 2]).thenMap { number in after(.seconds(number)).map { number * 10 } }
+        expect(all, gives: [30, 10, 20])
+        expectEqual(loop.now.nanoseconds, 3_000_000_000)
+    }
+
+    @Test(.inLoop) func aRejectionRejects() throws {
+        let lines = try loggedInLoop { loop throws in
+            let failing = Promise.value(1...3).thenMap { number in
+                after(.seconds(number)).map { () throws -> Int in throw Flaw(number) }
+            }
+            expect(failing.map { $0.count }, failsWith: Flaw(1))
+            try loop.run()
+            expect(Promise<[Int]>(error: Flaw(9)).thenMap { Promise.value($0) }, failsWith: Flaw(9))
+        }
+        expectEqual(lines, [])
+    }
+
+    @Test(.inLoop) func aThrowIsARejectionOfItsElement() throws {
+        let lines = try loggedInLoop { loop throws in
+            var begun: [Int] = []
+            let body = { (number: Int) throws -> Promise<[Int]> in
+                begun.append(number)
+                if number == 3 { throw Flaw(3) }
+                return number == 2 ? Promise(error: Flaw(2)) : after(.seconds(1)).map { throw Flaw(1) }
+            }
+            // The previous one in the list had already failed.
+            expect(Promise.value([1, 2, 3, 4]).thenMap(body), failsWith: Flaw(2))
+            expectEqual(begun, [1, 2, 3])
+            try loop.run()
+        }
+        expectEqual(lines, [])
     }
 }

@@ -25,15 +25,6 @@ struct LimiterTests {
         expect(limiter.active == 0 && limiter.waiting == 0)
     }
 
-    @Test(.inLoop) func anErrorGivesThePermitBack() throws {
-        let limiter = Limiter(1)
-        expect(limiter.run { () -> Promise<Int> in throw Flaw(1) }, failsWith: Flaw(1))
-        expect(limiter.run { Promise<Int>(error: Flaw(2)) }, failsWith: Flaw(2))
-        expect(limiter.run { Promise.value(3) }, gives: 3)
-        try loop.run()
-        expectEqual(limiter.active, 0)
-    }
-
     @Test(.inLoop) func aWorkThatIsCancelledHoldsItsPermitUntilItHasEnded() throws {
         let limiter = Limiter(1)
         var lines: [String] = []
@@ -83,18 +74,6 @@ struct LimiterTests {
         open.fulfill()
         try loop.run()
         expectEqual(order, [0, 1, 3])
-        expectEqual(limiter.active, 0)
-    }
-
-    /// Its permit was granted, but its handler has not run.
-    @Test(.inLoop) func aPermitIsNotLostOnTheWay() throws {
-        let limiter = Limiter(1)
-        let first = limiter.run { Promise.value(1) }
-        first.cancel()
-        expect(first.isCancelled)
-        let second = limiter.run { Promise.value(2) }
-        expect(second, gives: 2)
-        try loop.run()
         expectEqual(limiter.active, 0)
     }
 

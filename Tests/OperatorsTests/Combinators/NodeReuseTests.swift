@@ -5,7 +5,6 @@
 /// use of a node.
 struct NodeReuseTests {
     private let loop = EventLoop.current
-    private let tally = Tally()
 
     private static var keepsNodes: Bool { !isSanitized }
 
@@ -49,17 +48,6 @@ struct NodeReuseTests {
         expect(Set(keptNodes(loop)).isSuperset(of: kept.dropFirst()))
     }
 
-    @Test(.inLoop) func soDoTheSourcesOfWhen() throws {
-        for round in 0..<3 {
-            let sources = pairs(5)
-            defer { withExtendedLifetime(sources) {} }
-            let all = when(fulfilled: sources.map(\.promise))
-            for (index, source) in sources.enumerated() { source.resolver.fulfill(round * 10 + index) }
-            expectEqual(all.settledValue, (0..<5).map { round * 10 + $0 })
-        }
-        expect(keptNodes(loop).count <= 5)
-    }
-
     /// Its node is still in the source's list, after the other handler's.
     @Test(.inLoop) func aLoserWithAnotherHandlerDoesNot() throws {
         let sources = pairs(2)
@@ -85,53 +73,5 @@ struct NodeReuseTests {
         sources[0].resolver.fulfill(0)
         expect(winner.isFulfilled)
         expectEqual(keptNodes(loop).count, (Self.keepsNodes ? 128 : 0))
-    }
-
-    /// A kept node has released its combinator, and with it everything that the combinator held.
-    @Test(.inLoop) func aKeptNodeHoldsNothing() throws {
-        for _ in 0..<3 {
-            let (promise, resolver) = Promise<Tally.Token>.pending()
-            let (other, otherResolver) = Promise<Tally.Token>.pending()
-            let winner = Promises.race(promise, other)
-            resolver.fulfill(tally.token())
-            expect(winner.isFulfilled && other.isRejected && tally.alive == 1)
-            withExtendedLifetime(otherResolver) {}
-        }
-        expectEqual(tally.alive, 0)
-    }
-
-    /// Races, cancellations, rejections and handlers of losers in a random order, with their expected results.
-    @Test(.inLoop, arguments: [1, 2, 3]) func combinatorsOfOneLoopDoNotDisturbOneAnother(seed: UInt64) throws {
-        var dice = SplitMix64(seed)
-        for _ in 0..<300 {
-            let sources = pairs(Int.random(in: 1...6, using: &dice))
-            defer { withExtendedLifetime(sources) {} }
-            let others = pairs(2)
-            defer { withExtendedLifetime(others) {} }
-            let winner = race(of: sources)
-            let all = when(fulfilled: others.map(\.promise))
-            let handled = Bool.random(using: &dice) ? sources.last?.promise.map { $0 } : nil
-            let chosen = Int.random(in: 0..<sources.count, using: &dice)
-            switch Int.random(in: 0..<4, using: &dice) {
-            case 0:
-                winner.cancel()
-                expect(winner.error as? PromiseError == .cancelled)
-            case 1:
-                sources[chosen].resolver.reject(PromiseError.timedOut)
-                expect(winner.error as? PromiseError == .timedOut)
-            default:
-                sources[chosen].resolver.fulfill(chosen)
-                expectEqual(winner.settledValue, chosen)
-            }
-            winner.cauterize()
-            try loop.turn(.poll)
-            handled?.cauterize()
-            for (index, source) in sources.enumerated() where index != chosen {
-                expectEqual(source.promise.isPending, (handled != nil && index == sources.count - 1))
-            }
-            others[1].resolver.fulfill(2)
-            others[0].resolver.fulfill(1)
-            expectEqual(all.settledValue, [1, 2])
-        }
     }
 }

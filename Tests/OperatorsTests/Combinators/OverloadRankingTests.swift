@@ -8,14 +8,6 @@ struct OverloadRankingTests {
     private let void = Promise<Void>.value
     private let wait = Guarantee<Void>.value
 
-    @Test(.inLoop) func whenOfTen() throws {
-        let all = when(
-            fulfilled: one, two, text, void, wait, Doubled(one), Promise.value([1.5]), Guarantee<Int?>.value(nil),
-            Promise<(Int, Int)>.value((8, 9)), Guarantee.value(true))
-        let (a, b, c, _, _, d, e, f, g, h) = try hang(all)
-        expect(a == 1 && b == 2 && c == "text" && d == 2 && e == [1.5] && f == nil && g == (8, 9) && h)
-    }
-
     @Test(.inLoop) func whenOfOne() throws {
         let single = when(fulfilled: one)
         let number: Int = try hang(single)
@@ -69,10 +61,6 @@ struct OverloadRankingTests {
         expect(hang(none).isEmpty)
     }
 
-    @Test(.inLoop) func whenNotAllRejected() throws {
-        expectEqual(try hang(when(notAllRejected: [one, one])).count, 2)
-    }
-
     @Test(.inLoop) func whenGuarantees() {
         expectEqual(hang(when(guarantees: [two, two])), [2, 2])
         let (number, word) = hang(when(guarantees: two, .value("a")))
@@ -99,11 +87,6 @@ struct OverloadRankingTests {
         expectEqual(try hang(custom) + hang(list) + hang(single) + hang(guarantee), 7)
         let limited = race(one, after(.seconds(1)).then { Promise<Int>(error: PromiseError.timedOut) })
         expectEqual(try hang(limited), 1)
-    }
-
-    @Test(.inLoop) func racesForTheFirstValue() throws {
-        expectEqual(try hang(race(fulfilled: [one, one])), 1)
-        expectEqual(try hang(race(fulfilled: [two, two])), 2)
     }
 
     @Test(.inLoop) func soManyAtATime() throws {

@@ -2,8 +2,6 @@
 
 /// A guarantee sealed by the program, such as a stop signal: it is raced round after round, and sealed at the end.
 struct RacedGuaranteeTests {
-    private let loop = EventLoop.current
-
     enum Use: CaseIterable {
         case won, raceOfPromises, raceFulfilled, wonAtOnce, timeout, withdrawn, gathered, raceOfSteps, dispatched
     }
@@ -31,15 +29,6 @@ struct RacedGuaranteeTests {
         var seal: ((Int) -> Void)?
         let stop = Guarantee<Int> { (resolve: @escaping (Int) -> Void) in seal = resolve }
         return (stop, seal!)
-    }
-
-    @Test(.inLoop) func itIsCancelledByItself() throws {
-        let (stop, seal) = Guarantee<Int>.pending()
-        let raced = race(stop, after(.seconds(1)).map { 1 })
-        stop.cancel()
-        expect(raced, gives: 1)
-        seal(7)
-        expect(stop.asPromise().isCancelled && stop.isPending)
     }
 }
 

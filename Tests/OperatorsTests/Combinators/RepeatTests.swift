@@ -15,16 +15,6 @@ struct RepeatTests {
         expect(rounds == 4 && loop.now.nanoseconds == 4_000_000_000)
     }
 
-    @Test(.inLoop) func onceIfItGivesFalse() throws {
-        var rounds = 0
-        try hang(
-            repeatWhile { () -> Promise<Bool> in
-                rounds += 1
-                return .value(false)
-            })
-        expectEqual(rounds, 1)
-    }
-
     @Test(.inLoop) func anErrorEndsIt() throws {
         var left = 3
         let thrown = repeatWhile { () throws -> Promise<Bool> in
@@ -36,16 +26,6 @@ struct RepeatTests {
         expectEqual(left, 0)
         expectEqual(repeatWhile { () throws -> Promise<Bool> in throw Flaw(2) }.flaw, Flaw(2))
         expect(repeatWhile { Promise<Bool>(error: Flaw(3)) }, failsWith: Flaw(3))
-    }
-
-    @Test(.inLoop) func guaranteesMakeAGuarantee() {
-        var rounds = 0
-        let end: Guarantee<Void> = repeatWhile {
-            rounds += 1
-            return after(.seconds(1)).map { rounds < 3 }
-        }
-        hang(end)
-        expectEqual(rounds, 3)
     }
 
     @Test(.inLoop) func anEndlessOneLeavesTurnsToOthers() throws {
@@ -80,33 +60,5 @@ struct RepeatTests {
         expect(endless.isRejected && tally.alive == 0)
         try loop.run()
         expectEqual(stops, 1)
-    }
-
-    @Test(.inLoop) func aRoundThatAnotherThreadSettles() throws {
-        try EventLoop.withLoop { _ throws in
-            let box = Shared<[Resolver<Bool>]>([])
-            let isOver = Shared(false)
-            let settler = TestThread {
-                while !isOver.value {
-                    let resolvers = box.change { resolvers in
-                        defer { resolvers = [] }
-                        return resolvers
-                    }
-                    for resolver in resolvers { resolver.fulfill(true) }
-                }
-            }
-            var rounds = 0
-            let end = repeatWhile { () -> Promise<Bool> in
-                rounds += 1
-                guard rounds < scaled(5000) else { return .value(false) }
-                let (promise, resolver) = Promise<Bool>.pending()
-                box.change { $0.append(resolver) }
-                return promise
-            }
-            try hang(end, timeout: .seconds(60))
-            isOver.change { $0 = true }
-            settler.join()
-            expectEqual(rounds, scaled(5000))
-        }
     }
 }

@@ -52,30 +52,6 @@ struct WhenConcurrentlyReentrancyTests {
         expectEqual(tally.alive, 0)
     }
 
-    @Test(.inLoop) func aClosureThatCancelsAndThrows() throws {
-        var result: Promise<[Int]>?
-        let all = when(fulfilled: 0..<10, concurrently: 1) { number -> Promise<Int> in
-            if number == 1 {
-                result?.cancel()
-                throw Flaw()
-            }
-            return .value(number)
-        }
-        result = all
-        expect(all, failsWith: PromiseError.cancelled)
-    }
-
-    @Test(.inLoop) func anInlineHandlerOfTheResult() throws {
-        let (promise, resolver) = Promise<Int>.pending()
-        let all = when(fulfilled: [promise, .value(2)], concurrently: 2) { $0 }
-        let seen = Shared<[Int]>([])
-        all.pipe { result in seen.change { $0 = (try? result.get()) ?? [] } }
-        resolver.fulfill(1)
-        expectEqual(seen.value, [])
-        try loop.run()
-        expectEqual(seen.value, [1, 2])
-    }
-
     @Test(.inLoop) func cancellingCancelsWhatIsUnderWay() throws {
         let tally = Tally()
         var stops: [Int] = []
@@ -131,21 +107,6 @@ struct WhenConcurrentlyReentrancyTests {
         all.cancel()
         expect(loop.nextDeadline != nil, "a result that has settled cancels nothing")
         try loop.run()
-    }
-
-    @Test(.inLoop) func whenItsLoopEnds() {
-        let tally = Tally()
-        let box = Shared<Promise<[Int]>?>(nil)
-        let lines = loggedInLoop { _ in
-            let token = tally.token()
-            let all = when(fulfilled: 0..<10, concurrently: 3) { number in
-                token.use()
-                return after(.seconds(1)).map { number }
-            }
-            box.change { $0 = all }
-        }
-        expect(box.value?.error as? PromiseError == .loopEnded)
-        expect(tally.alive == 0 && lines.count == 1)
     }
 
     /// The nodes of the first two have ended when the value of the third one is released.

@@ -13,13 +13,6 @@ struct WhenConcurrentlyTests {
         expectEqual(loop.now.nanoseconds, Int64((10 + limit - 1) / limit) * 1_000_000_000)
     }
 
-    @Test(.inLoop) func theSlowestFirstKeepsItsPlace() throws {
-        let all = when(fulfilled: [5, 1, 3, 1, 1], concurrently: 2) { seconds in
-            after(.seconds(seconds)).map { seconds }
-        }
-        expect(all, gives: [5, 1, 3, 1, 1])
-    }
-
     @Test(.inLoop) func iteratorsAreAskedWhenThereIsRoom() throws {
         let pairs = (0..<4).map { _ in Promise<Int>.pending() }
         var asked = 0
@@ -36,26 +29,6 @@ struct WhenConcurrentlyTests {
         for index in [2, 0, 3] { pairs[index].resolver.fulfill(index) }
         expect(all, gives: [0, 1, 2, 3])
         expectEqual(asked, 5, "the last one found it empty, and no further one is taken")
-    }
-
-    @Test(.inLoop) func aSequenceIsGoneThroughOnce() throws {
-        var made = 0
-        let items = sequence(state: 0) { state -> Int? in
-            guard state < 6 else { return nil }
-            made += 1
-            state += 1
-            return state
-        }
-        let all = when(fulfilled: items, concurrently: 2) { number in after(.seconds(1)).map { number } }
-        expectEqual(made, 2)
-        hang(after(.milliseconds(1500)))
-        expectEqual(made, 4)
-        expect(all, gives: [1, 2, 3, 4, 5, 6])
-        expectEqual(made, 6)
-    }
-
-    @Test(.inLoop) func ofNothing() {
-        expectEqual(when(fulfilled: [Int](), concurrently: 3) { Promise.value($0) }.settledValue, [])
     }
 
     @Test(.inLoop, arguments: [0, -1, Int.min]) func withNoRoomAtAll(limit: Int) {
@@ -100,13 +73,6 @@ struct WhenConcurrentlyTests {
         expectEqual(begun, [0, 1, 2], "what came free before the rejection was known")
     }
 
-    @Test(.inLoop) func guaranteesAndValuesThatAreNil() throws {
-        let all = when(fulfilled: 0..<4, concurrently: 2) { number in
-            Guarantee<Int?>.value(number % 2 == 0 ? number : nil)
-        }
-        expectEqual(try hang(all), [0, nil, 2, nil])
-    }
-
     @Test(.inLoop) func whatIsSettledLeavesTurnsToOthers() throws {
         let count = scaled(100_000)
         var begun = 0
@@ -120,15 +86,6 @@ struct WhenConcurrentlyTests {
         expect(values.elementsEqual(0..<count))
         // Each is a job, and a turn runs 1024 of them twice.
         expect(loop.metrics.turns - turns >= count / 2048)
-    }
-
-    @Test(.inLoop) func manyThatArePending() throws {
-        let count = scaled(50_000)
-        let all = when(fulfilled: 0..<count, concurrently: count / 2) { number in
-            after(.nanoseconds(number % 7)).map { number }
-        }
-        let values = try hang(all)
-        expect(values.elementsEqual(0..<count))
     }
 
     @Test(.inLoop) func sourcesAreNotKept() throws {

@@ -21,12 +21,6 @@ struct WhenResolvedTests {
         expectEqual(outcomes.map(\.flaw), [nil, Flaw(1), nil, Flaw(3)])
     }
 
-    @Test(.inLoop) func ofNothing() {
-        expectEqual(when(resolved: [Promise<Int>]()).settledValue?.isEmpty, true)
-        expectEqual(when(notAllRejected: [Promise<Int>]()).settledValue?.isEmpty, true)
-        expectEqual(when(guarantees: [Guarantee<Int>]()).settledValue, [])
-    }
-
     @Test(.inLoop) func ofTwoTypes() throws {
         let (text, resolver) = Promise<String>.pending()
         let both = when(resolved: Guarantee.value(1), text)
@@ -44,22 +38,6 @@ struct WhenResolvedTests {
             try loop.run()
         }
         expectEqual(lines, [])
-    }
-
-    @Test(.inLoop) func aCancelledSourceIsAnOutcome() throws {
-        let source = after(.seconds(1)).map { 1 }.asPromise()
-        let all = when(resolved: [source, .value(2)])
-        source.cancel()
-        expect(try hang(all)[0].isCancelled && hang(all)[1].get() == 2)
-    }
-
-    @Test(.inLoop) func sourcesAreReleasedWhenItSettles() throws {
-        let tally = Tally()
-        let count = {
-            when(resolved: [Promise.value(tally.token()), Promise(error: Flaw())]).map(\.count)
-        }()
-        try loop.run()
-        expect(count.settledValue == 2 && tally.alive == 0)
     }
 
     @Test(.inLoop) func notAllRejected() throws {
@@ -95,18 +73,6 @@ struct WhenResolvedTests {
             expect(both.asPromise().error as? PromiseError == .cancelled)
         }
         expectEqual(lines.count, 1)
-    }
-
-    @Test(.inLoop) func bigLists() {
-        let count = scaled(100_000)
-        let pairs = (0..<count).map { _ in Promise<Int>.pending() }
-        let all = when(resolved: pairs.map(\.promise))
-        let settled = when(resolved: (0..<count).lazy.map { Promise.value($0) })
-        for index in (0..<count).reversed() { pairs[index].resolver.fulfill(index) }
-        for outcomes in [all.settledValue, settled.settledValue] {
-            let values = outcomes?.compactMap(\.number) ?? []
-            expect(values.elementsEqual(0..<count))
-        }
     }
 }
 

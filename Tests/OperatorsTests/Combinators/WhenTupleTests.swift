@@ -40,11 +40,4 @@ struct WhenTupleTests {
         #expect(try hang(when(fulfilled: bytes, sure)) == ([1], [2]))
         expect(when(fulfilled: bytes, sure).map { $0.0 + $0.1 }, gives: [1, 2])
     }
-
-    @Test(.inLoop) func ofGuarantees() {
-        var sum = 0
-        hang(when(guarantees: sure(1), sure(2)).done { a, b in sum += a.length + b.length })
-        hang(when(guarantees: sure(1), sure(2), sure(3)).done { a, b, c in sum += c.length })
-        expectEqual(sum, 6)
-    }
 }

@@ -26,41 +26,4 @@ struct DispatchQueueTests {
             expect(cameBack)
         }
     }
-
-    @Test func whatAHandlerThrowsThereRejectsHere() {
-        EventLoop.withLoop { _ in
-            expect(Promise.value(1).map(on: queue) { _ -> Int in throw Flaw(7) }, failsWith: Flaw(7))
-        }
-    }
-
-    @Test func itsThreadsSettleWhatWaitsHere() throws {
-        try EventLoop.withLoop { loop throws in
-            let home = loop.remote
-            let strays = Shared(0)
-            let pairs = (0..<scaled(1000)).map { _ in Promise<Int>.pending() }
-            let resolvers = pairs.map(\.resolver)
-            let seen = pairs.map { pair in
-                pair.promise.get { _ in if EventLoop.current.remote != home { strays.change { $0 += 1 } } }
-            }
-            queue.async {
-                DispatchQueue.concurrentPerform(iterations: resolvers.count) { resolvers[$0].fulfill($0) }
-            }
-            let sum = try hang(when(fulfilled: seen), timeout: patience).reduce(0, +)
-            expectEqual(sum, pairs.count * (pairs.count - 1) / 2)
-            expectEqual(strays.value, 0)
-        }
-    }
-
-    @Test func aQueueMaySubmitToALoopThatRunsElsewhere() throws {
-        let loop = try EventLoop.spawn(name: "elsewhere")
-        defer {
-            loop.stop()
-            loop.join()
-        }
-        try EventLoop.withLoop { _ throws in
-            let (answer, resolver) = Promise<Bool>.pending()
-            queue.async { loop.submit { resolver.fulfill(EventLoop.current.remote == loop) } }
-            expect(try hang(answer, timeout: patience))
-        }
-    }
 }

@@ -12,11 +12,6 @@ struct HandlesElsewhereTests {
         }
     }
 
-    @Test func aHoldThatIsReleasedAfterTheLoopDoesNothing() throws {
-        let hold = EventLoop.withLoop { $0.hold() }
-        hold.cancel()
-    }
-
     /// In release builds too.
     @Test(.ownThread) func aTimerThatIsCancelledOnAnotherThreadEndsTheProcess() async {
         await #expect(processExitsWith: .failure) {

@@ -29,15 +29,6 @@ struct MadeOnDispatcherTests {
         expect(Promise(on: Immediate()) { 5 }, gives: 5)
     }
 
-    @Test(.inLoop) func onAnotherLoop() throws {
-        try EventLoop.withLoop { loop throws in
-            let promise = Promise(on: loop.remote) { try number(7) }
-            expect(promise.isPending)
-            try loop.run()
-            expectEqual(promise.settledValue, 7)
-        }
-    }
-
     @Test(.inLoop) func cancelledBeforeItHasBegun() {
         let (shelf, tally) = (Shelf(), Tally())
         let promise = { [token = tally.token()] in

@@ -4,17 +4,6 @@
 struct OnAdoptionTests {
     private let loop = EventLoop.current
 
-    @Test(.inLoop) func onesThatSettleLater() throws {
-        let (inner, resolver) = Promise<Int>.pending()
-        let outer = Promise.value(1).then(on: ThreadPool.shared) { _ in inner }
-        let failing = Promise<Int>(error: Flaw()).recover(on: ThreadPool.shared) { _ in inner }
-        loop.schedule(after: .seconds(5)) { resolver.fulfill(7) }
-        let hold = loop.hold()
-        expectEqual(try hang(outer), 7)
-        expectEqual(try hang(failing), 7)
-        hold.cancel()
-    }
-
     @Test(.inLoop) func onesOfThisLoop() throws {
         let late = after(.seconds(5)).map { 3 }
         let outer = Promise.value(1).then(on: nil) { _ in late }
@@ -33,12 +22,6 @@ struct OnAdoptionTests {
         expectEqual(lines, [])
     }
 
-    @Test(.inLoop) func oneThatIsAbandoned() {
-        var outer: Promise<Int>?
-        let lines = logged { outer = Promise.value(1).then(on: nil) { _ in Promise<Int> { _ in } } }
-        expect(outer?.error as? PromiseError == .abandoned && lines.count == 1)
-    }
-
     @Test(.inLoop) func theVeryPromiseThatWaits() {
         let (shelf, box) = (Shelf(), Shared<Promise<Int>?>(nil))
         let outer = Promise.value(1).then(on: shelf) { _ in box.value! }
@@ -48,18 +31,6 @@ struct OnAdoptionTests {
         box.change { $0 = nil }
     }
 
-    @Test(.inLoop) func anotherOperatorFollowsOne() throws {
-        let shelf = Shelf()
-        let outer = Promise.value(1).then { value in Promise.value(value).map(on: shelf) { $0 + 1 } }.map {
-            $0 * 10
-        }
-        try loop.run()
-        expect(outer.isPending)
-        shelf.run()
-        try loop.run()
-        expectEqual(outer.settledValue, 20)
-    }
-
     @Test(.inLoop) func guarantees() {
         let (inner, resolve) = Guarantee<Int>.pending()
         let outer: Guarantee<Int> = Guarantee.value(1).then(on: nil) { _ in inner }
@@ -67,16 +38,6 @@ struct OnAdoptionTests {
         expect(outer.isPending && recovered.isPending)
         resolve(4)
         expect(outer.settledValue == 4 && recovered.settledValue == 4)
-    }
-
-    @Test(.inLoop) func combinatorsOfThem() {
-        let pool = ThreadPool.shared
-        let all = when(fulfilled: (1...20).map { number in Promise.value(number).map(on: pool) { $0 * 2 } })
-        expect(all, gives: (1...20).map { $0 * 2 })
-        let shelf = Shelf()
-        let loser = Promise.value(1).map(on: shelf) { $0 }
-        expect(race(loser, Promise.value(2).map(on: pool) { $0 }), gives: 2)
-        loser.cancel()
     }
 
     /// A promise that its own operators have not settled yet, and that a `then` has linked to another.

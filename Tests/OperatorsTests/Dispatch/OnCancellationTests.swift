@@ -23,26 +23,6 @@ struct OnCancellationTests {
         expect(isStopped && shelf.count == 0)
     }
 
-    @Test(.inLoop) func withAnErrorOfOnesOwn() {
-        let (source, resolver) = Promise<Int>.pending()
-        let mapped = source.map(on: Shelf()) { $0 }
-        mapped.cancel(with: Flaw(3))
-        expect(mapped.flaw == Flaw(3) && source.error as? PromiseError == .cancelled)
-        resolver.fulfill(1)
-    }
-
-    @Test(.inLoop) func itStopsWhereAnotherListens() throws {
-        let shelf = Shelf()
-        let (source, resolver) = Promise<Int>.pending()
-        let (one, other) = (source.map(on: shelf) { $0 + 1 }, source.map(on: shelf) { $0 + 2 })
-        one.cancel()
-        expect(source.isPending && other.isPending)
-        resolver.fulfill(1)
-        expectEqual(shelf.count, 1)
-        shelf.run()
-        expectEqual(other.settledValue, 3)
-    }
-
     @Test(.inLoop) func fromBelowUnlessThereIsAnotherWaiter() {
         let shelf = Shelf()
         let (source, resolver) = Promise<Int>.pending()
@@ -69,27 +49,6 @@ struct OnCancellationTests {
         expect(mapped.error as? PromiseError == .cancelled && tally.alive == 0)
         shelf.run()
         expect(!ran.value)
-    }
-
-    @Test(.inLoop) func whileTheJobRunsItIsAwaitedAndItsOutcomeIgnored() throws {
-        try EventLoop.withLoop { _ throws in
-            let (begun, gate) = (Gate(), Gate())
-            let (value, tally) = (Shared(0), Tally())
-            let spawner = Spawner()
-            let mapped = Promise.value(1).map(on: spawner) { _ in
-                begun.open()
-                gate.wait()
-                value.change { $0 = 7 }
-                return tally.token()
-            }
-            begun.wait()
-            mapped.cancel()
-            mapped.cancel(with: Flaw())
-            expect(mapped.isPending)
-            gate.open()
-            spawner.join()
-            expect(mapped.error as? PromiseError == .cancelled && value.value == 7 && tally.alive == 0)
-        }
     }
 
     @Test(.inLoop) func whatARunningHandlerReturnsIsNotWantedAnyMore() {
@@ -149,17 +108,6 @@ struct OnCancellationTests {
         expect(end.flaw == Flaw(4) && log.value == ["success(1)"])
     }
 
-    @Test(.inLoop) func cleanupInline() {
-        let (source, resolver) = Promise<Int>.pending()
-        let runs = Shared(0)
-        let end = source.ensure(on: nil) { runs.change { $0 += 1 } }
-        end.cancel()
-        expect(end.error as? PromiseError == .cancelled && runs.value == 1)
-        expect(source.error as? PromiseError == .cancelled)
-        resolver.fulfill(1)
-        expectEqual(runs.value, 1)
-    }
-
     @Test(.inLoop) func cleanupThatCannotRunEndsTheCancellationAllTheSame() {
         let (source, resolver) = Promise<Int>.pending()
         let end = source.ensure(on: Refuser()) { Issue.record("it ran") }
@@ -172,35 +120,6 @@ struct OnCancellationTests {
         }
         expect(end.isCancelled && other.isCancelled && lines.count == 2)
         resolver.fulfill(1)
-    }
-
-    @Test(.inLoop) func aGuarantee() {
-        let shelf = Shelf()
-        let source = after(.seconds(1)).map { 1 }
-        let mapped = source.map(on: shelf) { $0 }
-        mapped.cancel()
-        expect(mapped.asPromise().error as? PromiseError == .cancelled)
-        expect(source.asPromise().error as? PromiseError == .cancelled)
-        expectEqual(shelf.count, 0)
-    }
-
-    @Test(.inLoop) func raceAndTimeoutCancelIt() throws {
-        let shelf = Shelf()
-        let slow = Promise.value(1).map(on: shelf) { $0 }
-        expect(slow.timeout(.seconds(1)), failsWith: PromiseError.timedOut)
-        expect(slow.error as? PromiseError == .cancelled)
-        shelf.run()
-    }
-
-    @Test(.inLoop) func theirPlacesOnAPromiseThatAnotherFollowsDoNotPileUp() throws {
-        let (source, resolver) = Promise<Int>.pending()
-        let inner = source.map { $0 }
-        let outer = Promise.value(0).then { _ in inner }
-        try loop.turn(.poll)
-        for _ in 0..<1000 { inner.map(on: nil) { $0 }.cancel() }
-        expect(waiterCount(of: inner) < 40)
-        resolver.fulfill(1)
-        expect(outer, gives: 1)
     }
 }
 

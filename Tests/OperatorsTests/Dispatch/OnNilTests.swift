@@ -15,17 +15,6 @@ struct OnNilTests {
         expectEqual(end.map(on: nil) { $0 + 1 }.settledValue, 5)
     }
 
-    @Test(.inLoop) func runsOnTheThreadThatSettles() {
-        let (promise, resolver) = Promise<Int>.pending()
-        let mapped = promise.map(on: nil) { _ in thisThread() }
-        let settler = Shared<UInt>(0)
-        TestThread.run {
-            settler.change { $0 = thisThread() }
-            resolver.fulfill(1)
-        }
-        expectEqual(mapped.settledValue, settler.value)
-    }
-
     @Test(.inLoop) func oneAfterTheOtherAndNotOneInsideTheOther() {
         let log = Shared<[String]>([])
         let (promise, resolver) = Promise<Int>.pending()
@@ -57,17 +46,5 @@ struct OnNilTests {
         }.orFail()
         resolver.fulfill(1)
         expectEqual(log.value, ["second", "hung", "first ends", "third"])
-    }
-
-    /// Also where the promise has settled, so that nothing but the running handler is in the way.
-    @Test(.inLoop) func attachedInsideAnotherOneItRunsAfterIt() {
-        let log = Shared<[String]>([])
-        let settled = Promise.value(1)
-        settled.done(on: nil) { _ in
-            log.change { $0.append("first begins") }
-            settled.done(on: nil) { _ in log.change { $0.append("second") } }.orFail()
-            log.change { $0.append("first ends") }
-        }.orFail()
-        expectEqual(log.value, ["first begins", "first ends", "second"])
     }
 }

@@ -158,12 +158,6 @@ struct OnOperatorTests {
         expect(Promise.value(1).map(on: remote) { $0 }, failsWith: DispatchError.loopEnded)
     }
 
-    @Test(.inLoop) func theSharedPoolForShort() {
-        expect(Promise.value(4).map(on: .shared) { $0 + 1 }.then(on: .shared) { Promise.value($0 + 1) }, gives: 6)
-        let dispatcher: (any Dispatcher)? = .shared
-        expect(dispatcher as? ThreadPool === ThreadPool.shared)
-    }
-
     /// A rejection that the handler does not handle does not go through the dispatcher.
     @Test(.inLoop) func whatPassesByIsNotDispatched() {
         let shelf = Shelf()

@@ -26,17 +26,6 @@ struct OnReleaseTests {
         expectEqual(alive.value, 0)
     }
 
-    @Test(.inLoop) func aClosureThatIsPassedBy() {
-        let tally = Tally()
-        let results = { [token = tally.token()] in
-            (
-                Promise<Int>(error: Flaw()).map(on: Shelf()) { token.with($0) },
-                Promise.value(1).recover(on: Shelf()) { _ in Promise.value(token.with(2)) }
-            )
-        }()
-        expect(tally.alive == 0 && results.0.flaw == Flaw() && results.1.settledValue == 1)
-    }
-
     @Test(.inLoop) func aHandlerMayHoldItsOwnPromise() {
         let tally = Tally()
         inLoop { _ in
@@ -60,14 +49,5 @@ struct OnReleaseTests {
         let mapped = Promise.value(1).map(on: shelf) { $0 }
         let lines = logged { shelf = nil }
         expect(shelf == nil && mapped.error as? PromiseError == .abandoned && lines.count == 1)
-    }
-
-    @Test(.inLoop) func aPoolThatOnlyItsJobsHold() {
-        let sum = { () -> Promise<Int> in
-            let pool = try? ThreadPool(threads: 2)
-            let all = (1...10).map { number in Promise.value(number).map(on: pool) { $0 } }
-            return when(fulfilled: all).map { $0.reduce(0, +) }
-        }()
-        expect(sum, gives: 55)
     }
 }

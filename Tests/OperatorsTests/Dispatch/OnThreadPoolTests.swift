@@ -2,21 +2,6 @@
 
 /// A loop counts the jobs of a pool that its promises wait for.
 struct OnThreadPoolTests {
-    @Test func runWaitsForAJobAndForWhatFollows() throws {
-        for _ in 0..<200 {
-            try EventLoop.withLoop { loop throws in
-                var seen = 0
-                Promise.value(1).map(on: ThreadPool.shared) { $0 + 1 }
-                    .then(on: ThreadPool.shared) { Promise.value($0 + 1) }
-                    .map { $0 + 1 }
-                    .map(on: ThreadPool.shared) { $0 + 1 }
-                    .done { seen = $0 }.orFail()
-                try loop.run()
-                expectEqual(seen, 5)
-            }
-        }
-    }
-
     @Test func itWaitsWhileTheJobIsQueuedOrRuns() throws {
         let pool = try ThreadPool(threads: 1)
         try EventLoop.withLoop { loop throws in
@@ -102,17 +87,6 @@ struct OnThreadPoolTests {
         }
     }
 
-    @Test func aRefusedJobIsNotCounted() throws {
-        let pool = try ThreadPool()
-        pool.shutDown()
-        inLoop { loop in
-            expect(Promise(on: pool) { try failing() }.isRejected)
-            expect(!loop.isAlive)
-        }
-    }
-
-    private func failing() throws -> Int { throw Flaw() }
-
     @Test func aCancelledJobThatHasNotBegunIsNotCounted() throws {
         let pool = try ThreadPool(threads: 1)
         try EventLoop.withLoop { loop throws in
@@ -130,47 +104,6 @@ struct OnThreadPoolTests {
             gate.open()
         }
         pool.shutDown()
-    }
-
-    @Test func aCancelledJobThatRunsIs() throws {
-        try EventLoop.withLoop { loop throws in
-            let (begun, gate, ended) = (Gate(), Gate(), Shared(false))
-            let running = Promise.value(1).map(on: ThreadPool.shared) { _ in
-                begun.open()
-                gate.wait()
-                ended.change { $0 = true }
-            }
-            begun.wait()
-            running.cancel()
-            expect(loop.isAlive)
-            gate.open()
-            try loop.run()
-            expect(ended.value)
-        }
-    }
-
-    @Test(.inLoop) func otherDispatchersAreNotCounted() {
-        let loop = EventLoop.current
-        let shelf = Shelf()
-        let mapped = Promise.value(1).map(on: shelf) { $0 }
-        expect(!loop.isAlive)
-        shelf.run()
-        expectEqual(mapped.settledValue, 1)
-    }
-
-    @Test func hangKnowsThatThePoolCanSettle() throws {
-        let lines = try logged {
-            try EventLoop.withLoop { loop throws in
-                let gate = Gate()
-                let mapped = Promise.value(1).map(on: ThreadPool.shared) { value in
-                    gate.wait()
-                    return value
-                }
-                loop.enqueue { gate.open() }
-                expectEqual(try hang(mapped), 1)
-            }
-        }
-        expectEqual(lines, [])
     }
 
     /// A job that a job starts is counted for the loop that both work for, not for the loop of the job's own thread.

@@ -95,19 +95,6 @@
         pools.0.shutDown()
         pools.1.shutDown()
     }
-
-    @Test func itsOwnPromiseAsTheResult() throws {
-        let box = Shared<Promise<Int>?>(nil)
-        let shelf = Shelf()
-        let promise = Promise.value(1).then(on: shelf) { _ -> Promise<Int> in
-            box.value?.cancel()
-            return box.value!
-        }
-        box.value = promise
-        shelf.run()
-        expect(promise.isCancelled)
-        box.value = nil
-    }
 }
 
 /// A closure that runs until the test lets it return.

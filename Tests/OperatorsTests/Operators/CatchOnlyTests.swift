@@ -42,25 +42,6 @@ struct CatchOnlyTests {
         expectEqual(seen, ["missing", "other: denied(1)", "denied 2", "other: Flaw(number: 1)"])
     }
 
-    @Test(.inLoop) func onlyTheFirstThatFits() throws {
-        var seen: [String] = []
-        Promise<Int>(error: Trouble.missing)
-            .catch(only: Trouble.missing) { seen.append("value") }
-            .catch(only: Trouble.self) { _ in seen.append("type") }
-            .catch { _ in seen.append("all") }
-        try loop.run()
-        expectEqual(seen, ["value"])
-    }
-
-    @Test(.inLoop) func aValuePassesAllOfThem() throws {
-        var seen: [String] = []
-        let first = Promise.value(1).catch(only: Flaw.self) { _ in seen.append("type") }
-        first.catch(only: Flaw(1)) { seen.append("value") }.catch { _ in seen.append("all") }
-        first.ensure { seen.append("ensure") }.cauterize()
-        try loop.run()
-        expectEqual(seen, ["ensure"])
-    }
-
     @Test(.inLoop) func cancellationPassesByTheTypeUnlessAskedFor() throws {
         var seen: [String] = []
         for error in [PromiseError.cancelled, GivenUp()] as [any Error] {
@@ -84,16 +65,6 @@ struct CatchOnlyTests {
             .catch(policy: .allErrors) { _ in seen.append("all") }
         try loop.run()
         expectEqual(seen, ["cancelled"])
-    }
-
-    @Test(.inLoop) func theCancellationOfTheChain() throws {
-        var seen: [String] = []
-        let promise = after(.seconds(1)).map { 1 }.asPromise()
-        promise.catch(only: PromiseError.cancelled) { seen.append("value") }.cauterize()
-        promise.catch(only: PromiseError.self) { _ in seen.append("type") }.catch { _ in seen.append("rest") }
-        promise.cancel()
-        try loop.run()
-        expectEqual(seen, ["value"])
     }
 
     @Test(.inLoop) func theRestIsAPromise() throws {

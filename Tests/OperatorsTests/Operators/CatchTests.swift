@@ -32,32 +32,17 @@ struct CatchTests {
                 try loop.run()
                 end.cancel()
                 try loop.run()
-                let told = policy == .allErrors ? ["cancelled"] : []
+                let caught = policy == .allErrors ? ["cancelled"] : []
                 switch isShared {
                 case nil: expectEqual(seen.value, ["ensure", "finally"])
-                case true?: expectEqual(seen.value, told + ["finally"])
-                case false?: expectEqual(seen.value, ["stopped", "ensure"] + told + ["finally"])
+                case true?: expectEqual(seen.value, caught + ["finally"])
+                case false?: expectEqual(seen.value, ["stopped", "ensure"] + caught + ["finally"])
                 }
                 expectEqual(promise.isPending, isShared == true)
                 resolver.fulfill(1)
                 try loop.run()
             }
         }
-    }
-
-    @Test(.inLoop) func theEndOfACauterizedChainIsCancelled() throws {
-        let lines = try loggedInLoop { loop throws in
-            var isStopped = false
-            let (promise, resolver) = Promise<Int>.pending()
-            resolver.onCancel { isStopped = true }
-            let end = promise.cauterize()
-            end.cancel()
-            try loop.run()
-            expect(isStopped && promise.isCancelled)
-            Promise.value(1).cauterize().cancel()
-            resolver.fulfill(1)
-        }
-        expectEqual(lines, [])
     }
 
     @Test(.inLoop) func cancellationPassesByUnlessAskedFor() throws {
@@ -74,11 +59,21 @@ struct CatchTests {
         }
     }
 
-    @Test(.inLoop) func aCancellableErrorMaySayThatItIsNone() throws {
-        var seen = false
-        Promise<Int>(error: Withdrawn(isCancelled: false)).catch { _ in seen = true }
-        try loop.run()
-        expect(seen)
+    @Test(.inLoop) func cancellationPassesByTheOtherOperatorsUnlessAskedFor() {
+        let cancelled = Promise<Int>(error: PromiseError.cancelled)
+        var calls = 0
+        let byDefault = [
+            cancelled.recover { _ in Promise.value(1) }, cancelled.recover(only: PromiseError.self) { _ in .value(1) },
+            cancelled.mapError { _ in Flaw(1) }, cancelled.tapError { _ in calls += 1 },
+        ]
+        for promise in byDefault { expect(promise, failsWith: PromiseError.cancelled) }
+        expect(cancelled.recover(policy: .allErrors) { _ in Promise.value(1) }, gives: 1)
+        expect(cancelled.recover(only: PromiseError.self, policy: .allErrors) { _ in Promise.value(1) }, gives: 1)
+        expect(cancelled.recover(only: PromiseError.cancelled) { Promise.value(1) }, gives: 1)
+        expect(cancelled.mapError(policy: .allErrors) { _ in Flaw(1) }, failsWith: Flaw(1))
+        expectEqual(calls, 0)
+        expect(cancelled.tapError(policy: .allErrors) { _ in calls += 1 }, failsWith: PromiseError.cancelled)
+        expectEqual(calls, 1)
     }
 
     @Test(.inLoop, .ownThread) func theDefaultPolicyCanBeChanged() async {
@@ -118,18 +113,5 @@ struct FinallyTests {
                 }
             }
         }
-    }
-
-    @Test(.inLoop) func notBeforeTheChainHasEnded() throws {
-        let loop = EventLoop.current
-        let (promise, resolver) = Promise<Int>.pending()
-        var ended = false
-        promise.catch { _ in }.finally { ended = true }
-        try loop.run()
-        expect(!ended)
-        resolver.fulfill(1)
-        expect(!ended)
-        try loop.run()
-        expect(ended)
     }
 }

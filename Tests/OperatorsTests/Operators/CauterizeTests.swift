@@ -62,15 +62,4 @@ struct CauterizeTests {
         }
         expectEqual(log.value, ["done", "finally"])
     }
-
-    @Test func finallyFollows() throws {
-        var runs = 0
-        _ = try loggedInLoop { loop throws in
-            for promise in [Promise.value(1), Promise(error: Flaw()), Promise(error: PromiseError.cancelled)] {
-                promise.cauterize().finally { runs += 1 }
-            }
-            try loop.run()
-        }
-        expectEqual(runs, 3)
-    }
 }

@@ -55,24 +55,6 @@ struct ClosureTypeTests {
         expectEqual(calls, 6)
     }
 
-    @Test(.inLoop) func errorsOfTheseClosuresReject() {
-        let then = one.then { number in
-            guard number > 1 else { throw Flaw(number) }
-            return .value(2)
-        }
-        let recovered: Promise<Int> = failed.recover { error in
-            if error is PromiseError { return .value(1) }
-            throw Flaw(2)
-        }
-        let first: Promise<Int> = firstly {
-            guard one.isPending else { throw Flaw(3) }
-            return .value(1)
-        }
-        expect(then, failsWith: Flaw(1))
-        expect(recovered, failsWith: Flaw(2))
-        expect(first, failsWith: Flaw(3))
-    }
-
     @Test(.inLoop) func promisesBesideGuarantees() {
         func later(_ number: Int) -> Guarantee<Int> { after(.seconds(1)).map { number } }
         let branches = one.then { number in if number > 1 { one } else { later(2) } }

@@ -1,12 +1,6 @@
 @testable import PromisesTestSupport
 
 struct CompactMapTests {
-    @Test(.inLoop) func aValueGoesOn() throws {
-        expect(Promise.value("12").compactMap { Int($0) }, gives: 12)
-        expect(Promise.value(["a", "b"]).compactMap(\.first), gives: "a")
-        expect(Guarantee.value("12").compactMap { Int($0) }, gives: 12)
-    }
-
     @Test(.inLoop) func nilRejectsAndNamesValueAndType() {
         let error = PromiseError.compactMap(value: "twelve", type: "Int")
         expect(Promise.value("twelve").compactMap { Int($0) }, failsWith: error)
@@ -43,12 +37,6 @@ struct CompactMapTests {
 }
 
 struct ValidateTests {
-    @Test(.inLoop) func passesOnWhatIsAccepted() {
-        expect(Promise.value(2).validate { $0 > 1 }, gives: 2)
-        expect(Promise.value([Int]()).validate(\.isEmpty), gives: [])
-        expect(Guarantee.value(2).validate { $0 > 1 }, gives: 2)
-    }
-
     @Test(.inLoop) func rejectsWhatIsNotAndShowsIt() {
         let error = PromiseError.validationFailed(value: "1")
         expect(Promise.value(1).validate { $0 > 1 }, failsWith: error)

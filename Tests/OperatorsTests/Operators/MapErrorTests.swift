@@ -21,26 +21,6 @@ struct MapErrorTests {
         expect(many, failsWith: Flaw(11))
     }
 
-    @Test(.inLoop) func whatItThrowsReplacesItToo() {
-        expect(Promise<Int>(error: Flaw(1)).mapError { _ in throw Flaw(2) }, failsWith: Flaw(2))
-    }
-
-    @Test(.inLoop) func aValuePassesItBy() {
-        var calls = 0
-        let promise = Promise.value(1).mapError { error in
-            calls += 1
-            return error
-        }
-        expect(promise, gives: 1)
-        expectEqual(calls, 0)
-    }
-
-    @Test(.inLoop) func aCancellationPassesByUnlessAskedFor() {
-        let cancelled = Promise<Int>(error: PromiseError.cancelled)
-        expect(cancelled.mapError { _ in Flaw() }, failsWith: PromiseError.cancelled)
-        expect(cancelled.mapError(policy: .allErrors) { _ in Flaw(1) }, failsWith: Flaw(1))
-    }
-
     @Test(.inLoop) func theOriginRemains() throws {
         var line: UInt = 0
         let lines = try loggedInLoop { loop throws in
@@ -69,15 +49,6 @@ struct TapErrorTests {
             try loop.run()
         }
         expectEqual(lines.count, 1)
-    }
-
-    @Test(.inLoop) func aCancellationPassesByUnlessAskedFor() {
-        var seen: [String] = []
-        let cancelled = Promise<Int>(error: PromiseError.cancelled)
-        expect(cancelled.tapError { _ in seen.append("default") }, failsWith: PromiseError.cancelled)
-        expect(
-            cancelled.tapError(policy: .allErrors) { _ in seen.append("all") }, failsWith: PromiseError.cancelled)
-        expectEqual(seen, ["all"])
     }
 
     @Test(.inLoop, arguments: [false, true]) func theCancellationOfTheChain(isFromAbove: Bool) throws {

@@ -1,11 +1,6 @@
 @testable import PromisesTestSupport
 
 struct MapTests {
-    @Test(.inLoop) func transforms() throws {
-        expect(Promise.value(3).map { "\($0)" }, gives: "3")
-        expect(Guarantee.value(3).map { $0 + 0.5 }, gives: 3.5)
-    }
-
     /// APlusResultTests has what a promise's `map` throws.
     @Test(.inLoop) func aThrowAfterAGuaranteeRejects() {
         let fromGuarantee = Guarantee.value(3).map { value throws -> Int in
@@ -13,11 +8,6 @@ struct MapTests {
             return value
         }
         expect(fromGuarantee, failsWith: Flaw(2))
-    }
-
-    @Test(.inLoop) func aPromiseMayBeAValue() throws {
-        let nested = Promise.value(1).map { Promise.value($0 + 1) }
-        expect(try hang(nested), gives: 2)
     }
 
     @Test(.inLoop) func asVoid() throws {
@@ -49,20 +39,6 @@ struct FirstlyTests {
 
 struct ThenTests {
     private let loop = EventLoop.current
-
-    @Test(.inLoop) func returningAGuarantee() throws {
-        expect(Promise.value(3).then { Guarantee.value($0 * 2) }, gives: 6)
-        expect(Promise.value(3).then { value in after(.seconds(1)).map { value } }, gives: 3)
-    }
-
-    @Test(.inLoop) func stepsRunOneAfterTheOther() throws {
-        var steps: [Int] = []
-        func step(_ number: Int) -> Guarantee<Void> { after(.seconds(1)).done { steps.append(number) } }
-        let all = step(1).then { step(2) }.then { step(3) }
-        hang(all)
-        expectEqual(steps, [1, 2, 3])
-        expectEqual(loop.now.nanoseconds, 3_000_000_000)
-    }
 
     @Test(.inLoop) func ofAGuaranteeMayThrowAndThenIsAPromise() throws {
         let promise = Guarantee.value(3).then { value -> Promise<Int> in
@@ -146,12 +122,6 @@ struct EnsureThenTests {
 }
 
 struct RecoverTests {
-    @Test(.inLoop) func cancellationPassesByUnlessAskedFor() throws {
-        let cancelled = Promise<Int>(error: PromiseError.cancelled)
-        expect(cancelled.recover { _ in Promise.value(1) }, failsWith: PromiseError.cancelled)
-        expect(cancelled.recover(policy: .allErrors) { _ in Promise.value(1) }, gives: 1)
-    }
-
     @Test(.inLoop) func toAGuaranteeHandlesEverything() throws {
         let errors: [any Error] = [Flaw(), PromiseError.cancelled, CancellationError()]
         for error in errors {

@@ -13,8 +13,6 @@ private func swallow(_ error: any Error) {}
 
 /// Every operator takes the line of its call as its last parameters; its body can still be written in every way.
 struct OverloadTests {
-    private let loop = EventLoop.current
-
     @Test(.inLoop) func functions() throws {
         expect(Promise.value(4).map(twice), gives: 8)
         expect(Promise.value(4).map(half), gives: 2)
@@ -52,60 +50,5 @@ struct OverloadTests {
         hang(empty)
         hang(swallowed)
         expect(throwing, gives: 2)
-    }
-
-    @Test(.inLoop) func closuresOfManyStatements() throws {
-        var log: [String] = []
-        Promise.value(2)
-            .map { number -> Int in
-                let square = number * number
-                return square + 1
-            }
-            .then { number -> Promise<Int> in
-                log.append("then \(number)")
-                return later(number)
-            }
-            .tap { result in
-                guard case .success(let number) = result else { return }
-                log.append("tap \(number)")
-            }
-            .ensure {
-                log.append("ensure")
-                log.append("still")
-            }
-            .ensureThen { () -> Guarantee<Void> in
-                log.append("ensureThen")
-                return after(.seconds(1))
-            }
-            .done { number in
-                log.append("done \(number)")
-                throw Flaw(number)
-            }
-            .recover(policy: .allErrors) { error in
-                log.append("recover")
-                throw error
-            }
-            .catch(policy: .allErrors) { error in
-                let flaw = error as? Flaw
-                log.append("catch \(flaw?.number ?? -1)")
-            }
-            .finally {
-                log.append("finally")
-                log.append("end")
-            }
-        try loop.run()
-        expectEqual(
-            log,
-            [
-                "then 5", "tap 5", "ensure", "still", "ensureThen", "done 5", "recover", "catch 5", "finally",
-                "end",
-            ])
-    }
-
-    @Test(.inLoop) func sitesCanBeHandedOn() throws {
-        func doubled(_ promise: Promise<Int>, file: StaticString = #fileID, line: UInt = #line) -> Promise<Int> {
-            promise.map(twice, file: file, line: line)
-        }
-        try inLoop { _ throws in expect(doubled(.value(1)), gives: 2) }
     }
 }

@@ -1,8 +1,6 @@
 @testable import PromisesTestSupport
 
 struct RecoverOnlyTests {
-    private let loop = EventLoop.current
-
     private func failed(_ error: any Error = Flaw(1)) -> Promise<Int> { Promise(error: error) }
 
     @Test(.inLoop) func byType() {
@@ -35,38 +33,10 @@ struct RecoverOnlyTests {
         expect(failed().recover(only: Flaw(2), two).recover(only: Flaw(1), two), gives: 2)
     }
 
-    @Test(.inLoop) func mayRejectAgain() {
-        expect(failed().recover(only: Flaw.self) { _ throws -> Promise<Int> in throw Flaw(2) }, failsWith: Flaw(2))
-        expect(failed().recover(only: Flaw(1)) { failed(Flaw(3)) }, failsWith: Flaw(3))
-    }
-
-    @Test(.inLoop) func cancellationPassesByTheTypeUnlessAskedFor() {
-        let cancelled = failed(PromiseError.cancelled)
-        let passed = cancelled.recover(only: PromiseError.self) { _ in Promise.value(1) }
-        expect(passed, failsWith: PromiseError.cancelled)
-        expect(cancelled.recover(only: PromiseError.self, policy: .allErrors) { _ in Promise.value(1) }, gives: 1)
-        expect(cancelled.recover(only: PromiseError.cancelled) { Promise.value(1) }, gives: 1)
-    }
-
     @Test(.inLoop) func aPromiseOfVoidIsWaitedFor() {
         let failed = Promise<Void>(error: Flaw(1))
         let byType = failed.recover(only: Flaw.self) { _ in Promise<Void>(error: Flaw(2)) }
         expect(byType, failsWith: Flaw(2))
         expect(failed.recover(only: Flaw(1)) { Promise<Void>(error: Flaw(3)) }, failsWith: Flaw(3))
-    }
-
-    @Test(.inLoop) func whatReturnsItselfIsRejected() {
-        var promise: Promise<Int>?
-        promise = failed().recover(only: Flaw.self) { _ in promise! }
-        expect(promise!, failsWith: PromiseError.returnedSelf)
-    }
-
-    @Test(.inLoop) func whatItWaitsForIsCancelledWithIt() throws {
-        let promise = failed().recover(only: Flaw.self) { _ in after(.seconds(1)).map { 1 } }
-        let end = promise.mapError { $0 }.compactMap { $0 }
-        try loop.turn(.poll)
-        expect(loop.isAlive)
-        end.cancel()
-        expect(!loop.isAlive && promise.isCancelled && end.isCancelled)
     }
 }

@@ -22,15 +22,6 @@ struct UnmatchedErrorTests {
         expectEqual(two, report)
     }
 
-    @Test func isReportedIfItIsThereAlready() throws {
-        let lines = try loggedInLoop { loop throws in
-            let finalizer = Promise<Int>(error: Flaw(1)).catch(only: Flaw(2)) {}
-            try loop.run()
-            withExtendedLifetime(finalizer) {}
-        }
-        expectEqual(lines.count, 1)
-    }
-
     @Test func isNotIfItWasMatched() throws {
         expectEqual(try lines { _ = $0.catch(only: Flaw(1)) {} }, [])
         expectEqual(try lines { _ = $0.catch(only: Flaw(2)) {}.catch(only: Flaw.self) { _ in } }, [])

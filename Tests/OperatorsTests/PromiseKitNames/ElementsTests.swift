@@ -83,14 +83,4 @@ struct ElementsTests {
         expectEqual(calls.value, [1, 2])
         expect(numbers.thenMap(on: Refuser()) { Promise.value($0) }, failsWith: Flaw(503))
     }
-
-    @Test(.inLoop) func cancellingThenMapCancelsItsPromises() throws {
-        let (element, resolver) = Promise<Int>.pending()
-        let all = Promise.value([1, 2]).thenMap(on: nil) { _ in element }
-        try loop.run()
-        all.cancel()
-        try loop.run()
-        expect(element.isCancelled)
-        resolver.fulfill(1)
-    }
 }
