@@ -128,32 +128,6 @@ extension ProcessWide {
             expectEqual(reports.map(\.kind), [.timer, .job])
             expectEqual(reports.map(\.duration), [.milliseconds(15), .milliseconds(13)])
         }
-
-        @Test func theMetricsKeepTheLongestAndItsLine() throws {
-            _ = try reports(over: .seconds(100)) { loop in
-                loop.enqueue { work(1) }
-                loop.schedule(after: .zero) { work(30) }
-                let line = UInt32(#line) - 1
-                loop.enqueue { work(2) }
-                try loop.run()
-                let longest = try #require(loop.metrics.longestHandler)
-                expectEqual(longest.duration, .milliseconds(30))
-                expectEqual(longest.kind, .timer)
-                expectEqual(longest.callSite?.line, line)
-                expectEqual(loop.metrics.slowHandlers, 0)
-            }
-        }
-
-        @Test func thresholdsAtTheEndsOfTheScale() throws {
-            let reports = try reports(over: .zero) { loop in
-                loop.enqueue {}
-                try loop.run()
-                loop.slowHandlerThreshold = .seconds(Int64.max)
-                loop.enqueue { work(1_000_000) }
-                try loop.run()
-            }
-            expectEqual(reports.map(\.duration), [.zero])
-        }
     }
 }
 

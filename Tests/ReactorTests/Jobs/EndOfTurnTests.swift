@@ -28,15 +28,6 @@ struct EndOfTurnTests {
         expectEqual(order, [0, 1, 2, 3, 4])
     }
 
-    @Test(.inRealTime) func betweenTurnsTheyAreReadyJobs() throws {
-        var order: [Int] = []
-        loop.enqueueAtEndOfTurn(Late { order.append(0) })
-        loop.enqueue { order.append(1) }
-        expect(loop.isReady)
-        try loop.turn(.poll)
-        expectEqual(order, [0, 1])
-    }
-
     @Test(.inRealTime) func theyRunBeforeATurnInsideAHandlerWaits() throws {
         var hasRun = false
         loop.enqueue {
@@ -60,25 +51,6 @@ struct EndOfTurnTests {
         try loop.run(until: { seen != nil })
         expect(seen! > 1024 && seen! <= 10 * 1024)
         expect(jobs < 100_000)
-    }
-
-    @Test(.inLoop) func oneThatAddsItselfStarvesNothing() throws {
-        let clock = VirtualClock()
-        try EventLoop.withLoop(clock: clock) { loop throws in
-            var count = 0
-            func again() {
-                count += 1
-                loop.enqueueAtEndOfTurn(Late(again))
-            }
-            loop.enqueue(again)
-            var hasFired = false
-            loop.schedule(after: .milliseconds(1)) { hasFired = true }
-            for _ in 0..<3 { try loop.turn(.poll) }
-            expect(count > 1 && !hasFired)
-            clock.advance(by: .milliseconds(1))
-            try loop.turn(.poll)
-            expect(hasFired)
-        }
     }
 
     @Test(.inLoop) func theEndOfTheLoopDiscardsThem() throws {

@@ -3,26 +3,6 @@ struct JobFairnessTests {
     private let loop = EventLoop.current
     private var clock: VirtualClock { loop.virtualClock }
 
-    @Test(.inRealTime) func jobsRunInTheOrderInWhichTheyWereQueued() throws {
-        var order: [Int] = []
-        for index in 0..<5000 { loop.enqueue { order.append(index) } }
-        expect(order.isEmpty, "nothing runs inline")
-        try loop.run()
-        expectEqual(order, Array(0..<5000))
-    }
-
-    @Test(.inRealTime) func aJobThatAJobQueuesRunsInTheSameTurnAfterThoseBeforeIt() throws {
-        var order: [String] = []
-        loop.enqueue {
-            order.append("first")
-            loop.enqueue { order.append("from the first") }
-            order.append("first ends")
-        }
-        loop.enqueue { order.append("second") }
-        try loop.turn(.poll)
-        expectEqual(order, ["first", "first ends", "second", "from the first"])
-    }
-
     @Test(.inLoop) func jobsThatTimersAndEventsMakeReadyRunInTheSameTurn() throws {
         let pipe = Ends.pipe()
         var order: [String] = []
@@ -71,21 +51,6 @@ struct JobFairnessTests {
         watch.cancel()
         timer.cancel()
         try loop.run()
-    }
-
-    @Test(.inLoop) func longJobsGiveWayBeforeTheirNumberIsReached() throws {
-        var done = 0
-        var doneAtTimer: Int?
-        loop.schedule(after: .milliseconds(1)) { doneAtTimer = done }
-        for _ in 0..<1000 {
-            loop.enqueue {
-                done += 1
-                clock.advance(by: .milliseconds(1))
-            }
-        }
-        try loop.run()
-        expectEqual(done, 1000)
-        expect(doneAtTimer! < 200)
     }
 
     @Test(.inLoop) func jobsThatAreLongFromTheFirstDelayTimersByAFew() throws {
@@ -140,23 +105,6 @@ struct JobFairnessTests {
         expectEqual(order, Array(0..<10_000) + stride(from: 10_000, to: 20_000, by: 3))
     }
 
-    @Test(.inLoop) func aJobObjectMayQueueItselfAgainFromItsOwnRun() throws {
-        final class Countdown: Job {
-            var left = 5000
-            override func run() {
-                left -= 1
-                if left > 0 { EventLoop.current.enqueue(self) }
-            }
-        }
-        try EventLoop.withLoop { loop in
-            let job = Countdown()
-            loop.enqueue(job)
-            try loop.run()
-            expectEqual(job.left, 0)
-            expectEqual(loop.metrics.jobs, 5000)
-        }
-    }
-
     @Test(.inRealTime) func aJobIsReleasedAfterItHasRun() throws {
         let tally = Tally()
         var living = 0
@@ -164,24 +112,5 @@ struct JobFairnessTests {
         try loop.run()
         expectEqual(living, 3 + 2 + 1)
         expectEqual(tally.alive, 0)
-    }
-
-    @Test(.inRealTime) func aVariableThatAJobChangesIsSeenByTheLoopAroundTheTurns() throws {
-        var done = false
-        loop.enqueue { done = true }
-        var turns = 0
-        while !done && turns < 100 {
-            try loop.turn(.poll)
-            turns += 1
-        }
-        expect(done)
-        expectEqual(turns, 1)
-    }
-
-    @Test(.inRealTime) func jobsAloneOpenNoDescriptors() throws {
-        for _ in 0..<3000 { loop.enqueue {} }
-        try loop.run()
-        expectEqual(loop.metrics.jobs, 3000)
-        expect(loop.metrics.systemCalls.isEmpty)
     }
 }

@@ -33,20 +33,6 @@ struct MailboxTests {
         }
     }
 
-    @Test(.inRealTime) func everyJobOfEightThreadsRunsOnceInOrderOnTheLoopsThread() throws {
-        let inbox = Inbox(threads: Self.threads)
-        let refusals = Counter()
-        let helpers = startThreads(loop.remote, inbox, refusals)
-        try loop.drive { inbox.count == Self.threads * Self.jobs }
-        helpers.forEach { $0.join() }
-        try loop.turn(.poll)
-        expectEqual(inbox.count, Self.threads * Self.jobs)
-        expectEqual(inbox.disorders, 0)
-        expectEqual(inbox.strays, 0)
-        expectEqual(refusals.value, 0)
-        expect(loop.metrics.wakeups < Self.threads * Self.jobs / 2)
-    }
-
     @Test(.inRealTime) func aLoopThatIsBusyIsNotWokenAtAll() throws {
         let inbox = Inbox(threads: Self.threads)
         let remote = loop.remote
@@ -133,69 +119,4 @@ struct MailboxTests {
         expectEqual(inbox.count, 1)
         expect(!loop.isAlive)
     }
-
-    @Test(.inRealTime) func twoLoopsPlayPingPong() throws {
-        let rounds = 10_000
-        let hits = Counter()
-        let ends = [Counter(), Counter()]
-        try EventLoop.withLoop { loop in
-            let here = loop.remote
-            let there = Shared<LoopRemote?>(nil)
-            let helper = TestThread {
-                let loop = EventLoop.current
-                there.value = loop.remote
-                try! loop.drive { ends[1].value == 1 }
-            }
-            spin { there.value != nil }
-            let other = there.value!
-            @Sendable func serve() {
-                hits.add()
-                let count = hits.value
-                if count < rounds {
-                    (count % 2 == 0 ? here : other).submit(serve)
-                } else {
-                    here.submit { ends[0].add() }
-                    other.submit { ends[1].add() }
-                }
-            }
-            here.submit(serve)
-            try loop.drive { ends[0].value == 1 }
-            helper.join()
-            expectEqual(hits.value, rounds)
-        }
-    }
-}
-
-/// The cost of submissions from another thread.
-struct MailboxBurstTests {
-    @Test(.inRealTime) func aBurstWakesTheLoopOnceADrainAtMost() throws {
-        let loop = EventLoop.current
-        let remote = loop.remote
-        let bursts = 10_000
-        let size = 100
-        var received = 0
-        // The loop's own count, which needs no lock.
-        let count = Alone { received += 1 }
-        let helper = TestThread {
-            for _ in 0..<bursts {
-                for _ in 0..<size { remote.submit { count.body() } }
-            }
-        }
-        try loop.drive(atMost: .seconds(120)) { received == bursts * size }
-        helper.join()
-        let metrics = loop.metrics
-        expectEqual(metrics.jobs, bursts * size)
-        // Each wake-up is one write of the eventfd, and ends one wait.
-        expect(metrics.wakeups <= metrics.systemCalls[.epollWait, default: 0])
-        expect(metrics.wakeups <= metrics.turns)
-        // The eventfd and the timerfd; neither, if mail always arrived before the loop could wait.
-        expect([0, 2].contains(metrics.systemCalls[.epollControl, default: 0]))
-    }
-}
-
-/// A closure that crosses threads but is called on only one.
-// @unchecked: only the loop's thread calls it.
-private final class Alone: @unchecked Sendable {
-    let body: () -> Void
-    init(_ body: @escaping () -> Void) { self.body = body }
 }

@@ -45,30 +45,4 @@ struct CurrentLoopTests {
         }.join()
         expectEqual(isSame.value, 1)
     }
-
-    @Test func manyThreadsThatMakeALoopAndEndLeakNoDescriptors() {
-        // Only read when the loop's thread has ended.
-        struct Ended: @unchecked Sendable {
-            let loop: EventLoop
-        }
-        for _ in 0..<50 {
-            let loops = SharedList<Ended>()
-            let helpers = (0..<4).map { _ in
-                TestThread {
-                    let loop = EventLoop.current
-                    _ = try! loop.fileDescriptor
-                    loop.schedule(after: .seconds(3600)) {}
-                    try! loop.turn(.upTo(.microseconds(10)))
-                    loops.append(Ended(loop: loop))
-                }
-            }
-            helpers.forEach { $0.join() }
-            expectEqual(loops.value.count, helpers.count)
-            for ended in loops.value {
-                let calls = ended.loop.metrics.systemCalls
-                expect(calls[.epollCreate] == 1 && calls[.eventCreate] == 1 && calls[.timerCreate] == 1)
-                expectEqual(calls[.close], 3)
-            }
-        }
-    }
 }

@@ -11,19 +11,6 @@ struct EmbeddingTests {
         }
     }
 
-    @Test(.inRealTime) func theDescriptorShowsAnEventUntilATurnHasTakenIt() throws {
-        let pipe = Ends.pipe()
-        let watch = try loop.watch(pipe.near, for: .reading) { _ in take(from: pipe.near) }
-        let fd = try loop.fileDescriptor
-        try loop.turn(.poll)
-        expect(!isReadable(fd))
-        put(into: pipe.far)
-        expect(isReadable(fd))
-        try loop.turn(.poll)
-        expect(!isReadable(fd))
-        watch.cancel()
-    }
-
     @Test(.inRealTime) func theDescriptorShowsADueTimer() throws {
         var fired = false
         let fd = try loop.fileDescriptor
@@ -55,22 +42,6 @@ struct EmbeddingTests {
         }
     }
 
-    @Test(.inRealTime) func aCarriedLoopMayWaitByItselfInBetween() throws {
-        let remote = loop.remote
-        let received = Counter()
-        let fd = try loop.fileDescriptor
-        try loop.turn(.poll)
-        let helper = TestThread { for _ in 0..<100 { remote.submit { received.add() } } }
-        try loop.drive { received.value == 100 }
-        helper.join()
-        try loop.turn(.poll)
-        _ = TestThread.run { remote.submit { received.add() } }
-        expect(isReadable(fd))
-        loop.enqueue { try! loop.turn(.poll) }
-        try loop.turn(.poll)
-        expectEqual(received.value, 101)
-    }
-
     @Test(.inRealTime) func aLoopIsCarriedByAnotherLoop() throws {
         try EventLoop.withLoop { outer in
             try EventLoop.withLoop { inner in
@@ -94,29 +65,5 @@ struct EmbeddingTests {
                 carrier.cancel()
             }
         }
-    }
-
-    @Test(.inRealTime) func timersThatATurnStartsShowInTheDescriptorAfterIt() throws {
-        var ticks = 0
-        let repeating = loop.schedule(every: .milliseconds(1)) { ticks += 1 }
-        let fd = try loop.fileDescriptor
-        try loop.turn(.poll)
-        while ticks < 5 {
-            guard isReadable(fd, within: 20_000) else {
-                Issue.record("after \(ticks) ticks the next one never showed")
-                break
-            }
-            try loop.turn(.poll)
-        }
-        repeating.cancel()
-    }
-
-    @Test(.inRealTime) func readyJobsShowInIsReady() throws {
-        _ = try loop.fileDescriptor
-        expect(!loop.isReady)
-        loop.enqueue {}
-        expect(loop.isReady)
-        try loop.turn(.poll)
-        expect(!loop.isReady)
     }
 }

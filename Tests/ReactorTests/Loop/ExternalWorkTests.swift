@@ -12,19 +12,6 @@ struct ExternalWorkTests {
         expect(!loop.isAlive && !loop.canWakeItself)
     }
 
-    @Test(.inRealTime) func itsEndWakesALoopThatHasNothingElse() throws {
-        for _ in 0..<200 {
-            try EventLoop.withLoop { loop in
-                let remote = loop.remote
-                remote.beginExternalWork()
-                let helper = TestThread { remote.endExternalWork() }
-                try loop.run()
-                helper.join()
-                expect(!loop.isAlive || loop.isReady)
-            }
-        }
-    }
-
     /// Jobs posted before the end are run by the same `run()`.
     @Test(.inRealTime) func whatItPostsIsNotMissed() throws {
         for _ in 0..<500 {

@@ -63,23 +63,6 @@ struct ForeignLoopTests {
         work.end()
     }
 
-    @Test(.inRealTime) func theDescriptorAloneIsEnough() throws {
-        let work = try Work(loop)
-        var entry = pollfd(fd: try loop.fileDescriptor, events: Int16(POLLIN), revents: 0)
-        let helper = work.sendMail()
-        var waits = 0
-        var isStuck = false
-        while !work.isDone && !isStuck {
-            repeat { try loop.turn(.poll) } while loop.isReady
-            waits += 1
-            isStuck = !work.isDone && poll(&entry, 1, 10_000) == 0
-        }
-        helper.join()
-        expect(!isStuck)
-        expect(waits < 1000, "it spins")
-        work.end()
-    }
-
     @Test(.inRealTime, .enabled(if: UV.isHere, "libuv.so.1 is not installed")) func libuvCarriesOurs() throws {
         let uv = try #require(UV())
         try EventLoop.withLoop { loop in

@@ -39,41 +39,6 @@ struct HookTests {
         far.cancel()
     }
 
-    @Test(.inRealTime) func whatAnotherThreadSubmitsDuringAHookIsNotWaitedAfter() throws {
-        let far = loop.schedule(after: .seconds(1000)) {}
-        let remote = loop.remote
-        let received = Counter()
-        let hook = loop.beforeWaiting { _ = TestThread.run { remote.submit { received.add() } } }
-        try loop.turn(.wait)
-        expectEqual(received.value, 1)
-        hook.cancel()
-        far.cancel()
-    }
-
-    @Test(.inRealTime) func aTimerOfAHookEndsTheWait() throws {
-        let far = loop.schedule(after: .seconds(1000)) {}
-        var fired = false
-        var hook: EventLoop.Watch?
-        hook = loop.beforeWaiting {
-            loop.schedule(after: .milliseconds(1)) { fired = true }
-            hook?.cancel()
-        }
-        try loop.drive { fired }
-        far.cancel()
-    }
-
-    @Test(.inRealTime) func aHookMayStopTheLoop() throws {
-        let hold = loop.hold()
-        var calls = 0
-        loop.beforeWaiting {
-            calls += 1
-            loop.stop()
-        }
-        try loop.run()
-        expectEqual(calls, 1)
-        hold.cancel()
-    }
-
     @Test(.inRealTime) func aHookThatTakesTheLastReasonAwayEndsTheRun() throws {
         let timer = loop.schedule(after: .seconds(1000)) {}
         let pipe = Ends.pipe()
@@ -204,18 +169,6 @@ struct HookTests {
             expectEqual(tally.alive, 2)
         }
         expectEqual(tally.alive, 0)
-    }
-
-    @Test(.inLoop) func aLoopWithoutHooksAsksTheKernelNoMoreThanBefore() throws {
-        let ledger = Ledger()
-        try EventLoop.withLoop(syscalls: ledger.table) { loop in
-            loop.beforeWaiting {}
-            loop.schedule(after: .milliseconds(1)) {}
-            try loop.run()
-            // None if the timer was due before the loop could wait.
-            expect(ledger.waits.count <= 1)
-            expect(ledger.deadlines.count <= 1)
-        }
     }
 
     @Test(.inRealTime) func aHundredThousandComeAndGo() {

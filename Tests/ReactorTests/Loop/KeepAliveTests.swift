@@ -1,31 +1,6 @@
 /// Everything that keeps a loop alive, each counted once.
 struct KeepAliveTests {
     private let loop = EventLoop.current
-    private var clock: VirtualClock { loop.virtualClock }
-
-    @Test(.inRealTime) func aFreshLoopIsNotAlive() {
-        expect(!loop.isAlive && !loop.isReady)
-        expectEqual(loop.nextDeadline, nil)
-    }
-
-    @Test(.inRealTime) func aJobKeepsItAliveUntilItHasRun() throws {
-        loop.enqueue {}
-        expect(loop.isAlive && loop.isReady)
-        try loop.turn(.poll)
-        expect(!loop.isAlive && !loop.isReady)
-    }
-
-    @Test(.inLoop) func aTimerKeepsItAliveUntilItFiresOrIsCancelled() throws {
-        loop.schedule(after: .seconds(1)) {}
-        expect(loop.isAlive && !loop.isReady)
-        try loop.turn(.wait)
-        expect(!loop.isAlive)
-        let timer = loop.schedule(every: .seconds(1)) {}
-        try loop.turn(.wait)
-        expect(loop.isAlive, "a repeating one goes on")
-        timer.cancel()
-        expect(!loop.isAlive)
-    }
 
     @Test(.inLoop) func referencesOfATimerAreNotCountedTwice() {
         let timer = loop.schedule(after: .seconds(1)) {}
@@ -53,19 +28,6 @@ struct KeepAliveTests {
         expect(timer.isActive && !loop.isAlive)
         timer.reschedule(at: loop.now)
         expect(!loop.isAlive, "moving it does not reference it")
-    }
-
-    @Test(.inLoop) func aWatchKeepsItAliveUntilItIsCancelled() throws {
-        let sockets = Ends.sockets()
-        let reading = try loop.watch(sockets.near, for: .reading) { _ in }
-        let writing = try loop.watch(sockets.near, for: .writing) { _ in }
-        expect(loop.isAlive)
-        reading.cancel()
-        expect(loop.isAlive)
-        writing.cancel()
-        expect(!loop.isAlive)
-        writing.cancel()
-        expect(!loop.isAlive)
     }
 
     @Test(.inLoop) func referencesOfAWatchAreNotCountedTwice() throws {
@@ -99,33 +61,5 @@ struct KeepAliveTests {
         loop.schedule(after: .seconds(2)) {}
         try loop.run()
         expectEqual(reads, 1)
-    }
-
-    @Test(.inLoop) func aHoldKeepsItAliveUntilItIsReleasedOnce() throws {
-        let first = loop.hold()
-        let second = loop.hold()
-        first.cancel()
-        first.cancel()
-        expect(loop.isAlive)
-        loop.schedule(after: .seconds(1)) { second.cancel() }
-        try loop.run()
-        expect(!loop.isAlive)
-    }
-
-    @Test(.inRealTime) func aHoldWithoutAReferenceIsReleased() {
-        var hold: EventLoop.Hold? = loop.hold()
-        expect(withExtendedLifetime(hold) { loop.isAlive })
-        hold = nil
-        expect(!loop.isAlive)
-    }
-
-    @Test(.inRealTime) func mailKeepsItAlive() throws {
-        let remote = loop.remote
-        let received = Counter()
-        _ = TestThread.run { remote.submit { received.add() } }
-        expect(loop.isAlive && loop.isReady)
-        try loop.run()
-        expectEqual(received.value, 1)
-        expect(!loop.isAlive)
     }
 }

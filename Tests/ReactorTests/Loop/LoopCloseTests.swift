@@ -1,7 +1,5 @@
 /// The fate of everything that a loop still has when it ends.
 struct LoopCloseTests {
-    private let clock = VirtualClock()
-
     @Test func everythingItHoldsIsReleasedUnrun() throws {
         let tally = Tally()
         let pipe = Ends.pipe()
@@ -14,18 +12,6 @@ struct LoopCloseTests {
             expectEqual(tally.alive, 3)
         }
         expectEqual(tally.alive, 0)
-    }
-
-    @Test func aWatchsHandlerGoesAlthoughItsHandleIsKept() throws {
-        let tally = Tally()
-        let pipe = Ends.pipe()
-        let watch = try EventLoop.withLoop { loop in
-            let handler = tally.bound()
-            return try loop.watch(pipe.near, for: .reading) { _ in handler() }
-        }
-        expectEqual(tally.alive, 0)
-        watch.cancel()
-        watch.unref()
     }
 
     @Test func submissionsAreRefusedAndReleased() {
@@ -97,22 +83,6 @@ struct LoopCloseTests {
         }
     }
 
-    @Test func handlesThatOutliveTheLoopDoNothing() throws {
-        let pipe = Ends.pipe()
-        let (timer, watch, hold) = try EventLoop.withLoop(clock: clock) { loop in
-            (loop.schedule(after: .seconds(1)) {}, try loop.watch(pipe.near, for: .reading) { _ in }, loop.hold())
-        }
-        expect(!timer.isActive)
-        expect(!timer.cancel())
-        expect(!timer.reschedule(at: .distantFuture))
-        timer.unref()
-        timer.ref()
-        watch.ref()
-        watch.cancel()
-        watch.cancel()
-        hold.cancel()
-    }
-
     @Test func whatIsHandedToItAfterwardsIsReleasedAtOnce() {
         let tally = Tally()
         weak var ended: EventLoop?
@@ -150,19 +120,6 @@ struct UndeliveredReportTests {
         LoopEvent.handler.withLock { $0 = handler }
         body()
         return counts.value
-    }
-
-    @Test(.ownThread) func jobsThatAThreadLeavesBehindAreReported() async {
-        await #expect(processExitsWith: .success) {
-            let tally = Tally()
-            let reports = UndeliveredReportTests.reports {
-                TestThread {
-                    for _ in 0..<7919 { EventLoop.current.enqueue(tally.bound()) }
-                }.join()
-            }
-            expectEqual(reports, [7919])
-            expectEqual(tally.alive, 0)
-        }
     }
 
     @Test(.ownThread) func mailThatALoopLeavesBehindIsReportedToo() async {
@@ -210,32 +167,6 @@ struct UndeliveredReportTests {
             }
             expectEqual(tally.alive, 0)
             expectEqual(run.value + reports.reduce(0, +), accepted.value)
-        }
-    }
-
-    @Test(.ownThread) func submissionsRaceWithTheEndOfALoopThatSleepsNowAndThen() async {
-        await #expect(processExitsWith: .success) {
-            let tally = Tally()
-            let refusals = Counter()
-            _ = UndeliveredReportTests.reports {
-                for _ in 0..<100 {
-                    let door = Shared<LoopRemote?>(nil)
-                    let sender = TestThread {
-                        spin { door.value != nil }
-                        let remote = door.value!
-                        while remote.submit(tally.boundForThreads()) {}
-                        refusals.add()
-                    }
-                    TestThread {
-                        let loop = EventLoop.current
-                        door.value = loop.remote
-                        for _ in 0..<5 { try! loop.turn(.wait) }
-                    }.join()
-                    sender.join()
-                }
-            }
-            expectEqual(tally.alive, 0)
-            expectEqual(refusals.value, 100)
         }
     }
 }

@@ -91,18 +91,6 @@ struct LoopLocalTests {
         loop.join()
     }
 
-    @Test func aLoopInsideAnotherHasItsOwn() {
-        let tally = Tally()
-        let stores = LoopLocal { Store(tally) }
-        EventLoop.withLoop { _ in
-            stores.withValue { $0.visits = 7 }
-            EventLoop.withLoop { _ in expectEqual(stores.withValue { $0.visits }, 0) }
-            expectEqual(tally.alive, 1)
-            expectEqual(stores.withValue { $0.visits }, 7)
-        }
-        expectEqual(tally.alive, 0)
-    }
-
     @Test func atTheEndWhatIsLeftCanStillBeAskedFor() {
         let tally = Tally()
         let visits = Shared<[Int]>([])

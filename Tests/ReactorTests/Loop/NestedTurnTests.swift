@@ -1,7 +1,6 @@
 /// Turning the loop inside one of its own callbacks.
 struct NestedTurnTests {
     private let loop = EventLoop.current
-    private var clock: VirtualClock { loop.virtualClock }
 
     @Test(.inLoop) func eventsAlreadyFetchedAreDeliveredOnceAndInOrder() throws {
         let pipes = (0..<4).map { _ in Ends.pipe() }
@@ -96,39 +95,6 @@ struct NestedTurnTests {
         expectEqual(ticks, ["1.0 s at depth 1", "2.0 s at depth 2"])
     }
 
-    @Test(.inRealTime) func readyJobsRunOnceBetweenAnOuterAndANestedTurn() throws {
-        var log: [String] = []
-        for index in 0..<3 {
-            loop.enqueue {
-                log.append("begin \(index)")
-                if index == 0 { try! loop.turn(.poll) }
-                log.append("end \(index)")
-            }
-        }
-        try loop.run()
-        expectEqual(log, ["begin 0", "begin 1", "end 1", "begin 2", "end 2", "end 0"])
-        expectEqual(loop.metrics.jobs, 3)
-    }
-
-    @Test(.inLoop) func turnsNestDeeply() throws {
-        var depth = 0
-        var deepest = 0
-        func descend() {
-            depth += 1
-            deepest = max(deepest, depth)
-            if depth < 100 {
-                loop.schedule(after: .milliseconds(1), descend)
-                try! loop.turn(.wait)
-            }
-            depth -= 1
-        }
-        loop.schedule(after: .milliseconds(1), descend)
-        try loop.run()
-        expectEqual(deepest, 100)
-        expectEqual(depth, 0)
-        expectEqual(clock.now.nanoseconds, 100_000_000)
-    }
-
     @Test(.inLoop) func aStopEndsTheInnermostRunOnly() throws {
         var log: [String] = []
         loop.schedule(after: .seconds(1)) {
@@ -139,30 +105,5 @@ struct NestedTurnTests {
         loop.schedule(after: .seconds(3)) { log.append("outer still runs at \(loop.now)") }
         try loop.run()
         expectEqual(log, ["inner ended at 2.0 s", "outer still runs at 3.0 s"])
-    }
-
-    @Test(.inLoop) func aNestedRunEndsWhenNothingIsLeft() throws {
-        var log: [String] = []
-        loop.enqueue {
-            try! loop.run()
-            log.append("inner ended at \(loop.now)")
-        }
-        loop.schedule(after: .seconds(3)) { log.append("timer") }
-        try loop.run()
-        expectEqual(log, ["timer", "inner ended at 3.0 s"])
-    }
-
-    @Test(.inRealTime) func mailThatComesDuringANestedTurnIsReadByIt() throws {
-        let remote = loop.remote
-        let received = Counter()
-        var insideNested = 0
-        loop.enqueue {
-            TestThread.run { for _ in 0..<3 { remote.submit { received.add() } } }
-            try! loop.turn(.poll)
-            insideNested = received.value
-        }
-        try loop.run()
-        expectEqual(insideNested, 3)
-        expectEqual(received.value, 3)
     }
 }

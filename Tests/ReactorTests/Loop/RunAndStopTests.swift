@@ -10,19 +10,6 @@ struct RunAndStopTests {
         expectEqual(loop.metrics.turns, 0)
     }
 
-    @Test(.inRealTime) func withOnlyAnUnreferencedTimerItEndsAtOnce() throws {
-        loop.schedule(after: .zero) { Issue.record("the loop waited for it") }.unref()
-        try loop.run()
-        expectEqual(loop.metrics.turns, 0)
-    }
-
-    @Test(.inRealTime) func whatIsUnreferencedInACallbackDoesNotBlockItsEnd() throws {
-        let hour = loop.schedule(after: .seconds(3600)) {}
-        loop.enqueue { hour.unref() }
-        try loop.run()
-        expectEqual(loop.metrics.turns, 1)
-    }
-
     @Test(.inRealTime) func aStopBeforeItStartsEndsTheNextOneAndNoMore() throws {
         var ran = false
         loop.enqueue { ran = true }
@@ -83,14 +70,6 @@ struct RunAndStopTests {
             expect(watchdog.isActive)
             expectEqual(isAsleep.value, 3)
         }
-    }
-
-    @Test(.inRealTime) func aStopFromAnotherThreadBeforeItStartsIsNotLost() throws {
-        loop.schedule(after: .seconds(3600)) {}
-        let remote = loop.remote
-        expect(TestThread.run { remote.stop() })
-        try loop.run()
-        expectEqual(loop.metrics.turns, 1)
     }
 
     @Test(.inLoop) func runUntilEndsWhenItsConditionHolds() throws {

@@ -69,18 +69,6 @@ struct SocketAddressTests {
         expectEqual(SocketAddress(storage), address)
     }
 
-    @Test func theKernelUnderstandsIt() throws {
-        let fd = socket(AF_INET, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
-        defer { close(fd) }
-        let bound = SocketAddress.loopback(port: 0).withSocketAddress { bind(fd, $0, $1) }
-        expectEqual(bound, 0)
-        var storage = sockaddr_storage()
-        expectEqual(Syscalls().getSocketName(fd, &storage), 0)
-        let address = try #require(SocketAddress(storage))
-        expectEqual(address.hostText, "127.0.0.1")
-        expect(address.port != 0)
-    }
-
     @Test func anotherFamilyIsNoAddress() {
         var storage = sockaddr_storage()
         storage.ss_family = sa_family_t(AF_UNIX)

@@ -1,7 +1,6 @@
 /// Events fetched for a watch that ends before they are delivered.
 struct StaleEventTests {
     private let loop = EventLoop.current
-    private var clock: VirtualClock { loop.virtualClock }
 
     @Test(.inLoop) func aHandlerThatClosesItsOwnDescriptorHearsNoMoreOfTheDataLeftInIt() throws {
         let sockets = Ends.sockets()
@@ -53,46 +52,6 @@ struct StaleEventTests {
         new?.cancel()
     }
 
-    @Test(.inLoop) func aHangUpOfAClosedDescriptorIsNotTakenForOneOfItsSuccessor() throws {
-        let (first, second, third) = (Ends.sockets(), Ends.sockets(), Ends.sockets())
-        let number = second.near
-        var old: EventLoop.Watch?
-        var calls = 0
-        _ = try loop.watch(first.near, for: .reading) { _ in
-            take(from: first.near)
-            old?.cancel()
-            dup2(third.near, number)
-            _ = try! loop.watch(number, for: .reading) { _ in calls += 1 }
-        }
-        old = try loop.watch(number, for: .reading) { _ in }
-        put(into: first.far)
-        second.closeFar()
-        for _ in 0..<3 { try loop.turn(.poll) }
-        expectEqual(loop.metrics.events, 2)
-        expectEqual(calls, 0)
-    }
-
-    @Test(.inLoop) func aWatchThatIsMadeAnewWaitsForAnEventOfItsOwn() throws {
-        let (first, second) = (Ends.pipe(), Ends.pipe())
-        var old: EventLoop.Watch?
-        var log: [String] = []
-        _ = try loop.watch(first.near, for: .reading) { _ in
-            take(from: first.near)
-            old?.cancel()
-            _ = try! loop.watch(second.near, for: .reading) { _ in
-                take(from: second.near)
-                log.append("new")
-            }
-        }
-        old = try loop.watch(second.near, for: .reading) { _ in log.append("old") }
-        put(into: first.far)
-        put(into: second.far)
-        try loop.turn(.poll)
-        expectEqual(log, [])
-        try loop.turn(.poll)
-        expectEqual(log, ["new"])
-    }
-
     @Test(.inLoop) func aHandlerMayCancelAllWatchesOfTheBatch() throws {
         let pipes = (0..<50).map { _ in Ends.pipe() }
         var watches: [EventLoop.Watch] = []
@@ -110,31 +69,5 @@ struct StaleEventTests {
         expectEqual(calls, 1)
         expectEqual(loop.metrics.events, 50)
         expectEqual(loop.metrics.turns, 1)
-    }
-
-    @Test(.inLoop) func anEventMayCancelATimerThatIsDueInTheSameTurn() throws {
-        let pipe = Ends.pipe()
-        let timer = loop.schedule(after: .zero) { Issue.record("cancelled") }
-        var watch: EventLoop.Watch?
-        watch = try loop.watch(pipe.near, for: .reading) { _ in
-            timer.cancel()
-            watch?.cancel()
-        }
-        put(into: pipe.far)
-        try loop.run()
-        expectEqual(loop.metrics.events, 1)
-        expectEqual(loop.metrics.turns, 1)
-    }
-
-    @Test(.inLoop) func generationsOutlastManyReusesOfOneNumber() throws {
-        let pipe = Ends.pipe()
-        put(into: pipe.far)
-        var calls = 0
-        for round in 1...1000 {
-            let watch = try loop.watch(pipe.near, for: .reading) { _ in calls += 1 }
-            try loop.turn(.poll)
-            watch.cancel()
-            expectEqual(calls, round)
-        }
     }
 }

@@ -57,17 +57,6 @@ struct WatchTests {
         watch.cancel()
     }
 
-    @Test(.inLoop) func oneWatchForBothHearsWhatThereIs() throws {
-        let sockets = Ends.sockets()
-        var seen: [Interest] = []
-        let watch = try loop.watch(sockets.near, for: [.reading, .writing]) { seen.append($0) }
-        try loop.turn(.poll)
-        put(into: sockets.far)
-        try loop.turn(.poll)
-        expectEqual(seen, [.writing, [.reading, .writing]])
-        watch.cancel()
-    }
-
     @Test(.inLoop) func aReaderAndAWriterShareOneRegistrationAndASecondReaderIsRefused() throws {
         let sockets = Ends.sockets()
         var log: [String] = []
@@ -92,18 +81,6 @@ struct WatchTests {
         try loop.turn(.poll)
         expectEqual(log.last, "third", "a reader may come after a reader has gone, and outlives the old handle")
         third.cancel()
-    }
-
-    @Test(.inLoop) func aWriterThatIsCancelledDoesNotSpinOnRoomToWrite() throws {
-        let sockets = Ends.sockets()
-        let reader = try loop.watch(sockets.near, for: .reading) { _ in Issue.record("nothing to read") }
-        let writer = try loop.watch(sockets.near, for: .writing) { _ in }
-        try loop.turn(.poll)
-        writer.cancel()
-        let before = loop.metrics.events
-        for _ in 0..<20 { try loop.turn(.poll) }
-        expect(loop.metrics.events - before <= 1, "the registration is narrowed by the first event in vain")
-        reader.cancel()
     }
 
     /// The kernel does not forget that there is room to write, for which nothing waits any more.
@@ -174,29 +151,6 @@ struct WatchTests {
         try loop.run()
         expectEqual(results, [0])
         expectEqual(loop.metrics.turns, 1)
-    }
-
-    @Test(.inLoop) func aPipeWhoseReaderClosesMakesTheWriterReadyToLearnIt() throws {
-        let pipe = Ends.pipe()
-        fill(pipe.far)
-        var seen: [Interest] = []
-        let watch = try loop.watch(pipe.far, for: .writing) { seen.append($0) }
-        pipe.closeNear()
-        try loop.turn(.poll)
-        expectEqual(seen, [.writing])
-        watch.cancel()
-    }
-
-    @Test(.inLoop) func aCopyOfTheDescriptorDoesNotKeepACancelledWatchAlive() throws {
-        let pipe = Ends.pipe()
-        let watch = try loop.watch(pipe.near, for: .reading) { _ in Issue.record("cancelled") }
-        let copy = dup(pipe.near)
-        defer { close(copy) }
-        watch.cancel()
-        pipe.closeNear()
-        put(into: pipe.far)
-        for _ in 0..<5 { try loop.turn(.poll) }
-        expectEqual(loop.metrics.events, 0)
     }
 
     @Test(.inLoop) func cancellingReleasesTheHandlerAtOnceAndInsideItsOwnCallAfterIt() throws {

@@ -91,10 +91,6 @@ extension ProcessWide {
             expectEqual(inOurs.reports, [.signaled(SIGKILL)])
         }
 
-        @Test(.inRealTime) func programsAlongThePath() throws {
-            expectEqual(try output(of: SpawnRequest("echo", arguments: ["hi"]), on: loop).text, "hi\n")
-        }
-
         @Test(.inRealTime) func whatCannotBeStartedLeavesNothingBehind() throws {
             let ledger = Ledger()
             EventLoop.withLoop(syscalls: ledger.table) { loop in

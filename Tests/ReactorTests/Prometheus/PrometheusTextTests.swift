@@ -45,18 +45,6 @@ struct PrometheusTextTests {
         #expect(text.contains("reactor_system_calls_total{call=\"epoll_ctl\"} 4\n"))
     }
 
-    @Test func secondsAreTheUnitAndExact() throws {
-        let clock = VirtualClock()
-        try EventLoop.withLoop(clock: clock) { loop in
-            loop.measured = .handlers
-            loop.schedule(after: .nanoseconds(3_000_000_070)) { clock.advance(by: .milliseconds(250)) }
-            try loop.run()
-            let text = loop.metrics.prometheusText()
-            expect(text.contains("\nreactor_waiting_seconds_total 3.00000007\n"))
-            expect(text.contains("\nreactor_longest_handler_seconds 0.25\n"))
-        }
-    }
-
     private static let timed = ["waiting_seconds_total", "longest_turn_seconds", "longest_handler_seconds"]
 
     /// A zero for a time that is not measured would mean a loop that never waits, and a permanent alarm.
@@ -80,17 +68,6 @@ struct PrometheusTextTests {
                 expectEqual(mentions, there.contains(name), "\(name)")
             }
         }
-    }
-
-    @Test(.inLoop) func whatIsNoLongerMeasuredGoesFromThePage() throws {
-        let loop = EventLoop.current
-        loop.measured = .turns
-        loop.schedule(after: .seconds(1)) {}
-        try loop.run()
-        expect(loop.metrics.prometheusText().contains("\nreactor_waiting_seconds_total 1.0\n"))
-        loop.measured = .nothing
-        expect(!loop.metrics.prometheusText().contains("reactor_waiting_seconds_total"))
-        expectEqual(loop.metrics.timeWaiting, nil)
     }
 
     @Test func labelsAreEscapedAndSortedAndNamesMended() {

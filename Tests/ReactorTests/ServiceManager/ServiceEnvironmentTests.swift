@@ -6,7 +6,7 @@ struct ServiceEnvironmentTests {
         ServiceEnvironment(process: process, firstDescriptor: first) { variables[$0] }
     }
 
-    // MARK: Being told
+    // MARK: Notifying the manager
 
     private func receiver(_ address: SocketAddress) -> CInt {
         let fd = socket(AF_UNIX, CInt(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)

@@ -105,32 +105,6 @@ extension ProcessWide {
             }
         }
 
-        @Test func theEndOfTheLoopPutsThePreviousActionBackAndReleasesTheHandlers() throws {
-            try withOldAction(for: SIGUSR1) {
-                let old = handler(of: SIGUSR1)
-                let tally = Tally()
-                try EventLoop.withLoop { loop in
-                    _ = try loop.onSignal(SIGUSR1, tally.bound())
-                    _ = try loop.onSignal(SIGUSR1, tally.bound())
-                    expectEqual(tally.alive, 2)
-                }
-                expectEqual(handler(of: SIGUSR1), old)
-                expectEqual(tally.alive, 0)
-            }
-        }
-
-        @Test func whatTheReleaseOfAHandlerQueuesAtTheEndIsReleasedToo() throws {
-            let tally = Tally()
-            try EventLoop.withLoop { loop in
-                let words = LastWords {
-                    loop.enqueue(tally.bound())
-                    loop.schedule(after: .zero, tally.bound())
-                }
-                _ = try loop.onSignal(SIGUSR1) { withExtendedLifetime(words) {} }
-            }
-            expectEqual(tally.alive, 0)
-        }
-
         @Test func aSignalOnItsWayWhenTheWatchIsCancelledIsForgotten() throws {
             try EventLoop.withLoop(clock: VirtualClock()) { loop in
                 let tally = Tally()
@@ -248,24 +222,6 @@ extension ProcessWide {
             watch.cancel()
         }
 
-        @Test func aHandlerMayCancelTheOthersOfItsSignal() throws {
-            var log: [String] = []
-            var watches: [EventLoop.Watch] = []
-            for name in ["first", "second", "third"] {
-                watches.append(
-                    try loop.onSignal(SIGUSR1) {
-                        log.append(name)
-                        if name == "first" { watches[1].cancel() }
-                    })
-            }
-            watches.append(try loop.onSignal(SIGUSR2) { log.append("other signal") })
-            raise(SIGUSR1)
-            try loop.turn(.wait)
-            expectEqual(log, ["first", "third"])
-            for watch in watches { watch.cancel() }
-            expect(!loop.isAlive)
-        }
-
         @Test func aTurnInAHandlerDeliversTheOtherSignalsThatHaveCome() throws {
             var log: [String] = []
             let first = try loop.onSignal(SIGUSR1) {
@@ -300,49 +256,6 @@ extension ProcessWide {
             for watch in watches { watch.cancel() }
         }
 
-        @Test func cancelReleasesAWatchWhoseSignalHasArrived() throws {
-            let tally = Tally()
-            var second: EventLoop.Watch?
-            var aliveAfterCancel: Int?
-            let first = try loop.onSignal(SIGUSR1) {
-                second?.cancel()
-                aliveAfterCancel = tally.alive
-            }
-            second = try loop.onSignal(SIGUSR1, tally.bound { Issue.record("cancelled") })
-            raise(SIGUSR1)
-            try loop.turn(.wait)
-            expectEqual(aliveAfterCancel, 0)
-            first.cancel()
-        }
-
-        @Test func aHandlerMayCancelItsOwnWatch() throws {
-            let tally = Tally()
-            var calls = 0
-            var watch: EventLoop.Watch?
-            watch = try loop.onSignal(
-                SIGUSR1,
-                tally.bound {
-                    raise(SIGUSR1)
-                    watch?.cancel()
-                    calls += 1
-                })
-            raise(SIGUSR1)
-            for _ in 0..<3 { try loop.turn(.poll) }
-            expect(calls == 1 && tally.alive == 0 && !loop.isAlive)
-        }
-
-        @Test func anUnreferencedWatchDoesNotKeepTheLoop() throws {
-            let watch = try loop.onSignal(SIGUSR1) {}
-            expect(loop.isAlive)
-            watch.unref()
-            expect(!loop.isAlive)
-            try loop.run()
-            watch.ref()
-            expect(loop.isAlive)
-            watch.cancel()
-            expect(!loop.isAlive)
-        }
-
         @Test(arguments: [-1, 0, 65, CInt.max, SIGKILL, SIGSTOP]) func anUncatchableSignalIsRefused(signal: CInt) {
             let tally = Tally()
             #expect(throws: SystemError(.sigaction, EINVAL)) { _ = try loop.onSignal(signal, tally.bound()) }
@@ -359,18 +272,6 @@ extension ProcessWide {
             for index in watches.indices { watches[index * 7919 % watches.count].cancel() }
             // A search for each would take minutes.
             expect(ContinuousClock.now - began < .seconds(20))
-        }
-
-        @Test func loopsThatComeAndGoGiveTheirPlacesBack() throws {
-            for _ in 0..<200 {
-                try EventLoop.withLoop { loop in
-                    var reports = 0
-                    _ = try loop.onSignal(SIGUSR1) { reports += 1 }
-                    raise(SIGUSR1)
-                    try loop.turn(.wait)
-                    expectEqual(reports, 1)
-                }
-            }
         }
     }
 }

@@ -34,8 +34,7 @@ struct LoopGroupTests {
 
     @Test func thereAreAsManyAsCoresUnlessSaidOtherwise() throws {
         let group = try LoopGroup()
-        expectEqual(group.count, LoopGroup.defaultLoops)
-        expect(group.count >= 1)
+        expect(group.count == LoopGroup.defaultLoops && group.count >= 1)
         group.stop()
         group.join()
     }
@@ -118,18 +117,6 @@ struct LoopGroupTests {
             let third = group.lease(.roundRobin)
             expectEqual([first.remote, second.remote, third.remote], [group[0], group[1], group[0]])
             expectEqual(group.loads, [2, 1])
-        }
-    }
-
-    @Test func severalThreadsMayChoose() throws {
-        try with(2) { group in
-            let all = SharedList<LoopGroup.Lease>()
-            let threads = (0..<4).map { _ in
-                TestThread { for _ in 0..<100 { all.append(group.lease(.roundRobin)) } }
-            }
-            for thread in threads { thread.join() }
-            expectEqual(group.loads, [200, 200])
-            withExtendedLifetime(all) {}
         }
     }
 

@@ -84,14 +84,6 @@ final class MainActorJobTests: XCTestCase {
         XCTAssertEqual(lines, ["refused"])
     }
 
-    func testPollingServesThemToo() throws {
-        try EventLoop.withLoop { loop in
-            Task { @MainActor in Self.note("polled") }
-            try loop.turn(.poll)
-        }
-        XCTAssertEqual(lines, ["polled"])
-    }
-
     func testOtherThreadsLoopsLeaveThemAlone() throws {
         let worker = try EventLoop.spawn()
         Task { @MainActor in Self.note("main") }

@@ -87,39 +87,6 @@ struct SpawnTests {
         expect(steps.value.contains("back"))
     }
 
-    @Test func joinOnItsOwnThreadReturnsAtOnce() throws {
-        let worker = try EventLoop.spawn()
-        let hasReturned = Shared(false)
-        worker.submit {
-            worker.join()
-            hasReturned.value = true
-            worker.stop()
-        }
-        worker.join()
-        expect(hasReturned.value)
-    }
-
-    @Test func aSpawnedLoopTakesNoSignalsThatNobodyWatches() throws {
-        let worker = try EventLoop.spawn()
-        let blocked = Shared(false)
-        worker.submit {
-            var mask = sigset_t()
-            pthread_sigmask(SIG_SETMASK, nil, &mask)
-            blocked.value = sigismember(&mask, SIGVTALRM) == 1 && sigismember(&mask, SIGSEGV) == 0
-            worker.stop()
-        }
-        worker.join()
-        expect(blocked.value)
-    }
-
-    @Test func noThreadIsAnError() {
-        #expect {
-            try EventLoop.spawn(name: "worker", syscalls: { Syscalls() }, create: { _, _ in EAGAIN })
-        } throws: { error in
-            "\(error)".contains("pthread_create") && "\(error)".contains("\"worker\"")
-        }
-    }
-
     @Test func noDescriptorsAreAnError() {
         for failing in 0..<2 {
             #expect(throws: SystemError.self) {

@@ -16,33 +16,6 @@ struct ThreadPoolEndTests {
         pool.shutDown()
     }
 
-    @Test func severalThreadsWaitForTheEnd() throws {
-        for _ in 0..<50 {
-            let pool = try ThreadPool(threads: 2)
-            let (latch, ran) = (Gate(), Counter())
-            try pool.block(2, by: latch)
-            try pool.dispatch { ran.add() }
-            let seen = SharedList<Int>()
-            let closers = (0..<3).map { _ in
-                TestThread {
-                    pool.shutDown()
-                    seen.append(ran.value)
-                }
-            }
-            latch.open(2)
-            for closer in closers { closer.join() }
-            expectEqual(seen.value, [1, 1, 1])
-        }
-    }
-
-    @Test func aPoolThatNeverHadAThread() throws {
-        let pool = try ThreadPool()
-        pool.shutDown()
-        let error = refusal { try pool.dispatch {} }
-        expect(error != nil)
-        _ = try ThreadPool()
-    }
-
     @Test func aJobShutsItsOwnPoolDown() throws {
         let pool = try ThreadPool(threads: 2)
         let (isClosed, ran) = (Gate(), Counter())
@@ -57,17 +30,6 @@ struct ThreadPoolEndTests {
         // Others can still wait for the end.
         pool.shutDown()
         expectEqual(ran.value, 1)
-    }
-
-    @Test func theLastReferenceGoesElsewhere() throws {
-        let (latch, ran) = (Gate(), Counter())
-        var pool: ThreadPool? = try ThreadPool(threads: 1)
-        try pool?.block(by: latch)
-        for _ in 0..<10 { try pool?.dispatch { ran.add() } }
-        pool = nil
-        expectEqual(ran.value, 0, "it is not waited for")
-        latch.open()
-        spin { ran.value == 10 }
     }
 
     @Test func theLastReferenceGoesOnAThreadOfItsOwn() throws {

@@ -1,29 +1,5 @@
 /// How a pool handles jobs, and the jobs that it refuses.
 struct ThreadPoolJobTests {
-    @Test func oneThreadRunsThemInOrder() throws {
-        let pool = try ThreadPool(threads: 1)
-        let seen = SharedList<Int>()
-        for number in 0..<1000 { try pool.dispatch { seen.append(number) } }
-        pool.shutDown()
-        expectEqual(seen.value, Array(0..<1000))
-        expectEqual(pool.figures, [1, 0, 0, 1000])
-    }
-
-    @Test func severalThreadsRunEachJobOnce() throws {
-        let pool = try ThreadPool(threads: 4)
-        let counters = (0..<2000).map { _ in Counter() }
-        let feeders = (0..<4).map { feeder in
-            TestThread {
-                for index in stride(from: feeder, to: counters.count, by: 4) {
-                    do { try pool.dispatch { counters[index].add() } } catch { Issue.record(error) }
-                }
-            }
-        }
-        for feeder in feeders { feeder.join() }
-        pool.shutDown()
-        expect(counters.allSatisfy { $0.value == 1 })
-    }
-
     @Test func threadsAreStartedOneByOneAndUsedAgain() throws {
         let pool = try ThreadPool(threads: 3)
         expectEqual(pool.metrics.threads, 0)
@@ -42,17 +18,9 @@ struct ThreadPoolJobTests {
         expectEqual(pool.figures, [3, 0, 0, 7])
     }
 
-    @Test func aFreeThreadMakesAnotherUnnecessary() throws {
-        let pool = try ThreadPool(threads: 8)
-        for round in 1...100 {
-            try pool.dispatch {}
-            spin { pool.metrics.completed == round }
-        }
-        expectEqual(pool.metrics.threads, 1)
-    }
-
     @Test func aFullQueueRefuses() throws {
         let pool = try ThreadPool(name: "small", threads: 2, queueLimit: 3)
+        expect(pool.metrics.threadLimit == 2 && pool.metrics.queueLimit == 3)
         let (latch, tally) = (Gate(), Tally())
         try pool.block(2, by: latch)
         for _ in 0..<3 { try pool.dispatch(tally.boundForThreads()) }

@@ -88,20 +88,6 @@ struct LateTimerTests {
         expectEqual(order.count, 14)
     }
 
-    @Test(.inLoop) func jobsWithoutAnEndStarveNoTimer() throws {
-        var fired = 0
-        var isOver = false
-        func again() { if !isOver { loop.enqueue(again) } }
-        again()
-        for number in 1...10 { loop.schedule(after: .milliseconds(number)) { fired += 1 } }
-        clock.advance(by: .seconds(1))
-        for turn in 1...10 {
-            try loop.turn(.poll)
-            #expect(fired >= turn)
-        }
-        isOver = true
-    }
-
     /// A deadline that has already passed means the next turn, also if a job between two timers sets it.
     @Test(.inLoop) func aTimerThatSuchAJobStartsOvertakesNoneThatIsDue() throws {
         var order: [String] = []

@@ -1,7 +1,6 @@
 /// The effect of cancelling a timer, and when its closure is released.
 struct TimerCancellationTests {
     private let loop = EventLoop.current
-    private var clock: VirtualClock { loop.virtualClock }
 
     @Test(.inLoop) func cancellingTellsWhetherTheTimerWasStillToFire() throws {
         var fires = 0
@@ -15,28 +14,6 @@ struct TimerCancellationTests {
         expectEqual(fires, 1)
         expect(!fired.isActive)
         expect(!fired.cancel())
-    }
-
-    @Test(.inLoop) func aTimerCancelsAnotherOneThatIsDueInTheSameTurn() throws {
-        var second: EventLoop.Timer?
-        var fired: [String] = []
-        loop.schedule(after: .seconds(1)) {
-            fired.append("first")
-            expectEqual(second?.cancel(), true)
-        }
-        second = loop.schedule(after: .seconds(1)) { fired.append("second") }
-        loop.schedule(after: .seconds(1)) { fired.append("third") }
-        clock.advance(by: .seconds(2))
-        try loop.run()
-        expectEqual(fired, ["first", "third"])
-    }
-
-    @Test(.inLoop) func aTimerThatCancelsItselfHasFiredAlready() throws {
-        var timer: EventLoop.Timer?
-        var answer: Bool?
-        timer = loop.schedule(after: .seconds(1)) { answer = timer?.cancel() }
-        try loop.run()
-        expectEqual(answer, false)
     }
 
     @Test(.inLoop) func aHandleOfTheDeadDoesNotCancelTheSuccessor() throws {
@@ -89,15 +66,6 @@ struct TimerCancellationTests {
             expectEqual(tally.alive, 0)
             expect((1...100).contains(ledger.deadlines.count))
         }
-    }
-
-    @Test(.inLoop) func aFiredTimerLetsItsClosureGoAfterTheCall() throws {
-        let tally = Tally()
-        var livingDuringCall = 0
-        loop.schedule(after: .seconds(1), tally.bound { livingDuringCall = tally.alive })
-        try loop.run()
-        expectEqual(livingDuringCall, 1)
-        expectEqual(tally.alive, 0)
     }
 
     @Test(.inLoop) func theClosuresEndMayStartAndCancelTimers() throws {

@@ -3,33 +3,6 @@ struct TimerOrderTests {
     private let loop = EventLoop.current
     private var clock: VirtualClock { loop.virtualClock }
 
-    @Test(.inLoop) func earlierDeadlinesFireFirst() throws {
-        var fired: [(Int, LoopInstant)] = []
-        for delay in [30, 10, 20] {
-            loop.schedule(after: .milliseconds(delay)) { fired.append((delay, loop.now)) }
-        }
-        try loop.run()
-        expectEqual(fired.map(\.0), [10, 20, 30])
-        expectEqual(fired.map(\.1.nanoseconds), [10_000_000, 20_000_000, 30_000_000])
-    }
-
-    @Test(.inLoop) func equalDeadlinesFireInTheOrderOfTheirCreation() throws {
-        var fired: [Int] = []
-        let deadline = { (index: Int) in index * 7 % 10 }
-        for index in 0..<1000 { loop.schedule(after: .milliseconds(deadline(index))) { fired.append(index) } }
-        try loop.run()
-        let expected = (0..<1000).sorted { (deadline($0), $0) < (deadline($1), $1) }
-        expectEqual(fired, expected)
-    }
-
-    @Test(.inLoop) func dueTimersOfOneTurnFireByDeadlineAndNotByCreation() throws {
-        var fired: [Int] = []
-        for delay in [3, 1, 2] { loop.schedule(after: .seconds(delay)) { fired.append(delay) } }
-        clock.advance(by: .seconds(10))
-        try loop.turn(.poll)
-        expectEqual(fired, [1, 2, 3])
-    }
-
     @Test(.inLoop) func pastPresentAndNegativeDeadlinesFireInTheNextTurn() throws {
         clock.advance(by: .seconds(5))
         try EventLoop.withLoop(clock: clock) { loop in
@@ -82,49 +55,59 @@ struct TimerOrderTests {
         expectEqual(clock.now.nanoseconds, 0)
         watch.cancel()
     }
+}
 
-    @Test(.inLoop) func aTimerMovesToAnotherDeadline() throws {
-        var fired: [String] = []
-        let early = loop.schedule(after: .seconds(1)) { fired.append("early") }
-        loop.schedule(after: .seconds(2)) { fired.append("middle") }
-        let late = loop.schedule(after: .seconds(3)) { fired.append("late") }
-        expect(early.reschedule(at: loop.now.advanced(by: .seconds(4))))
-        expect(late.reschedule(at: LoopInstant(nanoseconds: -1)))
-        try loop.run()
-        expectEqual(fired, ["late", "middle", "early"])
-        expectEqual(clock.now.nanoseconds, 4_000_000_000)
-        expect(!early.reschedule(at: loop.now))
-        expect(!loop.isAlive)
+/// Timers compared with a list that is searched for the earliest one.
+struct TimerModelTests {
+    private struct Expected {
+        let name: Int
+        let timer: EventLoop.Timer
+        var deadline: Int
+        /// Timers with equal deadlines fire in the order in which they were started or moved.
+        var order: Int
+        var isReferenced = true
     }
 
-    /// Starts, moves and cancels at random, compared with a sorted model.
-    @Test(.inLoop, arguments: [1, 2, 3]) func theHeapAgreesWithASortedList(seed: UInt64) throws {
-        var dice = SplitMix64(seed)
-        var fired: [Int] = []
-        var timers: [EventLoop.Timer] = []
-        // The deadline of each live timer, and its place in the sequence of starts and moves.
-        var model: [Int: (deadline: Int64, place: Int)] = [:]
-        for step in 0..<3000 {
-            let deadline = Int64.random(in: 0..<500, using: &dice)
-            let index = timers.isEmpty ? 0 : Int.random(in: 0..<timers.count, using: &dice)
-            switch Int.random(in: 0..<4, using: &dice) {
-            case 0 where !timers.isEmpty:
-                expectEqual(timers[index].cancel(), (model.removeValue(forKey: index) != nil))
-            case 1 where !timers.isEmpty:
-                let moved = timers[index].reschedule(at: LoopInstant(nanoseconds: deadline))
-                expectEqual(moved, (model[index] != nil))
-                if moved { model[index] = (deadline, step) }
-            default:
-                let id = timers.count
-                model[id] = (deadline, step)
-                timers.append(
-                    loop.schedule(at: LoopInstant(nanoseconds: deadline)) { fired.append(id) })
+    @Test(arguments: [1, 2, 3])
+    func theyFireInOrderAndKeepTheirReferencesWhileOthersMove(seed: UInt64) throws {
+        let clock = VirtualClock()
+        try EventLoop.withLoop(clock: clock) { loop in
+            var dice = SplitMix64(seed)
+            var expected: [Expected] = []
+            var fired: [Int] = []
+            for step in 0..<2000 {
+                let deadline = Int.random(in: 1...200, using: &dice)
+                let moment = LoopInstant(nanoseconds: Int64(deadline))
+                let chosen = expected.indices.randomElement(using: &dice)
+                switch (Int.random(in: 0..<6, using: &dice), chosen) {
+                case (0, let chosen?):
+                    expect(expected.remove(at: chosen).timer.cancel())
+                case (1, let chosen?):
+                    expect(expected[chosen].timer.reschedule(at: moment))
+                    expected[chosen].deadline = deadline
+                    expected[chosen].order = step
+                case (2, let chosen?):
+                    expected[chosen].isReferenced.toggle()
+                    if expected[chosen].isReferenced {
+                        expected[chosen].timer.ref()
+                    } else {
+                        expected[chosen].timer.unref()
+                    }
+                case (3, _):
+                    let timer = loop.startTimer(at: moment, ClosureJob { fired.append(step) })
+                    expected.append(Expected(name: step, timer: timer, deadline: deadline, order: step))
+                default:
+                    let timer = loop.schedule(at: moment) { fired.append(step) }
+                    expected.append(Expected(name: step, timer: timer, deadline: deadline, order: step))
+                }
+                expectEqual(loop.keepAliveReport.timers, expected.count { $0.isReferenced })
+                expectEqual(loop.keepAliveReport.unreferencedTimers, expected.count { !$0.isReferenced })
+                expectEqual(loop.nextDeadline?.nanoseconds, expected.map { Int64($0.deadline) }.min())
             }
+            clock.advance(by: .nanoseconds(200))
+            try loop.turn(.poll)
+            expectEqual(fired, expected.sorted { ($0.deadline, $0.order) < ($1.deadline, $1.order) }.map(\.name))
+            expect(loop.keepAliveReport.isEmpty)
         }
-        try loop.run()
-        let expected = model.sorted {
-            ($0.value.deadline, $0.value.place) < ($1.value.deadline, $1.value.place)
-        }
-        expectEqual(fired, expected.map(\.key))
     }
 }

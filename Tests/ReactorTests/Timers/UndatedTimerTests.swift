@@ -76,19 +76,6 @@ struct UndatedTimerTests {
         expectEqual(tally.alive, unreferenced.count)
     }
 
-    @Test(.inRealTime) func theEndOfTheLoopReleasesThem() {
-        let tally = Tally()
-        let timer = EventLoop.withLoop { loop in
-            let timer = loop.schedule(after: .seconds(1), tally.bound())
-            expect(tally.alive == 1 && timer.isActive)
-            return timer
-        }
-        expectEqual(tally.alive, 0)
-        expect(!timer.isActive && !timer.cancel() && !timer.reschedule(at: .distantFuture))
-        timer.unref()
-        timer.ref()
-    }
-
     @Test(.inRealTime) func aHandleWorksWhileAnotherLoopOfItsThreadIsTheCurrentOne() throws {
         EventLoop.withLoop { outer in
             let first = outer.schedule(after: .seconds(1)) {}

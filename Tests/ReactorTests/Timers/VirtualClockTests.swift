@@ -3,18 +3,6 @@ struct VirtualClockTests {
     private let loop = EventLoop.current
     private var clock: VirtualClock { loop.virtualClock }
 
-    @Test(.inLoop) func anHourOfTimersPassesWithoutWaiting() throws {
-        var minutes = 0
-        var timer: EventLoop.Timer?
-        timer = loop.schedule(every: .seconds(60)) {
-            minutes += 1
-            if minutes == 60 { timer?.cancel() }
-        }
-        try loop.run()
-        expectEqual(clock.now.nanoseconds, 3_600_000_000_000)
-        expect(loop.metrics.systemCalls.isEmpty, "nothing was asked of the kernel")
-    }
-
     @Test(.inLoop) func dataThatHasArrivedIsHandledBeforeTimeJumps() throws {
         let pipe = Ends.pipe()
         var log: [String] = []
@@ -92,30 +80,6 @@ struct VirtualClockTests {
             try loop.run()
             expectEqual(fired, [-100, 200])
         }
-    }
-
-    @Test(.inLoop) func aLoopWithoutDeadlinesReallyWaitsForOtherThreads() throws {
-        let hold = loop.hold()
-        var woken = false
-        nonisolated(unsafe) let work = {
-            woken = true
-            hold.cancel()
-        }
-        let remote = loop.remote
-        let helper = TestThread { remote.submit { work() } }
-        try loop.run()
-        helper.join()
-        expect(woken)
-        expectEqual(clock.now.nanoseconds, 0)
-    }
-
-    @Test(.inLoop) func unreferencedTimersFireWhenTheirTimeComesWhileSomethingElseKeepsTheLoop() throws {
-        var fired: [String] = []
-        loop.schedule(after: .seconds(1)) { fired.append("unreferenced") }.unref()
-        loop.schedule(after: .seconds(2)) { fired.append("referenced") }
-        loop.schedule(after: .seconds(3)) { fired.append("too late") }.unref()
-        try loop.run()
-        expectEqual(fired, ["unreferenced", "referenced"])
     }
 }
 

@@ -1,47 +1,24 @@
 /// A process that has no descriptors left, or may not create a timerfd, still needs its timers.
 struct WithoutTimerfdTests {
-    @Test(arguments: [EMFILE, ENFILE, ENOMEM, ENOSYS, EPERM, EACCES, ENODEV, EINVAL])
-    func timersFireByTheTimeoutOfTheWait(_ code: CInt) throws {
-        var syscalls = Syscalls()
-        syscalls.timerCreate = { -Int(code) }
-        try EventLoop.withLoop(syscalls: syscalls) { loop in
-            let due = loop.now.advanced(by: .milliseconds(5))
-            var fired: LoopInstant?
-            loop.schedule(at: due) { fired = loop.now }
-            try loop.run()
-            #expect(try #require(fired) >= due)
-            expectEqual(loop.metrics.systemCalls[.timerSet], nil)
-            expect(loop.metrics.turns <= 3)
-        }
-    }
-
-    @Test(arguments: [ENOMEM, ENOSPC, EPERM])
-    func soTheyDoIfItCannotBeRegistered(_ code: CInt) throws {
+    @Test(
+        arguments: [EMFILE, ENFILE, ENOMEM, ENOSYS, EPERM, EACCES, ENODEV, EINVAL].map { (SystemCall.timerCreate, $0) }
+            + [ENOMEM, ENOSPC, EPERM].map { (.epollControl, $0) }
+            + [ENOMEM, ECANCELED, EPERM, ENOSYS].map { (.timerSet, $0) })
+    func timersFireByTheTimeoutOfTheWait(refused: SystemCall, code: CInt) throws {
         let ledger = Ledger()
         var syscalls = ledger.table
         var timers: Set<CInt> = []
-        syscalls.timerCreate = { [real = syscalls.timerCreate] in
-            let fd = real()
+        let real = syscalls
+        syscalls.timerCreate = {
+            if refused == .timerCreate { return -Int(code) }
+            let fd = real.timerCreate()
             timers.insert(CInt(fd))
             return fd
         }
-        syscalls.epollControl = { [real = syscalls.epollControl] in
-            timers.contains($2) ? -Int(code) : real($0, $1, $2, $3)
+        syscalls.epollControl = {
+            refused == .epollControl && timers.contains($2) ? -Int(code) : real.epollControl($0, $1, $2, $3)
         }
-        try EventLoop.withLoop(syscalls: syscalls) { loop in
-            let due = loop.now.advanced(by: .milliseconds(5))
-            var fired: LoopInstant?
-            loop.schedule(at: due) { fired = loop.now }
-            try loop.run()
-            #expect(try #require(fired) >= due)
-            expect(!timers.isEmpty && ledger.open.isDisjoint(with: timers))
-            expect(loop.metrics.turns <= 3)
-        }
-    }
-
-    @Test(arguments: [ENOMEM, ECANCELED, EPERM, ENOSYS]) func soTheyDoIfItCannotBeArmed(_ code: CInt) throws {
-        var syscalls = Syscalls()
-        syscalls.timerSet = { _, _ in -Int(code) }
+        if refused == .timerSet { syscalls.timerSet = { _, _ in -Int(code) } }
         try EventLoop.withLoop(syscalls: syscalls) { loop in
             let due = loop.now.advanced(by: .milliseconds(5))
             var fired: LoopInstant?
@@ -49,6 +26,8 @@ struct WithoutTimerfdTests {
             try loop.run()
             #expect(try #require(fired) >= due)
             expect(loop.metrics.turns <= 3)
+            expectEqual(timers.isEmpty, refused == .timerCreate)
+            if refused != .timerSet { expect(ledger.open.isDisjoint(with: timers)) }
         }
     }
 
