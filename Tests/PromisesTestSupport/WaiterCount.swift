@@ -4,3 +4,10 @@
 func waiterCount<T>(of promise: Promise<T>) -> Int {
     promise.core.state.load().waiters?.list.reduce(0) { count, _ in count + 1 } ?? 0
 }
+
+/// A core, as long as others refer to it.
+public struct WeakCore {
+    public private(set) weak var core: PromiseCore?
+
+    public init(_ core: PromiseCore?) { self.core = core }
+}

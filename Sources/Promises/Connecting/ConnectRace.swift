@@ -20,7 +20,7 @@ final class ConnectRace: IOProducer {
     private var nextStart: EventLoop.Timer?
     private var isOver = false
     // Weak: the handler of the lookup retains this object.
-    private var lookup = WeakCore(nil)
+    private weak var lookup: PromiseCore?
 
     /// RFC 8305, section 5: "Connection Attempt Delay".
     static var delay: Duration { .milliseconds(250) }
@@ -57,7 +57,7 @@ final class ConnectRace: IOProducer {
         startDeadline(timeout)
         // getaddrinfo returns both families together, so no resolution delay applies.
         let found = lookup.addresses(of: host, port: port).done { [self] in begin(Self.interleaved($0)) }
-        self.lookup = WeakCore(found.core)
+        self.lookup = found.core
         found.catch(policy: .allErrors) { [self] in fail($0) }
     }
 
@@ -68,7 +68,7 @@ final class ConnectRace: IOProducer {
     }
 
     private func begin(_ addresses: [SocketAddress]) {
-        lookup = WeakCore(nil)
+        lookup = nil
         if isOver { return }
         untried = addresses[...]
         startNext()
@@ -137,8 +137,8 @@ final class ConnectRace: IOProducer {
         attempts = []
         for attempt in rest { attempt.giveUp() }
         // In a job: the cancellation may reach an inline user handler, which must not observe a half-ended race.
-        if let lookup = lookup.core {
-            self.lookup = WeakCore(nil)
+        if let lookup {
+            self.lookup = nil
             if !loop.hasEnded { loop.enqueue { Promise<Void>(lookup).cancel() } }
         }
     }

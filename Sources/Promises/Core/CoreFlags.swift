@@ -58,7 +58,7 @@ struct CoreMarks: OptionSet {
 /// State of a core that several threads may change, in one word. It tells nothing about the rest of the core, so every
 /// access is relaxed: `state` orders what threads do with a core.
 ///
-///     bits 0 … 3     the annotations
+///     bits 0 … 2     the annotations
 ///     bits 8 … 31    the count of withdrawals, signed
 struct SharedWord: ~Copyable {
     private let word = Atomic<UInt32>(0)
@@ -69,7 +69,7 @@ struct SharedWord: ~Copyable {
 
     // MARK: Annotations
 
-    private static var annotationsMask: UInt32 { 0xF }
+    private static var annotationsMask: UInt32 { 7 }
 
     /// Marks of other parts of the library that refer to the core. A marked core is never reused. Any thread that has a
     /// reference may add a mark, and another thread may release the core.
@@ -122,9 +122,7 @@ struct CoreAnnotations: OptionSet {
     static var isRecorded: CoreAnnotations { CoreAnnotations(rawValue: 1 << 0) }
     /// Its thread may never drive its loop, so the call site is noted; see `EventLoop.note`.
     static var isNoted: CoreAnnotations { CoreAnnotations(rawValue: 1 << 1) }
-    /// A weak reference to it exists; see `WeakCore`.
-    static var isHeldWeakly: CoreAnnotations { CoreAnnotations(rawValue: 1 << 2) }
     /// A settled combinator no longer waits for it: it continues, and its rejection is not reported if it has no
     /// handler.
-    static var isLetGo: CoreAnnotations { CoreAnnotations(rawValue: 1 << 3) }
+    static var isLetGo: CoreAnnotations { CoreAnnotations(rawValue: 1 << 2) }
 }

@@ -15,7 +15,7 @@ struct CorePayload {
     @inlinable @inline(__always)
     init(ofCoreAt core: UnsafeMutableRawPointer) { address = core + Self.offset }
 
-    // Object header, Job.next, state, loop, code: CoreLayout checks it in debug builds.
+    // Object header, Job.next, state, loop, code: `layoutFault` checks it in debug builds.
     @usableFromInline static var offset: Int { 16 + 8 + 8 + 8 + 8 }
     static var size: Int { 24 }
 

@@ -63,7 +63,7 @@ extension PromiseCore {
     private static func isKnownToProducerOnly(_ inner: CoreRef, _ here: LoopRef) -> Bool {
         // The count before the annotations: another thread may have made one before it released the core.
         inner.borrow { $0.loop.is(here) && !$0.role.contains(.externallySettled) } && inner.referenceCount == 2
-            && inner.borrow { !$0.has(.isLetGo) && !$0.has(.isHeldWeakly) }
+            && inner.borrow { !$0.has(.isLetGo) }
     }
 
     /// Makes this core, which was pending without a waiter, a link to `root`. Its producer settles the root from now

@@ -48,7 +48,7 @@ class PromiseCore: Job, @unchecked Sendable {
         self.code = code.with(role)
         super.init()
         #if DEBUG
-        CoreLayout.check(self)
+        if let fault = layoutFault() { fatalError("swift-reactor: \(fault)") }
         #endif
     }
 
@@ -59,7 +59,7 @@ class PromiseCore: Job, @unchecked Sendable {
         shared.clear()
     }
 
-    /// For `CoreLayout`: whether these words are the payload, which is empty.
+    /// For `layoutFault`: whether these words are the payload, which is empty.
     final func hasPayload(at words: UnsafeMutablePointer<UInt>) -> Bool {
         payloadWords = (1, 2, 3)
         defer { payloadWords = (0, 0, 0) }

@@ -15,8 +15,8 @@ import Synchronization
 //   because the allocator too would reuse the block at once.
 // - That check orders what other threads did with the core, before they released it, before this thread's next
 //   accesses; see `isOnlyReference`.
-// - No table has an entry for its address, and no weak reference leads to it, since a deinit must update both. Both
-//   mark the core (`annotations`) while they refer to it. There are no unowned references to cores.
+// - No table has an entry for its address, and no weak reference leads to it, since a deinit must update both. Tables
+//   mark the core (`annotations`), weak references make a side table. There are no unowned references to cores.
 // - It is a plain `PromiseCore` without a role, of this thread's loop or of none. It then differs from a new core only
 //   in the fields that `reuse` writes.
 // - Its value, its error or its link is destroyed before it is kept, as the deinit would do it. This may run user code,
@@ -75,7 +75,7 @@ extension CoreRef {
         var core = takeOver()
         // (By this reference, which `core` has taken over: otherwise the check would retain it.)
         guard SpareCores.isPlain(core, at: here), isOnlyReference(&core),
-            borrow({ SpareCores.isUnannotated($0) })
+            borrow({ SpareCores.isForgotten($0) })
         else { return }
         if !core.state.load().isFulfilledTrivially { core.destroyOutcome() }
         // The loop still exists: it does not end before the code that runs on it has returned.
@@ -146,16 +146,15 @@ enum SpareCores {
     }
 
     /// Call it only once the caller's reference is known to be the only one: until then, another thread may annotate
-    /// the core.
+    /// the core, or refer to it weakly.
     @inline(__always)
-    fileprivate static func isUnannotated(_ core: PromiseCore) -> Bool {
-        core.shared.annotations.isEmpty
+    fileprivate static func isForgotten(_ core: PromiseCore) -> Bool {
+        core.shared.annotations.isEmpty && !core.hasSideTable
     }
 
     /// Keeps the core with the caller's reference, or releases that. The core has nothing to destroy.
     @inline(__always)
     fileprivate static func keep(_ core: CoreRef, at here: LoopRef) {
-        assert(!CoreLayout.hasSideTable(core), "a weak reference to a core that is not a WeakCore")
         if !here.borrow({ $0.keepSpare(core.job) }) { return core.release() }
         core.borrow { $0.state.store(.spare) }
         #if DEBUG
@@ -167,10 +166,9 @@ enum SpareCores {
     @inline(__always)
     private static func keep(node: PromiseCore) -> Bool {
         guard let here = LoopRef.ofThisThreadIfAny, node.loop == here, node.role == .inlineAtHome,
-            node.isReferencedOnce, isUnannotated(node), node.upstream.loadRelaxed() == .taken,
+            node.isReferencedOnce, isForgotten(node), node.upstream.loadRelaxed() == .taken,
             node.state.loadRelaxed() == .pending
         else { return false }
-        assert(!CoreLayout.hasSideTable(node.ref), "a weak reference to a node")
         guard here.borrow({ $0.keepSpareNode(node.ref.job) }) else { return false }
         node.state.store(.spare)
         return true
@@ -180,7 +178,7 @@ enum SpareCores {
     /// and the core can be reused. Only its reference to the root is then left in it.
     @inline(__always)
     static func canKeepLink(_ core: PromiseCore, at here: LoopRef) -> Bool {
-        core.upstream.loadRelaxed() == .taken && isPlain(core, at: here) && core.isReferencedOnce && isUnannotated(core)
+        core.upstream.loadRelaxed() == .taken && isPlain(core, at: here) && core.isReferencedOnce && isForgotten(core)
     }
 
     /// Keeps such a link, or releases it, with the running reference; another core has taken over its reference to the

@@ -98,7 +98,7 @@ struct CoreWordTests {
     }
 
     @Test func annotationsAndTheCountOfWithdrawalsAreInOneWord() {
-        let all = CoreAnnotations([.isRecorded, .isNoted, .isHeldWeakly, .isLetGo])
+        let all = CoreAnnotations([.isRecorded, .isNoted, .isLetGo])
         let word = SharedWord()
         word.annotate(all)
         for _ in 1..<16 { expect(word.countWithdrawal() < 0) }
@@ -129,7 +129,7 @@ struct CoreLayoutTests {
     private let core = PromiseCore(state: .pending, loop: nil, code: .none)
 
     @Test func theFieldsAreWhereTheCodeExpectsThem() {
-        expectEqual(CoreLayout().fault(in: core), nil)
+        expectEqual(core.layoutFault(), nil)
         // Restored, so that nothing is dropped.
         expect(core.hasPayload(at: core.payload.address.assumingMemoryBound(to: UInt.self)))
     }
@@ -137,8 +137,8 @@ struct CoreLayoutTests {
     @Test func whatAReadHasFoundNeedsNoBlock() { expect(CorePayload.isInline(ReadOutcome.self)) }
 
     @Test(arguments: [-8, 8]) func aPayloadThatIsElsewhereIsNamed(by distance: Int) throws {
-        let layout = CoreLayout(payloadOffset: CorePayload.offset + distance)
-        let fault = try #require(layout.fault(in: core))
-        expect(fault.hasPrefix("PromiseCore.payload does not begin at byte \(layout.payloadOffset)"))
+        let offset = CorePayload.offset + distance
+        let fault = try #require(core.layoutFault(payloadOffset: offset))
+        expect(fault.hasPrefix("PromiseCore.payload does not begin at byte \(offset)"))
     }
 }
