@@ -6,8 +6,8 @@ func waiterCount<T>(of promise: Promise<T>) -> Int {
 }
 
 /// A core, as long as others refer to it.
-public struct WeakCore {
-    public private(set) weak var core: PromiseCore?
+struct WeakCore {
+    private(set) weak var core: PromiseCore?
 
-    public init(_ core: PromiseCore?) { self.core = core }
+    init(_ core: PromiseCore?) { self.core = core }
 }

@@ -14,7 +14,7 @@ extension Promise where T: Sendable {
     public init(
         _ file: StaticString = #fileID, _ line: UInt = #line, async body: @escaping @Sendable () async throws -> T
     ) {
-        let core = TaskCore(T.self, file, line)
+        let core = ExternalCore.ofTask(T.self, file, line)
         self.init(core.traced(Self.self, file, line))
         let resolver = Resolver<T>(core)
         core.start { do { resolver.fulfill(try await body()) } catch { resolver.reject(error) } }
@@ -50,10 +50,12 @@ extension Promise where T: Sendable {
             self.init(error: error, file, line)
             return
         }
-        let core = TaskCore(T.self, file, line)
+        let core = ExternalCore.ofTask(T.self, file, line)
         self.init(core.traced(Self.self, file, line))
         let resolver = Resolver<T>(core)
-        core.start(on: loop) { do { resolver.fulfill(try await body()) } catch { resolver.reject(error) } }
+        core.start(on: loop, at: CallSite(file, line)) {
+            do { resolver.fulfill(try await body()) } catch { resolver.reject(error) }
+        }
     }
 }
 
@@ -81,7 +83,7 @@ extension Guarantee where T: Sendable {
     public init(
         _ file: StaticString = #fileID, _ line: UInt = #line, async body: @escaping @Sendable () async -> T
     ) {
-        let core = TaskCore(T.self, file, line)
+        let core = ExternalCore.ofTask(T.self, file, line)
         self.init(core.traced(Self.self, file, line))
         let resolver = Resolver<T>(core)
         core.start { resolver.fulfill(await body()) }
@@ -106,80 +108,77 @@ final class AsyncBodyExecutor: TaskExecutor {
     }
 }
 
-/// A promise that a task settles.
-// @unchecked: as PromiseCore. `task` is written before any other code has the promise.
-private final class TaskCore: PromiseCore, @unchecked Sendable {
-    private let madeAt: CallSite
-    // A retain cycle until the task ends and releases what it captured.
-    private var task: Task<Void, Never>?
-    private let stage = LockedValue(TaskStage.running)
+/// The progress of a task that settles a promise.
+private enum TaskStage {
+    case running
+    /// The task should end; the promise is rejected then.
+    case cancelled((any Error)?)
+    case ended
+}
 
-    private enum TaskStage {
-        case running
-        /// The task should end; the promise is rejected then.
-        case cancelled((any Error)?)
-        case ended
-    }
-
-    init<Value>(_ type: Value.Type, _ file: StaticString, _ line: UInt) {
-        madeAt = CallSite(file, line)
-        super.init(state: .pending, loop: .ofThisThread, role: .externallySettled, code: .of(Follow<Value>.self))
+extension ExternalCore {
+    /// The promise of a task.
+    fileprivate static func ofTask<Value>(_ type: Value.Type, _ file: StaticString, _ line: UInt) -> ExternalCore {
+        ExternalCore(type, madeAt: CallSite(file, line), settlesLater: true)
     }
 
     /// Starts the task that will settle this promise. This thread's loop counts it as external work.
-    func start(_ work: @escaping @Sendable () async -> Void) {
+    fileprivate func start(_ work: @escaping @Sendable () async -> Void) {
         let home = EventLoop.ofCurrentThread.loopToNotify
+        let stage = LockedValue(TaskStage.running)
         home.beginExternalWork()
         // Detached: a task of this context may belong to an actor whose thread is blocked in `hang`.
-        task = Task.detached(executorPreference: AsyncBodyExecutor.shared) { [self] in
-            if home.isVirtual { await VirtualTasks.run(for: home, work) } else { await work() }
-            taskDidEnd()
-            home.endExternalWork()
-        }
+        cancels(
+            Task.detached(executorPreference: AsyncBodyExecutor.shared) { [self] in
+                if home.isVirtual { await VirtualTasks.run(for: home, work) } else { await work() }
+                taskDidEnd(stage)
+                home.endExternalWork()
+            }, stage)
     }
 
     /// Starts the task on this thread's loop.
-    func start(on loop: EventLoop, _ work: @escaping () async -> Void) {
-        let hold = loop.hold(at: madeAt)
+    fileprivate func start(on loop: EventLoop, at callSite: CallSite, _ work: @escaping () async -> Void) {
+        let stage = LockedValue(TaskStage.running)
+        var task: Task<Void, Never>?
+        let hold = loop.hold(at: callSite)
         let ending = loop.whenEnding { [self] in
             task?.cancel()
             // The task may then wait for something that never happens, such as a timer of the loop.
-            if claim() { reject(PromiseError.loopEnded) } else { taskDidEnd() }
+            if claim() { reject(PromiseError.loopEnded) } else { taskDidEnd(stage) }
         }
         // Sound because the task's executor is bound to this thread: `work` and its captures are used on no other
         // thread, nor is the loop unless it has ended. A body that is isolated to an actor runs on this thread too,
         // which has been checked.
         nonisolated(unsafe) let (work, loop) = (work, loop)
         // Detached: this may be called inside another task.
-        task = Task.immediateDetached(executorPreference: ThreadBoundExecutor(loop)) { [self] in
+        let started = Task.immediateDetached(executorPreference: ThreadBoundExecutor(loop)) { [self] in
             await work()
-            taskDidEnd()
+            taskDidEnd(stage)
             hold.cancel()
             // After the end of the loop this may be another thread.
             if !loop.hasEnded { loop.forgetEnding(ending) }
         }
+        task = started
+        cancels(started, stage)
     }
 
-    private func taskDidEnd() {
+    private func cancels(_ task: Task<Void, Never>, _ stage: LockedValue<TaskStage>) {
+        onCancel = { core, error in
+            let isRunning = stage.withLock { stage in
+                if case .ended = stage { return false }
+                stage = .cancelled(error)
+                return true
+            }
+            task.cancel()
+            if !isRunning { core.rejectCancelled(with: error, at: core.callSite) }
+        }
+    }
+
+    private func taskDidEnd(_ stage: LockedValue<TaskStage>) {
         let last = stage.withLock { stage in
             defer { stage = .ended }
             return stage
         }
-        if case .cancelled(let error) = last { rejectCancelled(with: error, at: madeAt) }
-    }
-
-    override var callSite: CallSite? { madeAt }
-
-    override var mayWaitForCleanUps: Bool { true }
-
-    override func cancelExternally(with error: (any Error)?, in _: inout Cancellation) {
-        guard claim() else { return }
-        let isRunning = stage.withLock { stage in
-            if case .ended = stage { return false }
-            stage = .cancelled(error)
-            return true
-        }
-        task?.cancel()
-        if !isRunning { rejectCancelled(with: error, at: madeAt) }
+        if case .cancelled(let error) = last { rejectCancelled(with: error, at: callSite) }
     }
 }

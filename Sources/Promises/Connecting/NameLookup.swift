@@ -56,6 +56,6 @@ public struct SystemNameLookup: NameLookup {
                 return answer.addresses.compactMap { SocketAddress($0)?.with(port: port) }
             }
         }
-        return Promise(LookupPromise.begin(host, port, by: lookups))
+        return Promise(lookups.begin(host, port))
     }
 }

@@ -1,7 +1,7 @@
 import Reactor
 
-/// Lookups in progress, by name. Equal ones share one call of getaddrinfo(3), and so one thread, whichever threads made
-/// their promises.
+/// Lookups in progress, by name. Equal ones share one call of getaddrinfo(3), and so one thread, whichever threads began
+/// them.
 final class SharedLookups: Sendable {
     /// Finds the addresses of a name, with port 0.
     typealias Find = @Sendable (String) throws(NameLookupError) -> [SocketAddress]
@@ -12,41 +12,54 @@ final class SharedLookups: Sendable {
 
     /// Names are in lower case.
     private struct Lookups {
-        /// The promises of a name that is being looked up or waits for a thread, by order of arrival. Empty if all were
-        /// cancelled.
-        var promises: [String: [Int: LookupPromise]] = [:]
+        /// The callers for a name that is being looked up or waits for a thread, by order of arrival. Empty if all
+        /// were cancelled.
+        var callers: [String: [Int: LookupCaller]] = [:]
         var last = 0
 
-        mutating func add(_ promise: LookupPromise, of name: String) {
+        mutating func add(_ caller: LookupCaller, of name: String) -> (number: Int, isFirst: Bool) {
             last += 1
-            promise.number = last
-            promises[name, default: [:]][last] = promise
+            let isFirst = callers[name] == nil
+            callers[name, default: [:]][last] = caller
+            return (last, isFirst)
         }
 
-        mutating func take(_ name: String) -> [LookupPromise] {
-            (promises.removeValue(forKey: name) ?? [:]).sorted { $0.key < $1.key }.map(\.value)
+        mutating func take(_ name: String) -> [LookupCaller] {
+            (callers.removeValue(forKey: name) ?? [:]).sorted { $0.key < $1.key }.map(\.value)
         }
     }
 
     init(on pool: ThreadPool, _ find: @escaping Find) { (self.pool, self.find) = (pool, find) }
 
-    /// Starts the lookup of `promise`, or joins the one for the same name.
-    func begin(_ promise: LookupPromise) {
+    /// Starts a lookup, or joins the one for the same name.
+    func begin(_ host: String, _ port: UInt16) -> PromiseCore {
+        let caller = LookupCaller(host: host, port: port)
+        caller.home.beginExternalWork()
+        let core = caller.core.traced(root: "addresses", Promise<[SocketAddress]>.self, #fileID, #line)
         // In a forked child no thread ends the lookups of the parent, and one may hold the lock.
-        if pool.isForked { return promise.settle(.failure(DispatchError.poolIsForked(name: pool.name))) }
-        let name = promise.name
-        let isFirst = lookups.withLock { lookups in
-            defer { lookups.add(promise, of: name) }
-            return lookups.promises[name] == nil
+        if pool.isForked {
+            caller.settle(.failure(DispatchError.poolIsForked(name: pool.name)))
+            return core
         }
-        guard isFirst else { return }
-        do { try pool.dispatch { [self] in run(name) } } catch { settle(name, .failure(error)) }
+        // Names are case-insensitive.
+        let name = String(decoding: host.utf8.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)
+        let (number, isFirst) = lookups.withLock { $0.add(caller, of: name) }
+        let home = caller.home
+        caller.core.onCancel = { [self] core, error in
+            core.rejectCancelled(with: error, at: nil)
+            if !pool.isForked { lookups.withLock { _ = $0.callers[name]?.removeValue(forKey: number) } }
+            home.endExternalWork()
+        }
+        if isFirst {
+            do { try pool.dispatch { [self] in run(name) } } catch { settle(name, .failure(error)) }
+        }
+        return core
     }
 
     private func run(_ name: String) {
         let isWanted = lookups.withLock { lookups in
-            if lookups.promises[name]?.isEmpty == false { return true }
-            lookups.promises[name] = nil
+            if lookups.callers[name]?.isEmpty == false { return true }
+            lookups.callers[name] = nil
             return false
         }
         if !isWanted { return }
@@ -55,63 +68,31 @@ final class SharedLookups: Sendable {
 
     // The name is forgotten first: a retry after a failure gets a new lookup.
     private func settle(_ name: String, _ result: Result<[SocketAddress], any Error>) {
-        for promise in lookups.withLock({ $0.take(name) }) { promise.settle(result) }
-    }
-
-    fileprivate func forget(_ promise: LookupPromise) {
-        if pool.isForked { return }
-        lookups.withLock { _ = $0.promises[promise.name]?.removeValue(forKey: promise.number) }
+        for caller in lookups.withLock({ $0.take(name) }) { caller.settle(result) }
     }
 }
 
-/// The promise of one caller of a lookup. Its loop counts it as external work.
-// @unchecked: as PromiseCore. `number` is accessed under the lock of the lookups, or by the party that has claimed the
-// promise.
-final class LookupPromise: PromiseCore, @unchecked Sendable {
-    private let host: String
-    private let port: UInt16
-    private let lookups: SharedLookups
-    private let home = EventLoop.ofCurrentThread.loopToNotify
-    /// The host in lower case, since names are case-insensitive.
-    let name: String
-    fileprivate(set) var number = 0
+/// A caller of a lookup, who has the promise. The caller's loop counts it as external work.
+private struct LookupCaller {
+    let host: String
+    let port: UInt16
+    let core = ExternalCore([SocketAddress].self)
+    let home = EventLoop.ofCurrentThread.loopToNotify
 
-    private init(_ host: String, _ port: UInt16, by lookups: SharedLookups) {
-        (self.host, self.port, self.lookups) = (host, port, lookups)
-        name = String(decoding: host.utf8.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)
-        super.init(
-            state: .pending, loop: .ofThisThread, role: .externallySettled, code: .of(Follow<[SocketAddress]>.self))
-    }
-
-    static func begin(_ host: String, _ port: UInt16, by lookups: SharedLookups) -> PromiseCore {
-        let promise = LookupPromise(host, port, by: lookups)
-        promise.home.beginExternalWork()
-        let core = promise.traced(root: "addresses", Promise<[SocketAddress]>.self, #fileID, #line)
-        lookups.begin(promise)
-        return core
-    }
-
-    fileprivate func settle(_ result: Result<[SocketAddress], any Error>) {
-        guard claim() else { return }
+    func settle(_ result: Result<[SocketAddress], any Error>) {
+        guard core.claim() else { return }
         switch result {
         case .success(let addresses):
-            fulfill(
+            core.fulfill(
                 addresses.map { address in
                     var address = address
                     address.port = port
                     return address
                 })
         case .failure(let error as NameLookupError):
-            reject(NameLookupError(host: host, code: error.code, systemCode: error.systemCode))
-        case .failure(let error): reject(error)
+            core.reject(NameLookupError(host: host, code: error.code, systemCode: error.systemCode))
+        case .failure(let error): core.reject(error)
         }
-        home.endExternalWork()
-    }
-
-    override func cancelExternally(with error: (any Error)?, in _: inout Cancellation) {
-        guard claim() else { return }
-        rejectCancelled(with: error, at: nil)
-        lookups.forget(self)
         home.endExternalWork()
     }
 }

@@ -72,6 +72,30 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
     }
 }
 
+/// An externally settled promise of work that the library does, such as a task or a lookup.
+// @unchecked: as PromiseCore. `onCancel` is written before any other code has the promise.
+final class ExternalCore: PromiseCore, @unchecked Sendable {
+    private let madeAt: CallSite?
+    override var callSite: CallSite? { madeAt }
+
+    private let settlesLater: Bool
+    override var mayWaitForCleanUps: Bool { settlesLater }
+
+    /// Called on any thread if the promise is cancelled, which is claimed then: rejects the promise, and ends the work.
+    var onCancel: (_ core: ExternalCore, _ error: (any Error)?) -> Void = { _, _ in }
+
+    /// - Parameter settlesLater: whether a cancellation may reject the promise only when the work has ended.
+    init<Value>(_ type: Value.Type, madeAt: CallSite? = nil, settlesLater: Bool = false) {
+        self.madeAt = madeAt
+        self.settlesLater = settlesLater
+        super.init(state: .pending, loop: .ofThisThread, role: .externallySettled, code: .of(Follow<Value>.self))
+    }
+
+    override func cancelExternally(with error: (any Error)?, in _: inout Cancellation) {
+        if claim() { onCancel(self, error) }
+    }
+}
+
 /// Calls a function when its last reference is released, wherever that is: with a handler that has run, or that never
 /// will.
 final class AtRelease {
