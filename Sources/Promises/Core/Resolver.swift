@@ -75,15 +75,15 @@ public struct Resolver<T> {
     }
 
     /// For callbacks of the forms `(value?, error?)` and `(value, error?)`; the error takes precedence. If both are nil,
-    /// rejects with `PromiseError.invalidCallingConvention`, but a promise of an optional value is fulfilled with nil.
+    /// rejects with `PromiseError.invalidCallingConvention`, but a promise of an `Optional` is fulfilled with nil.
     @inlinable
     public func resolve(_ value: T?, _ error: (any Error)?) {
         if let error {
             reject(error)
         } else if let value {
             fulfill(value)
-        } else if let type = T.self as? any ExpressibleByNilLiteral.Type {
-            fulfill(type.init(nilLiteral: ()) as! T)
+        } else if let type = T.self as? any OptionalType.Type {
+            fulfill(type.none as! T)
         } else {
             reject(PromiseError.invalidCallingConvention)
         }
@@ -121,6 +121,14 @@ extension Resolver where T == Void {
     @inlinable
     public func resolve() { fulfill(()) }
 }
+
+/// `Optional`, of any type. (Other types may have `nil` as a literal too, and mean something else by it.)
+@usableFromInline
+protocol OptionalType {
+    static var none: Self { get }
+}
+
+extension Optional: OptionalType {}
 
 // As for Promise: only values of T cross threads through it.
 extension Resolver: Sendable where T: Sendable {}

@@ -24,6 +24,14 @@ private func failingSendable(_ error: (any Error)?, _ done: @escaping @Sendable 
     done(error)
 }
 private func ending(_ done: () -> Void) { done() }
+
+/// Not an optional, although `nil` is one of its literals.
+private enum Tree: ExpressibleByNilLiteral, Equatable {
+    case null
+    case number(Int)
+
+    init(nilLiteral: ()) { self = .null }
+}
 private func endingSendable(_ done: @escaping @Sendable () -> Void) { done() }
 private func generic<Value>(_ value: Value, _ done: (Value) -> Void) { done(value) }
 private func genericSendable<Value>(_ value: Value, _ done: @escaping @Sendable (Value) -> Void) { done(value) }
@@ -119,6 +127,10 @@ struct ResolverCallbackTests {
             settled { (resolver: Resolver<Int>) in resolver.resolve(nil, nil) },
             failsWith: PromiseError.invalidCallingConvention)
         expect(settled { (resolver: Resolver<Int?>) in resolver.resolve(nil, nil) }, gives: nil)
+        expect(
+            settled { (resolver: Resolver<Tree>) in resolver.resolve(Tree?.none, nil) },
+            failsWith: PromiseError.invalidCallingConvention)
+        expect(settled { (resolver: Resolver<Tree>) in resolver.resolve(nil as Tree, nil) }, gives: .null)
         expect(settled { (resolver: Resolver<Int?>) in resolver.resolve(1, nil) }, gives: 1)
         expect(settled { (resolver: Resolver<Void>) in resolver.resolve(Flaw(1)) }, failsWith: Flaw(1))
         let voids: [Promise<Void>] = [
