@@ -82,13 +82,7 @@ private struct LookupCaller {
     func settle(_ result: Result<[SocketAddress], any Error>) {
         guard core.claim() else { return }
         switch result {
-        case .success(let addresses):
-            core.fulfill(
-                addresses.map { address in
-                    var address = address
-                    address.port = port
-                    return address
-                })
+        case .success(let addresses): core.fulfill(addresses.map { $0.with(port: port) })
         case .failure(let error as NameLookupError):
             core.reject(NameLookupError(host: host, code: error.code, systemCode: error.systemCode))
         case .failure(let error): core.reject(error)

@@ -86,26 +86,7 @@ public enum LogEvent: Sendable {
     }
 
     /// The kind of this event.
-    public var kind: Kind {
-        switch self {
-        case .abandoned: .abandoned
-        case .unhandledRejection: .unhandledRejection
-        case .cauterized: .cauterized
-        case .undeliveredHandlers: .undeliveredHandlers
-        case .loopLeftHandlers: .loopLeftHandlers
-        case .hangStalled: .hangStalled
-        case .hangDeadlock: .hangDeadlock
-        case .acceptPaused: .acceptPaused
-        case .watchPaused: .watchPaused
-        case .staleWatch: .staleWatch
-        case .slowHandler: .slowHandler
-        case .taskOnEndedLoop: .taskOnEndedLoop
-        case .loopNotRunning: .loopNotRunning
-        case .awaitStalled: .awaitStalled
-        case .loopFailed: .loopFailed
-        case .suppressed: .suppressed
-        }
-    }
+    public var kind: Kind { key.kind }
 }
 
 extension LogEvent: CustomStringConvertible {

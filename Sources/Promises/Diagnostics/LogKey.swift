@@ -19,17 +19,22 @@ struct LogKey: Hashable, Sendable {
 extension LogEvent {
     var key: LogKey {
         switch self {
-        case .abandoned(let promise): LogKey(kind, at: promise.bestCallSite)
-        case .unhandledRejection(let error, let promise), .cauterized(let error, let promise),
-            .awaitStalled(let promise, let error):
-            LogKey(kind, at: promise.bestCallSite, error)
-        case .hangStalled(_, let callSite), .hangDeadlock(_, let callSite), .loopNotRunning(let callSite):
-            LogKey(kind, at: callSite)
-        case .staleWatch(_, let callSite), .loopLeftHandlers(_, let callSite): LogKey(kind, at: callSite)
-        case .acceptPaused(let error), .watchPaused(let error), .loopFailed(_, let error): LogKey(kind, at: nil, error)
-        case .slowHandler(let handler, _): LogKey(kind, at: handler.callSite)
-        case .undeliveredHandlers, .taskOnEndedLoop: LogKey(kind)
-        case .suppressed(_, let kind, let callSite): LogKey(kind ?? .suppressed, at: callSite)
+        case .abandoned(let promise): LogKey(.abandoned, at: promise.bestCallSite)
+        case .unhandledRejection(let error, let promise): LogKey(.unhandledRejection, at: promise.bestCallSite, error)
+        case .cauterized(let error, let promise): LogKey(.cauterized, at: promise.bestCallSite, error)
+        case .undeliveredHandlers: LogKey(.undeliveredHandlers)
+        case .loopLeftHandlers(_, let callSite): LogKey(.loopLeftHandlers, at: callSite)
+        case .hangStalled(_, let callSite): LogKey(.hangStalled, at: callSite)
+        case .hangDeadlock(_, let callSite): LogKey(.hangDeadlock, at: callSite)
+        case .acceptPaused(let error): LogKey(.acceptPaused, error)
+        case .watchPaused(let error): LogKey(.watchPaused, error)
+        case .staleWatch(_, let callSite): LogKey(.staleWatch, at: callSite)
+        case .slowHandler(let handler, _): LogKey(.slowHandler, at: handler.callSite)
+        case .taskOnEndedLoop: LogKey(.taskOnEndedLoop)
+        case .loopNotRunning(let callSite): LogKey(.loopNotRunning, at: callSite)
+        case .awaitStalled(let promise, let error): LogKey(.awaitStalled, at: promise.bestCallSite, error)
+        case .loopFailed(_, let error): LogKey(.loopFailed, error)
+        case .suppressed(_, _, let callSite): LogKey(.suppressed, at: callSite)
         }
     }
 }

@@ -11,16 +11,4 @@ public enum ReadOutcome: Sendable {
     case failed(SystemError)
 }
 
-extension ReadOutcome: Equatable {
-    /// The bytes, or `nil` at the end.
-    /// - Throws: the error of `failed`.
-    package var bytesOrEnd: [UInt8]? {
-        get throws(SystemError) {
-            switch self {
-            case .bytes(let bytes): bytes
-            case .end: nil
-            case .failed(let error): throw error
-            }
-        }
-    }
-}
+extension ReadOutcome: Equatable {}

@@ -47,18 +47,25 @@ extension Pool {
         file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Work.T> {
         let retry = isIdempotent ? PoolRetry() : nil
-        let outcome = lease(key, file, line).then { [self] lease in
-            let box = try begin(lease, retry)
-            let work = firstly { try body(box.resource) }
-            if !work.isPending {
-                end(lease, work.error)
-                return work
-            }
-            let ended = work.tap { [self] in end(lease, $0.failure) }
-            lease.note(ended.core)
-            return ended
+        let outcome = lease(key, file, line).then { [self] lease in try use(lease, retry, body) }
+        guard let retry else { return outcome }
+        return again(outcome, retry, key) { [self] in with(key, isIdempotent: true, body, file: file, line: line) }
+    }
+
+    /// Calls `body` with the resource of the lease, which ends with the promise of `body`.
+    @inlinable
+    func use<Work: Thenable>(
+        _ lease: PoolRequest, _ retry: PoolRetry?, _ body: (Resource) throws -> Work
+    ) throws -> Promise<Work.T> {
+        let box = try begin(lease, retry)
+        let work = firstly { try body(box.resource) }
+        if !work.isPending {
+            end(lease, work.error)
+            return work
         }
-        return retry.map { again(outcome, $0, key, body, file, line) } ?? outcome
+        let ended = work.tap { [self] in end(lease, $0.failure) }
+        lease.note(ended.core)
+        return ended
     }
 
     /// As the form with promises, for async functions on the pool's loop: calls `body` in the task and in the isolation
@@ -70,11 +77,6 @@ extension Pool {
     ///
     /// The body owns the resource until it has returned, even if the task is cancelled: the body may clean up. Only the
     /// deadline of a drain and the end of the loop close the resource earlier.
-    /// - Parameters:
-    ///   - key: selects the resources; `nil` for the pool's default key.
-    ///   - isIdempotent: whether the request may be repeated.
-    ///   - body: makes the request.
-    /// - Returns: the result of `body`.
     /// - Throws: the errors of the form with promises; `CancellationError` if the task is cancelled while it waits;
     ///   `PromiseError.badInput` on a thread other than the loop's.
     public nonisolated(nonsending) func with<Value>(
@@ -157,19 +159,16 @@ extension Pool {
     /// Repeats the request of `outcome` if it has met a stale connection.
     // This terminates: each retry leaves one reused connection fewer, and a new one is never stale.
     @usableFromInline
-    func again<Work: Thenable>(
-        _ outcome: Promise<Work.T>, _ retry: PoolRetry, _ key: PoolKey?, _ body: @escaping (Resource) throws -> Work,
-        _ file: StaticString, _ line: UInt
-    ) -> Promise<Work.T> {
+    func again<Value>(
+        _ outcome: Promise<Value>, _ retry: PoolRetry, _ key: PoolKey?, _ request: @escaping () -> Promise<Value>
+    ) -> Promise<Value> {
         outcome.get { [self] _ in if retry.isNeeded { throw PoolError.closed(key: key ?? defaultKey) } }
             .recover { [self] error in
                 guard retry.isNeeded, state.phase == .open else { throw error }
-                return with(key, isIdempotent: true, body, file: file, line: line)
+                return request()
             }
     }
-}
 
-extension Pool {
     /// Like `with`, for a body that may end its lease before its promise settles, by `giveBack`.
     @inlinable
     package func lend<Work: Thenable>(
@@ -177,29 +176,11 @@ extension Pool {
     ) -> Promise<Work.T> {
         let retry = isIdempotent ? PoolRetry() : nil
         let outcome = lease(key, #fileID, #line).then { [self] lease in
-            let box = try begin(lease, retry)
-            let work = firstly { try body(box.resource, lease) }
-            if !work.isPending {
-                end(lease, work.error)
-                return work
-            }
-            let ended = work.tap { [self] in end(lease, $0.failure) }
-            lease.note(ended.core)
-            return ended
+            try use(lease, retry) { try body($0, lease) }
         }
         guard let retry else { return outcome }
-        // As in `again`.
-        return outcome.get { [self] _ in if isNeeded(retry) { throw PoolError.closed(key: key) } }
-            .recover { [self] error in
-                guard isNeeded(retry), isOpen else { throw error }
-                return lend(key, isIdempotent: true, body)
-            }
+        return again(outcome, retry, key) { [self] in lend(key, isIdempotent: true, body) }
     }
-
-    @usableFromInline
-    func isNeeded(_ retry: PoolRetry) -> Bool { retry.isNeeded }
-
-    @usableFromInline var isOpen: Bool { state.phase == .open }
 }
 
 extension Result {

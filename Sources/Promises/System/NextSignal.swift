@@ -12,8 +12,6 @@ import Reactor
 ///
 /// The loop stays alive until the signal has arrived. Cancelling the guarantee ends the watch, and the loop may then
 /// end.
-/// - Parameter signal: the number of the signal.
-/// - Returns: a guarantee without a value.
 /// - Throws: `SystemError` of `sigaction`, as `onSignal`.
 @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
 public func nextSignal(
@@ -30,8 +28,9 @@ private final class SignalWait: IOProducer {
 
     init(_ signal: CInt, _ file: StaticString, _ line: UInt) throws(SystemError) {
         // The retain cycle ends with the watch: when the signal arrives, by a cancellation, or with the loop.
+        let end = AtRelease { [self] in promise.take()?.producerDidEnd() }
         watch = try EventLoop.ofCurrentThread.onSignal(
-            signal, { [last = SignalWaitEnd(self)] in last.wait.signalDidArrive() }, file: file, line: line)
+            signal, { [self] in withExtendedLifetime(end) { signalDidArrive() } }, file: file, line: line)
     }
 
     func start() -> PromiseCore {
@@ -52,17 +51,5 @@ private final class SignalWait: IOProducer {
         return true
     }
 
-    /// The handler was released: no signal will be reported any more.
-    func handlerWasReleased() { promise.take()?.producerDidEnd() }
-
     private func endWatch() { watch.take()?.cancel() }
-}
-
-/// Retained only by the handler, so its `deinit` marks the end of the watch.
-private final class SignalWaitEnd {
-    let wait: SignalWait
-
-    init(_ wait: SignalWait) { self.wait = wait }
-
-    deinit { wait.handlerWasReleased() }
 }

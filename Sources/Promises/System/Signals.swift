@@ -10,7 +10,6 @@ import Reactor
 /// The sequence observes the signals from this call on, until it and its iterators are released. Then the process's
 /// previous action is restored. Signals that arrive while no consumer waits are kept, each signal once. The sequence
 /// keeps the loop alive while a consumer waits.
-/// - Parameter signals: the numbers of the signals.
 /// - Returns: a sequence that does not end by itself.
 /// - Throws: `SystemError` of `sigaction`, as `onSignal`.
 @available(*, noasync, message: "an async function has no loop of its own; make it in a synchronous function")
@@ -36,8 +35,10 @@ private final class SignalFeed: LoopSource<CInt> {
     }
 
     func watch(_ signal: CInt, _ file: StaticString, _ line: UInt) throws(SystemError) {
-        let source = SignalSource(self)
-        let watch = try loop.onSignal(signal, { source.feed?.take(signal) }, file: file, line: line)
+        // The loop ends while a consumer waits.
+        let end = AtRelease { [weak self] in self?.waiter.take()?.reject(PromiseError.loopEnded) }
+        let handler = { [weak self] in withExtendedLifetime(end) { self?.take(signal) ?? () } }
+        let watch = try loop.onSignal(signal, handler, file: file, line: line)
         watch.unref()
         watches.append(watch)
     }
@@ -65,14 +66,4 @@ private final class SignalFeed: LoopSource<CInt> {
     // On the loop's thread, as the handles require of async code.
     private func keepLoopAlive() { for watch in watches { watch.ref() } }
     private func unrefWatches() { for watch in watches { watch.unref() } }
-
-    /// Retained only by the handler of a watch, so its `deinit` marks the end of the watch: the end of the loop, while
-    /// a consumer waits.
-    private final class SignalSource {
-        weak var feed: SignalFeed?
-
-        init(_ feed: SignalFeed) { self.feed = feed }
-
-        deinit { feed?.waiter.take()?.reject(PromiseError.loopEnded) }
-    }
 }

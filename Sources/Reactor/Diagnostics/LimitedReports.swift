@@ -33,9 +33,6 @@ package struct ReportCounts<Key: Hashable & Sendable>: Sendable {
 
     package init() {}
 
-    /// Whether the number of suppressed reports is still to be reported for any key.
-    package var hasSuppressed: Bool { counts.values.contains { $0.suppressed > 0 } }
-
     /// The end of the first period in which a report was suppressed.
     package func nextEnd(_ limit: ReportLimit) -> Int64? {
         counts.values.lazy.filter { $0.suppressed > 0 }.map { $0.began &+ limit.period }.min()

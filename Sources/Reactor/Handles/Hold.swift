@@ -14,7 +14,6 @@ extension EventLoop {
     ///
     /// Take a hold for work whose result comes from elsewhere: from another thread, or from an async task.
     /// `keepAliveReasons` reports the source line of the call.
-    /// - Returns: the hold.
     public func hold(file: StaticString = #fileID, line: UInt = #line) -> Hold {
         hold(at: CallSite(file, line))
     }
@@ -22,7 +21,7 @@ extension EventLoop {
     /// As `hold()`, for work that was started at `callSite`.
     package func hold(at callSite: CallSite) -> Hold {
         assertOwner()
-        return Hold(self, keepAlive.hold(callSite))
+        return Hold(self, keepAlive.holds.add(callSite))
     }
 
     /// A handle that keeps a loop alive; see `EventLoop.hold()` and `LoopHandle`.
@@ -49,7 +48,7 @@ extension EventLoop {
         @discardableResult
         public func cancel() -> Bool {
             if isCancelled.exchange(true, ordering: .relaxed) { return false }
-            loop.performCleanup { [loop, id] in if !loop.hasEnded { loop.keepAlive.release(id) } }
+            loop.performCleanup { [loop, id] in if !loop.hasEnded { _ = loop.keepAlive.holds.remove(id) } }
             return true
         }
 

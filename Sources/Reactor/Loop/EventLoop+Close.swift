@@ -38,7 +38,7 @@ extension EventLoop {
         // this thread.
         shared.life.advance(to: .over)
         shared.life.isOver.open()
-        startThreadForEndedLoops()
+        EndedLoopJobs.awaitThread()
     }
 
     /// Withdraws and releases the waiters that other threads could notify, while the mailbox is still open. If a thread

@@ -46,11 +46,6 @@ extension EventLoop {
         return ThreadLoop.make()
     }
 
-    /// `ofCurrentThread` without retaining the loop, for the few lines of a handler's hop. The loop outlives the
-    /// handlers of its thread.
-    @inlinable @inline(__always)
-    package static var unmanagedOfThisThread: Unmanaged<EventLoop> { .fromOpaque(addressOfThisThread) }
-
     /// The address by which the layer above identifies a handler's loop.
     @inlinable
     package static var addressOfThisThread: UnsafeMutableRawPointer {
@@ -59,14 +54,15 @@ extension EventLoop {
 
     /// Adds to `nodesVisited` if the calling thread has a loop.
     package static func nodesWereVisited(_ count: Int) {
-        guard let loop = clinux_get_current_loop() else { return }
-        Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.meter.nodesVisited &+= count }
+        withExisting { $0.meter.nodesVisited &+= count }
     }
 
     /// Whether this thread's loop is ending, possibly together with the thread.
-    package static var isEndingOnThisThread: Bool {
-        clinux_get_current_loop().map {
-            Unmanaged<EventLoop>.fromOpaque($0)._withUnsafeGuaranteedRef { $0.hasEnded }
-        } ?? false
+    package static var isEndingOnThisThread: Bool { withExisting { $0.hasEnded } ?? false }
+
+    /// Calls `body` with the calling thread's loop, if it has one.
+    @discardableResult
+    static func withExisting<Value>(_ body: (EventLoop) -> Value) -> Value? {
+        clinux_get_current_loop().map { Unmanaged<EventLoop>.fromOpaque($0)._withUnsafeGuaranteedRef(body) }
     }
 }

@@ -27,11 +27,7 @@ extension EventLoop {
     }
 
     /// Whether the calling thread is in `endInner`, whose releases are not reported.
-    package static var isVanishingOnThisThread: Bool {
-        clinux_get_current_loop().map {
-            Unmanaged<EventLoop>.fromOpaque($0)._withUnsafeGuaranteedRef { $0.vanishes }
-        } ?? false
-    }
+    package static var isVanishingOnThisThread: Bool { withExisting { $0.vanishes } ?? false }
 
     /// Whether threads of pools work for this loop, so that virtual time must not jump.
     package var awaitsThreads: Bool { shared.work.externalWork.isBusy }

@@ -8,7 +8,7 @@ extension EventLoop {
     private var isAnythingLeft: Bool {
         // Most loops watch a descriptor. Otherwise external work is checked first: jobs that it has posted before it
         // ended must then be seen in the mailbox.
-        poller.referenced > 0 || shared.work.awaitsExternalWork || isReady || timers.referenced > 0
+        poller.referenced > 0 || shared.work.externalWork.isUnderWay || isReady || timers.referenced > 0
             || !keepAlive.holds.isEmpty || signals.hasReferenced
     }
 
@@ -16,7 +16,7 @@ extension EventLoop {
     /// only another thread can.
     package var canWakeItself: Bool {
         isAnythingLeft || sourceCount > keepAlive.backgroundSources || requestingLoopAwaitsOthers
-            || shared.work.hasDispatchedJobs
+            || shared.work.dispatchedJobs.load(ordering: .relaxed) > 0
     }
 
     /// Whether only work of other threads can make something happen on this loop.

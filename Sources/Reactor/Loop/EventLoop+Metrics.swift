@@ -66,7 +66,7 @@ extension EventLoop {
             signals: signals.handlers.map {
                 .init(number: $0.signal, isReferenced: $0.isReferenced, callSite: $0.callSite)
             },
-            holds: keepAlive.holds.values.sorted { ($0.file, $0.line) < ($1.file, $1.line) },
+            holds: keepAlive.holds.elements.sorted { ($0.file, $0.line) < ($1.file, $1.line) },
             externalWork: shared.work.externalWork.count)
     }
 }

@@ -20,7 +20,6 @@ extension EventLoop {
     ///
     /// - Parameter name: the name of the thread, of which Linux shows the first 15 bytes. An empty name is replaced by
     ///   "loop".
-    /// - Returns: the remote of the new loop.
     /// - Throws: `SystemError` of `pthread_create`, or of opening the loop's descriptors; `ENOTSUP` in a simulated
     ///   network.
     public static func spawn(name: String = "loop") throws(SystemError) -> LoopRemote {
@@ -30,9 +29,9 @@ extension EventLoop {
 
     /// The loop of another thread has the sockets of the real kernel.
     static func refuseInSimulation() throws(SystemError) {
-        guard let loop = clinux_get_current_loop() else { return }
-        let isSimulated = Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.kernel.table.isSimulated }
-        if isSimulated { throw SystemError(.threadCreate, ENOTSUP, detail: Syscalls.simulationHasOneThread) }
+        if withExisting({ $0.kernel.table.isSimulated }) == true {
+            throw SystemError(.threadCreate, ENOTSUP, detail: Syscalls.simulationHasOneThread)
+        }
     }
 
     /// As `spawn(name:)`, with system calls that a test has replaced.
@@ -40,30 +39,32 @@ extension EventLoop {
         name: String, syscalls: @escaping @Sendable () -> Syscalls, create: LibraryThread.Create = LibraryThread.create
     ) throws(SystemError) -> LoopRemote {
         let name = name.isEmpty ? "loop" : name
-        let start = Handover<Result<LoopRemote, SystemError>>()
+        let hasStarted = Latch()
+        let start = LockedValue<Result<LoopRemote, SystemError>?>(nil)
         var handle = LibraryThread.noHandle
         let failure = LibraryThread.start(name, &handle, create) {
             let loop = EventLoop(syscalls: syscalls(), name: name)
             loop.signals.taken = 0
             ThreadLoop.install(loop)
-            do throws(SystemError) {
+            let result = Result { () throws(SystemError) in
                 try loop.openDescriptors()
-                start.give(.success(loop.remote))
-            } catch {
-                return start.give(.failure(error))
+                return loop.remote
             }
-            loop.driveUntilStopped()
+            start.withLock { $0 = result }
+            hasStarted.open()
+            if case .success = result { loop.driveUntilStopped() }
         }
         guard failure == 0 else { throw SystemError(.threadCreate, failure, detail: "of the loop \"\(name)\"") }
         pthread_detach(handle)
-        return try start.take().get()
+        hasStarted.wait()
+        return try start.withLock { $0! }.get()
     }
 
     /// Drives the loop until it is stopped, even when it has nothing left to do. Returns false if the loop failed.
     @discardableResult
     func driveUntilStopped() -> Bool {
-        let hold = keepAlive.hold(CallSite(#fileID, #line))
-        defer { keepAlive.release(hold) }
+        let hold = keepAlive.holds.add(CallSite(#fileID, #line))
+        defer { _ = keepAlive.holds.remove(hold) }
         do throws(SystemError) { try run() } catch {
             LoopEvent.send(.loopFailed(remote.name ?? "", error))
             return false

@@ -118,11 +118,7 @@ enum ThreadLoop {
     /// driven now; see `UnrunWork`.
     @inline(never)
     static func noteHandlersIfNeeded() {
-        guard let address = clinux_get_current_loop() else { return clinux_set_noting_handlers(false) }
-        clinux_set_noting_handlers(
-            Unmanaged<EventLoop>.fromOpaque(address)._withUnsafeGuaranteedRef {
-                $0.unrunWork != nil && !$0.isBeingDriven
-            })
+        clinux_set_noting_handlers(EventLoop.withExisting { $0.unrunWork != nil && !$0.isBeingDriven } ?? false)
     }
 
     /// Makes the end of the process report the work of all threads whose loop was never driven.

@@ -28,17 +28,7 @@ struct KeepAlive {
     /// The number of unreferenced timers and descriptors that no program's promise waits for, such as those of a pool's
     /// idle connections.
     var backgroundSources = 0
-    private(set) var holds: [Int: CallSite] = [:]
-    private var lastHold = 0
-
-    /// - Returns: the number for `release`. It is never reused.
-    mutating func hold(_ callSite: CallSite) -> Int {
-        lastHold += 1
-        holds[lastHold] = callSite
-        return lastHold
-    }
-
-    mutating func release(_ hold: Int) { holds[hold] = nil }
+    var holds = NumberedList<CallSite>()
 }
 
 /// The counts that other threads change, in any order, but always before they notify the loop.
@@ -50,10 +40,4 @@ struct SharedWork: ~Copyable {
     let dispatchedJobs = Atomic<Int>(0)
     /// Whether a job that only reports the end of external work is on its way to the loop.
     let isWakeJobPosted = Atomic(false)
-
-    /// Whether other threads work for this loop.
-    var awaitsExternalWork: Bool { externalWork.isUnderWay }
-
-    /// Whether a dispatcher may run a handler of the loop.
-    var hasDispatchedJobs: Bool { dispatchedJobs.load(ordering: .relaxed) > 0 }
 }

@@ -4,22 +4,17 @@
 /// Invariant: changed on the loop's thread only. Removed elements are called or released afterwards, since that may add
 /// or remove others.
 struct LoopEnding {
-    private var bodies: [Int: () -> Void] = [:]
-    private var last = 0
+    private var bodies = NumberedList<() -> Void>()
     /// The values of each `LoopLocal` on this loop, in the order of their numbers. Unfinished async handlers may retain
     /// one for longer.
     private var locals: ContiguousArray<(number: Int, value: LoopLocalValue)> = []
 
-    mutating func add(_ body: @escaping () -> Void) -> Int {
-        last += 1
-        bodies[last] = body
-        return last
-    }
+    mutating func add(_ body: @escaping () -> Void) -> Int { bodies.add(body) }
 
-    mutating func take(_ id: Int) -> (() -> Void)? { bodies.removeValue(forKey: id) }
+    mutating func take(_ id: Int) -> (() -> Void)? { bodies.remove(id) }
 
     /// The identifiers of the bodies, in the order in which they were added.
-    var ids: [Int] { bodies.keys.sorted() }
+    var ids: [Int] { bodies.all.map(\.number) }
 
     func local(_ number: Int) -> Unmanaged<LoopLocalValue>? {
         let (place, isThere) = place(of: number)

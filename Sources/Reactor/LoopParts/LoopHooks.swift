@@ -5,45 +5,41 @@ final class LoopHooks {
     enum Moment { case beforeWaiting, afterWaiting }
 
     private struct Hook {
+        let moment: Moment
         let body: () -> Void
         let callSite: CallSite
     }
 
-    // A hook's identifier is its number in the list; negated for the second list.
-    private var before = NumberedList<Hook>()
-    private var after = NumberedList<Hook>()
+    private var hooks = NumberedList<Hook>()
     /// Stored, since each turn reads it.
     @exclusivity(unchecked) private(set) var isEmpty = true
     private var areBeingCalled = false
     /// The moment at which the wait that the hooks precede must end; `.max` for never.
     private(set) var limit = Int64.max
 
-    func hasAny(_ moment: Moment) -> Bool { moment == .beforeWaiting ? !before.isEmpty : !after.isEmpty }
+    func hasAny(_ moment: Moment) -> Bool { hooks.all.contains { $0.element.moment == moment } }
 
-    func contains(_ id: Int) -> Bool { self[id] != nil }
-
-    private subscript(_ id: Int) -> Hook? { id > 0 ? before[id] : after[-id] }
+    func contains(_ id: Int) -> Bool { hooks[id] != nil }
 
     /// - Returns: an identifier, never zero.
     func add(_ body: @escaping () -> Void, _ callSite: CallSite, _ moment: Moment) -> Int {
         isEmpty = false
-        let hook = Hook(body: body, callSite: callSite)
-        return moment == .beforeWaiting ? before.add(hook) : -after.add(hook)
+        return hooks.add(Hook(moment: moment, body: body, callSite: callSite))
     }
 
     /// Removes a hook, and releases its closure when the list is consistent again.
     /// - Returns: whether there was one.
     func remove(_ id: Int) -> Bool {
-        let removed = id > 0 ? before.remove(id) : after.remove(-id)
-        isEmpty = before.isEmpty && after.isEmpty
+        let removed = hooks.remove(id)
+        isEmpty = hooks.isEmpty
         return withExtendedLifetime(removed) { removed != nil }
     }
 
-    /// Removes all hooks, and releases them when the lists are consistent again.
+    /// Removes all hooks, and releases them when the list is consistent again.
     /// - Returns: whether there was any.
     func removeAll() -> Bool {
         isEmpty = true
-        let removed = before.removeAll() + after.removeAll()
+        let removed = hooks.removeAll()
         return !removed.isEmpty
     }
 
@@ -55,8 +51,8 @@ final class LoopHooks {
         defer { areBeingCalled = false }
         meter.beginTiming()
         // An earlier hook may have cancelled it.
-        for id in moment == .beforeWaiting ? before.all.map(\.number) : after.all.map({ -$0.number }) {
-            guard let hook = self[id] else { continue }
+        for id in Array(hooks.all.map(\.number)) {
+            guard let hook = hooks[id], hook.moment == moment else { continue }
             meter.call(.hook, hook.callSite) { hook.body() }
         }
     }

@@ -42,7 +42,8 @@ struct LoopLife: ~Copyable {
     // decoded.
     private let current = Atomic(LoopStage.running.rawValue)
     /// Distinguishes loops where addresses do not: a new loop may reuse the address of one that has ended.
-    let serial = LoopSerials.next()
+    let serial = LoopLife.lastSerial.add(1, ordering: .relaxed).newValue
+    private static let lastSerial = Atomic(0)
     /// Opened when no handler waits on the loop any more, just before it is `released`: others may learn of the end.
     let ended = Latch()
     /// Opened when the loop's life is over.
@@ -67,10 +68,4 @@ struct LoopLife: ~Copyable {
 
     /// Whether this process is a fork of the one that created the loop.
     var isForked: Bool { fork.isForked }
-}
-
-private enum LoopSerials {
-    private static let last = Atomic<Int>(0)
-
-    static func next() -> Int { last.add(1, ordering: .relaxed).newValue }
 }

@@ -1,11 +1,6 @@
 import Glibc
 import Synchronization
 
-extension EventLoop {
-    /// Called at the very end of a loop: starts the thread for Swift jobs of ended loops, if jobs wait for it.
-    func startThreadForEndedLoops() { EndedLoopJobs.awaitThread() }
-}
-
 /// Runs the Swift jobs of ended loops on a separate thread: jobs are neither nested nor run on the thread that enqueues
 /// them, which may hold any lock.
 ///

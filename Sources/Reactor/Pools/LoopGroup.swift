@@ -90,7 +90,6 @@ public final class LoopGroup: Sendable {
     }
 
     /// Chooses each loop in turn. Loops that have ended are skipped, unless all have ended.
-    /// - Returns: the remote of the chosen loop.
     public func next() -> LoopRemote { (pick(.roundRobin) ?? members[0]).remote }
 
     /// A share of a loop's work, which counts until it is cancelled or released: for connections, sessions and other
@@ -126,7 +125,6 @@ public final class LoopGroup: Sendable {
     }
 
     /// Chooses a loop. Loops that have ended are skipped, unless all have ended.
-    /// - Parameter balancing: how to choose.
     /// - Returns: a lease on the loop, which counts until it is cancelled or released.
     public func lease(_ balancing: Balancing = .leastConnections) -> Lease {
         Lease(pick(balancing) ?? members[0], self)
@@ -180,6 +178,5 @@ extension LoopGroup: RandomAccessCollection {
     public var endIndex: Int { members.count }
     /// The remote of one loop.
     /// - Parameter index: the number of the loop, from 0; the loop at 0 is called "loop-1".
-    /// - Returns: the remote.
     public subscript(index: Int) -> LoopRemote { members[index].remote }
 }

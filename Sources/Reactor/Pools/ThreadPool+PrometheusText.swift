@@ -1,8 +1,5 @@
 extension ThreadPool.Metrics {
     /// The metrics of the pool in Prometheus' text format.
-    /// - Parameters:
-    ///   - prefix: the prefix of all names.
-    ///   - labels: labels that distinguish this pool from others.
     /// - Returns: the text; see `LoopMetrics.prometheusText(prefix:labels:)`.
     public func prometheusText(prefix: String = "pool", labels: [String: String] = [:]) -> String {
         var text = PrometheusText(prefix, labels)

@@ -64,7 +64,6 @@ public final class ThreadPool: Dispatcher {
     deinit { threads.closeWithoutWaiting() }
 
     /// Runs `job` on one of the threads, when one is free. May be called on any thread.
-    /// - Parameter job: called at most once, on a thread of the pool.
     /// - Throws: `DispatchError.queueIsFull`, `.poolIsShutDown` or `.poolIsForked`; `SystemError` of `pthread_create`
     ///   if the pool has no thread at all and none can be started.
     public func dispatch(_ job: @escaping @Sendable () -> Void) throws { try threads.take(ClosureJob(job)) }

@@ -207,6 +207,17 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
     }
 }
 
+/// Marks the threads that belong to a `ThreadPool`, by the address of the pool that they work for.
+enum PoolThread {
+    static var isCurrent: Bool { pthread_getspecific(key) != nil }
+
+    static let key: pthread_key_t = {
+        var key = pthread_key_t()
+        pthread_key_create(&key, nil)
+        return key
+    }()
+}
+
 extension EventLoop {
     /// The pool that the loop's thread belongs to; `nil` for a loop that a job has made with `withLoop`.
     package var poolOfThread: ThreadPoolWorkers? {

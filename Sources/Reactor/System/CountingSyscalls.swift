@@ -8,7 +8,7 @@ import Glibc
 package final class CountingSyscalls {
     // A constant, so that calling its closures retains nothing.
     @usableFromInline package let table: Syscalls
-    // One counter for each case of SystemCall, whose raw value is the index. A plain memory block, since the checks of
+    // One counter for each case of SystemCall, by its number. A plain memory block, since the checks of
     // an array would cost more than the counting.
     @usableFromInline let counts: UnsafeMutablePointer<Int>
     private let fork = ForkMark()
@@ -24,10 +24,10 @@ package final class CountingSyscalls {
     /// Here, where the closure is known to be a constant: from another module, each call would retain it.
     package var secondsSinceEpoch: Int { table.secondsSinceEpoch() }
 
-    package subscript(call: SystemCall) -> Int { counts[Int(call.rawValue)] }
+    package subscript(call: SystemCall) -> Int { counts[call.number] }
 
     @inlinable @inline(__always)
-    func count(_ call: SystemCall) { counts[Int(call.rawValue)] &+= 1 }
+    func count(_ call: SystemCall) { counts[call.number] &+= 1 }
 
     /// Repeats `body` while a signal interrupts it. Each attempt is counted.
     @inline(__always)
@@ -174,13 +174,7 @@ package final class CountingSyscalls {
     }
     package func wait(
         _ isPidfd: Bool, _ id: CInt, keepsZombie: Bool, _ code: inout CInt, _ status: inout CInt
-    ) -> Int {
-        while true {
-            count(.waitid)
-            let result = table.wait(isPidfd, id, keepsZombie, &code, &status)
-            if result != -Int(EINTR) { return result }
-        }
-    }
+    ) -> Int { retrying(.waitid) { table.wait(isPidfd, id, keepsZombie, &code, &status) } }
     package func write(_ fd: CInt, _ buffer: UnsafeRawPointer, _ count: Int) -> Int {
         retrying(.write) { table.write(fd, buffer, count) }
     }

@@ -17,10 +17,6 @@ public struct SystemError: Error, Sendable, CustomStringConvertible {
     public let detail: String?
 
     /// Creates an error.
-    /// - Parameters:
-    ///   - call: the call that failed, or that is refused.
-    ///   - code: the `errno` value, for example `ECONNRESET`.
-    ///   - detail: the subject of the call, or the reason; `nil` if call and code are sufficient.
     public init(_ call: SystemCall, _ code: CInt, detail: String? = nil) {
         self.call = call
         self.code = code
@@ -45,9 +41,6 @@ public struct SystemError: Error, Sendable, CustomStringConvertible {
 
     /// Whether descriptors, memory or registrations have run out, which may be temporary.
     package var isShortage: Bool { [EMFILE, ENFILE, ENOMEM, ENOSPC, ENOBUFS].contains(code) }
-
-    /// This error with `detail`.
-    package func about(_ detail: String) -> SystemError { SystemError(call, code, detail: detail) }
 
     private static let names: [CInt: String] = [
         EACCES: "EACCES", EADDRINUSE: "EADDRINUSE", EADDRNOTAVAIL: "EADDRNOTAVAIL", EAFNOSUPPORT: "EAFNOSUPPORT",
@@ -88,7 +81,6 @@ extension SystemError: Hashable {
     }
 
     /// Hashes call and code.
-    /// - Parameter hasher: receives call and code.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(call)
         hasher.combine(code)

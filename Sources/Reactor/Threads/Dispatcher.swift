@@ -15,8 +15,6 @@ public protocol Dispatcher: Sendable {
     ///
     /// If the job will never run, release it: that notifies its waiter. Throwing has the same effect and also gives the
     /// reason. An error thrown after the job has begun to run is ignored, and so is a second run.
-    /// - Parameter job: the work.
-    /// - Throws: the reason why the job was refused.
     func dispatch(_ job: @escaping @Sendable () -> Void) throws
 }
 

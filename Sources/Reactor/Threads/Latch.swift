@@ -55,7 +55,6 @@ final class Latch: @unchecked Sendable {
     }
 
     /// Releases the waiting body for which `whenOpen` returned `id`, if it is still there.
-    /// - Returns: true if it was.
     @discardableResult
     func forget(_ id: Int) -> Bool {
         // Bound to a name, so that the body is released after the lock.

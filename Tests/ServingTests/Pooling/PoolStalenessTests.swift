@@ -22,7 +22,8 @@ struct PoolStalenessTests {
             switch self {
             case .readLine: return connection.readLine()
             case .receive: return connection.receive().map(text)
-            case .read: return connection.read().asPromise().map { text(try? $0.bytesOrEnd) }
+            case .read:
+                return connection.read().asPromise().map { if case .bytes(let bytes) = $0 { text(bytes) } else { nil } }
             case .until: return connection.read(until: "\n").map(text)
             case .exactly: return connection.read(exactly: 6).map(text)
             case .frame: return connection.readFrame(DelimiterDecoder("\n")).map(text)
