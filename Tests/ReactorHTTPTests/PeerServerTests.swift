@@ -12,7 +12,7 @@
         let folder = Folder()
         for (name, text) in files {
             let text = text.replaced("FOLDER", with: folder.path)
-            try hang(writeFile(text, to: "\(folder.path)/\(name)"), timeout: patience)
+            try hang(writeFile(text.utf8, to: "\(folder.path)/\(name)"), timeout: patience)
         }
         let arguments = arguments.map { $0.replaced("FOLDER", with: folder.path) }
         let child = try ChildProcess.spawn(
@@ -162,7 +162,7 @@
             try withProgram("python3", ["-c", program], files: ["large": large, "small": "x"]) { line, folder in
                 let address = "http://127.0.0.1:\(try #require(try hang(line, timeout: patience)))"
                 try #require(mkdir("\(folder)/a", 0o777) == 0)
-                try hang(writeFile("index", to: "\(folder)/a/index.html"), timeout: patience)
+                try hang(writeFile("index".utf8, to: "\(folder)/a/index.html"), timeout: patience)
                 let client = HTTPClient()
                 // HTTP/1.0: each response ends its connection; a folder is a redirect.
                 let texts = try ["large", "small", "a"].map { try text(client, "\(address)/\($0)") }

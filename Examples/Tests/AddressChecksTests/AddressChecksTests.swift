@@ -42,7 +42,7 @@ import Testing
         var settings = AddressChecks.Settings()
         settings.concurrency = concurrency
         settings.retries = retries
-        settings.backOff = .exponential(from: .milliseconds(200), jitter: .none)
+        settings.backOff = .exponential(from: .milliseconds(200), isJittered: false)
         return settings
     }
 

@@ -23,8 +23,6 @@ extension Connection {
     /// ```
     ///
     /// The sequence fails as `readFrame` does. Its iterators share the decoder, which keeps its state between frames.
-    /// - Parameter decoder: finds the frames.
-    /// - Returns: a sequence that ends with the input.
     public func frames<Decoder: FrameDecoder>(_ decoder: Decoder) -> LoopSequence<Decoder.Frame> {
         LoopSequence(FrameSource(self, decoder, "connection.frames"))
     }

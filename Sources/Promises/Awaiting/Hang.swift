@@ -24,7 +24,6 @@ import Reactor
 /// - Parameters:
 ///   - promise: the promise to wait for.
 ///   - timeout: how long to wait, by the loop's clock; `nil` for no limit.
-/// - Returns: the value of the promise.
 /// - Throws:
 ///   - the error of the promise;
 ///   - `PromiseError.timedOut` if the time limit expires;

@@ -28,7 +28,6 @@ public struct LoopSequence<Element>: AsyncSequence {
     init(_ source: LoopSource<Element>) { self.source = source }
 
     /// Called by `for await`.
-    /// - Returns: an iterator, which continues where the previous one stopped.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(source) }
 
     /// Asks the sequence for one element at a time, and reads nothing in between.
@@ -39,7 +38,6 @@ public struct LoopSequence<Element>: AsyncSequence {
         init(_ source: LoopSource<Element>) { self.source = source }
 
         /// Waits for the next element.
-        /// - Parameter actor: the actor of the calling function.
         /// - Returns: the element; `nil` at the end and from then on.
         /// - Throws:
         ///   - the error of the source, after which the sequence has ended;

@@ -79,7 +79,6 @@ extension Guarantee where T: Sendable {
     ///
     /// Cancelling the guarantee cancels the task, and releases the guarantee's handlers without calling them when the
     /// task has ended; see `cancel()`.
-    /// - Parameter body: runs in a new task, on threads of the library.
     public init(
         _ file: StaticString = #fileID, _ line: UInt = #line, async body: @escaping @Sendable () async -> T
     ) {

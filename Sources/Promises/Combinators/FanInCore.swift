@@ -180,31 +180,25 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     }
 
     /// Stops waiting for the other sources, which continue.
-    private func letGoOfSources() {
-        for index in 0..<count {
-            guard let node = slots[index].node else { continue }
-            slots[index] = .empty
-            // The node is in its source's list or queued to run; either retains it.
-            node.object.letGoOfSource()
-        }
-    }
+    private func letGoOfSources() { leaveSources { $0.object.letGoOfSource() } }
+
+    /// Cancels the losers of a race, except those that another handler waits for.
+    private func stopSources() { leaveSources(InputNode.leaveAndCancel) }
 
     /// Cancels the losers of a race that was already decided when it was made. A job does that, so that the caller can
     /// still attach handlers to the losers, as with a race that is decided later.
     private func stopSourcesLater() {
-        for index in 0..<count {
-            guard slots[index].node != nil else { continue }
-            return EventLoop.ofCurrentThread.enqueue(InternalJob { [self] in stopSources() })
-        }
+        guard (0..<count).contains(where: { slots[$0].node != nil }) else { return }
+        EventLoop.ofCurrentThread.enqueue(InternalJob { [self] in stopSources() })
     }
 
-    /// Cancels the losers of a race, except those that another handler waits for.
-    private func stopSources() {
+    @inline(__always)
+    private func leaveSources(_ leave: (Uncounted<InputNode>) -> Void) {
         for index in 0..<count {
             guard let node = slots[index].node else { continue }
             slots[index] = .empty
             // The node is in its source's list or queued to run; either retains it.
-            InputNode.leaveAndCancel(node)
+            leave(node)
         }
     }
 

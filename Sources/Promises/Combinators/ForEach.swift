@@ -23,19 +23,6 @@ public func forEach<Items: Sequence, Next: Thenable>(
     return Promise(series.begin("forEach", as: Promise<Void>.self, file, line))
 }
 
-/// Calls `body` with each of `items` in sequence: each call waits until the guarantee of the previous call is
-/// fulfilled. See the form with promises.
-@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
-@inlinable
-@discardableResult
-public func forEach<Items: Sequence, Value>(
-    _ items: Items, _ body: @escaping (Items.Element) -> Guarantee<Value>, file: StaticString = #fileID,
-    line: UInt = #line
-) -> Guarantee<Void> {
-    let series = SequentialOperation<Void>(each: items) { body($0).core }
-    return Guarantee(series.begin("forEach", as: Guarantee<Void>.self, file, line))
-}
-
 extension Thenable where T: Sequence {
     /// Folds the elements of the value into one value, one element after another.
     ///

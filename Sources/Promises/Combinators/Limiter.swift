@@ -33,7 +33,6 @@ public final class Limiter {
 
     /// Calls `work` as soon as fewer than `limit` operations are in progress.
     /// - Parameter work: called once, in a job of this thread's loop, unless the result has been cancelled.
-    /// - Returns: a promise of the value of the promise that `work` returns.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @discardableResult
     public func run<Work: Thenable>(

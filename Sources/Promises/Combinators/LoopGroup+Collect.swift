@@ -11,7 +11,6 @@ extension LoopGroup {
     ///
     /// May be called on any thread, and an async function may await the value. This thread's loop counts the call as
     /// external work until all loops have answered.
-    /// - Parameter body: called once on each loop.
     /// - Returns: a guarantee of one result per loop. For a loop that has ended, or ends before it has answered, it is
     ///   the failure `DispatchError.loopEnded`.
     public func collect<Value: Sendable>(

@@ -43,7 +43,6 @@ public func race<T>(
 /// ```
 ///
 /// Cancelling the result cancels the thenables that no other handler waits for.
-/// - Parameter thenables: the competitors; at least one.
 /// - Returns: a promise of the first value. It is rejected
 ///   - with `PromiseError.noWinner` if all are rejected; it has their errors in the order of the list;
 ///   - with `PromiseError.cancelled` if all are rejected with errors that mean "cancelled";

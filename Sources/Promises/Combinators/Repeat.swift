@@ -18,17 +18,6 @@ public func repeatWhile<Next: Thenable>(
     return Promise(series.begin("repeatWhile", as: Promise<Void>.self, file, line))
 }
 
-/// Calls `body` repeatedly as long as the value of the guarantee that it returns is `true`; see the form with promises.
-@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
-@inlinable
-@discardableResult
-public func repeatWhile(
-    _ body: @escaping () -> Guarantee<Bool>, file: StaticString = #fileID, line: UInt = #line
-) -> Guarantee<Void> {
-    let series = SequentialOperation<Void>(while: { body().core })
-    return Guarantee(series.begin("repeatWhile", as: Guarantee<Void>.self, file, line))
-}
-
 extension SequentialOperation where Value == Void {
     @inlinable
     init(while body: @escaping () throws -> PromiseCore) {

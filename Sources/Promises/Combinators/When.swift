@@ -58,7 +58,6 @@ public func when<T>(
 /// ```
 ///
 /// Cancelling the result cancels the thenables that no other handler waits for.
-/// - Parameter thenables: the promises or guarantees. The sequence is iterated once, immediately.
 /// - Returns: a guarantee of the outcomes; without thenables it is fulfilled immediately. The errors are part of its
 ///   value, and count as handled.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
@@ -70,29 +69,4 @@ public func when<Each: Sequence>(
         all.fulfill(all.results(as: Each.Element.T.self))
     }
     return Guarantee(all, of: "when", file, line)
-}
-
-/// Waits until all thenables have settled, collects their outcomes in the order of the sequence, and rejects if every
-/// one is rejected.
-///
-/// Cancelling the result cancels the thenables that no other handler waits for.
-/// - Parameter thenables: the promises or guarantees. The sequence is iterated once, immediately.
-/// - Returns: a promise of the outcomes; without thenables it is fulfilled immediately. If all are rejected, it is
-///   rejected with `PromiseError.noWinner`, which has all errors, or with `PromiseError.cancelled` if all errors mean
-///   "cancelled".
-@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
-@inlinable
-public func when<Each: Sequence>(
-    notAllRejected thenables: Each, file: StaticString = #fileID, line: UInt = #line
-) -> Promise<[Result<Each.Element.T, any Error>]> where Each.Element: Thenable {
-    let all = FanInCore(.each, Array(thenables), as: [Result<Each.Element.T, any Error>].self) { all, _ in
-        let results = all.results(as: Each.Element.T.self)
-        let errors = results.compactMap { if case .failure(let error) = $0 { error } else { nil } }
-        if errors.isEmpty || errors.count < results.count {
-            all.fulfill(results)
-        } else {
-            all.reject(PromiseError.allRejected(errors))
-        }
-    }
-    return Promise(all, of: "when", file, line)
 }

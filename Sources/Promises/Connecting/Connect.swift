@@ -33,7 +33,6 @@ import Reactor
 ///   - source: the local address; `nil` lets the kernel choose. Addresses of another family then fail.
 ///   - options: socket options, set on the socket of each attempt before it connects.
 ///   - lookup: finds the addresses of a name.
-/// - Returns: a promise of the connection.
 @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
 public func connect(
     to endpoint: some Endpoint, timeout: Duration? = nil, from source: SocketAddress? = nil,

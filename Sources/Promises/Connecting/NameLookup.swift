@@ -27,7 +27,6 @@ public struct SystemNameLookup: NameLookup {
 
     /// A lookup with its own threads, which are started as they are needed.
     /// - Parameter threads: how many names may be looked up at the same time, at least 1.
-    /// - Throws: `DispatchError.badInput`.
     public init(threads: Int = 16) throws(DispatchError) {
         self.init(pool: try ThreadPool(name: "lookup", threads: threads))
     }
@@ -44,9 +43,6 @@ public struct SystemNameLookup: NameLookup {
     }
 
     /// Finds the addresses of `host` on a thread of the lookup.
-    /// - Parameters:
-    ///   - host: the name, without brackets and port.
-    ///   - port: the port that each address gets.
     /// - Returns: a promise of the addresses, in the order of preference. Rejected with `NameLookupError`, or with
     ///   `DispatchError.queueIsFull` if too many lookups wait.
     public func addresses(of host: String, port: UInt16) -> Promise<[SocketAddress]> {

@@ -10,9 +10,6 @@ public struct Datagram: Hashable, Sendable {
     public var isTruncated: Bool
 
     /// Makes a datagram to send.
-    /// - Parameters:
-    ///   - bytes: the payload, which may be empty.
-    ///   - address: the destination; `nil` for the peer of a connected socket.
     public init<Bytes: Collection>(
         _ bytes: Bytes, to address: SocketAddress? = nil
     ) where Bytes.Element == UInt8 {

@@ -28,7 +28,6 @@ extension DatagramSocket {
     ///
     /// See recvmmsg(2).
     /// - Parameter limit: the maximum number of datagrams; at least 1.
-    /// - Returns: a promise of at least one datagram.
     public func receive(
         upTo limit: Int = 32, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<[Datagram]> {

@@ -35,7 +35,6 @@ extension DatagramSocket {
     /// - Parameters:
     ///   - bytes: the payload.
     ///   - address: the destination; `nil` for the peer of a connected socket.
-    /// - Returns: a promise without a value.
     public func send<Bytes: Collection>(
         _ bytes: Bytes, to address: SocketAddress? = nil, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> where Bytes.Element == UInt8 {
@@ -54,7 +53,6 @@ extension DatagramSocket {
     }
 
     /// Sends several datagrams, 32 per system call, and waits while the kernel accepts no more.
-    /// - Parameter packets: the datagrams, which are sent in their order.
     /// - Returns: a promise of the number of datagrams sent. It is less than the total if the kernel refused a
     ///   datagram, which is the next one in the array. If the kernel refused the first one, the promise is rejected as
     ///   in the form with one datagram.

@@ -58,7 +58,6 @@ public final class DatagramSocket: IOProducer {
     ///   - packetSize: the maximum length of a datagram that is received without truncation, 1 to 65,535 bytes.
     ///     Receiving takes a buffer of 32 times that size, which is allocated on first use.
     ///   - options: socket options, set before the socket is bound.
-    /// - Returns: the socket, which receives from now on.
     /// - Throws: `SocketAddress.ParseError` for a text that is no address, or a `SystemError` with the call and the
     ///   address:
     ///   - the error of the kernel, such as `EADDRINUSE`;
@@ -77,7 +76,6 @@ public final class DatagramSocket: IOProducer {
     ///   - source: the local address; `nil` lets the kernel choose.
     ///   - packetSize: see `bind`.
     ///   - options: socket options, set before the socket is bound.
-    /// - Returns: the socket.
     /// - Throws: the errors of `bind`, and those of connect(2), such as `ENETUNREACH`.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public static func connect(
@@ -101,9 +99,6 @@ public final class DatagramSocket: IOProducer {
     // MARK: Options
 
     /// Sets an option of the socket; see `Connection.set`.
-    /// - Parameters:
-    ///   - option: the option.
-    ///   - value: its new value.
     /// - Throws: `SystemError` of setsockopt(2); `EBADF` after `close`.
     public func set<Value>(_ option: SocketOption<Value>, to value: Value) throws(SystemError) {
         let setting = SocketSetting.set(option, to: value)
@@ -112,8 +107,6 @@ public final class DatagramSocket: IOProducer {
     }
 
     /// Reads an option of the socket from the kernel; see `Connection.value`.
-    /// - Parameter option: the option.
-    /// - Returns: its value, as the kernel reports it.
     /// - Throws: `SystemError` of getsockopt(2); `EBADF` after `close`.
     public func value<Value>(of option: SocketOption<Value>) throws(SystemError) -> Value {
         if isClosed { throw SystemError(.getSocketOption, EBADF, detail: "\(option.name): the socket is closed") }

@@ -3,8 +3,11 @@ import Synchronization
 
 /// The errors with which the library itself rejects promises.
 ///
-/// In programs that use Foundation, one line makes it show these texts to people: `extension PromiseError: @retroactive
-/// LocalizedError {}`.
+/// In programs that use Foundation, one line makes it show these texts to people:
+///
+/// ```swift
+/// extension PromiseError: @retroactive LocalizedError { public var errorDescription: String? { description } }
+/// ```
 public enum PromiseError: Error, Sendable {
     /// The work was cancelled.
     case cancelled
@@ -31,8 +34,6 @@ public enum PromiseError: Error, Sendable {
     /// At least one promise had to be fulfilled, but all were rejected. The errors are in the order of the promises.
     /// (If all errors mean "cancelled", the error is `cancelled` instead.)
     case noWinner([any Error])
-    /// The closure of a `validate` returned `false` for `value`, which is given as text of at most 200 characters.
-    case validationFailed(value: String)
 
     /// The error of a promise that can no longer be settled.
     static var noProducer: PromiseError { EventLoop.isEndingOnThisThread ? .loopEnded : .abandoned }
@@ -71,37 +72,23 @@ extension PromiseError: CustomStringConvertible {
         case .noWinner(let errors):
             "none of \(errors.count) promises was fulfilled"
                 + (errors.first.map { "; the first was rejected with: \($0)" } ?? "")
-        case .validationFailed(let value): "validate refused \(value)"
         }
     }
-
-    /// The description, under the name that Foundation's `LocalizedError` requires.
-    public var errorDescription: String? { description }
 }
 
 extension PromiseError: Equatable {
     /// Whether the cases and their values are equal. Errors of `noWinner` that are not `Equatable` are equal if they
     /// are the same object, or values of one type with equal descriptions.
     public static func == (one: PromiseError, other: PromiseError) -> Bool {
-        if case .noWinner(let errors) = one, case .noWinner(let others) = other {
-            return errors.count == others.count && zip(errors, others).allSatisfy { ErrorInspection.areEqual($0, $1) }
-        }
-        return one.parts == other.parts
-    }
-
-    private var parts: (kind: Int, text: String, type: String) {
-        switch self {
-        case .cancelled: (0, "", "")
-        case .timedOut: (1, "", "")
-        case .returnedSelf: (2, "", "")
-        case .abandoned: (3, "", "")
-        case .invalidCallingConvention: (4, "", "")
-        case .badInput(let text): (5, text, "")
-        case .compactMap(let value, let type): (6, value, type)
-        case .emptySequence: (7, "", "")
-        case .noWinner: (8, "", "")
-        case .validationFailed(let value): (9, value, "")
-        case .loopEnded: (10, "", "")
+        switch (one, other) {
+        case (.noWinner(let errors), .noWinner(let others)):
+            errors.count == others.count && zip(errors, others).allSatisfy { ErrorInspection.areEqual($0, $1) }
+        case (.compactMap(let value, let type), .compactMap(let otherValue, let otherType)):
+            value == otherValue && type == otherType
+        case (.badInput(let text), .badInput(let otherText)): text == otherText
+        case (.badInput, _), (_, .badInput): false
+        // The texts of all others differ.
+        default: one.description == other.description
         }
     }
 }

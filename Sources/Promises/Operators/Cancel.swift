@@ -1,4 +1,4 @@
-extension Promise {
+extension Thenable {
     /// Cancels a pending promise: rejects it with `PromiseError.cancelled` and stops the work that would have settled
     /// it.
     ///
@@ -21,16 +21,12 @@ extension Promise {
     ///
     /// Work that other handlers wait for continues. This includes a promise that a handler has returned.
     ///
+    /// A guarantee has no error to report. Its handlers are released without being called; seen as a promise, it is
+    /// rejected with `PromiseError.cancelled`.
+    ///
     /// May be called on any thread if the value is `Sendable`. Work of another thread's loop is cancelled in the next
     /// turn of that loop, unless it has settled by then. If that loop has ended, the work is not cancelled.
-    public func cancel() { core.cancel() }
-
-    /// Cancels the promise, but rejects it with `error` in place of `PromiseError.cancelled`.
-    ///
-    /// The sources of this promise are still rejected with `PromiseError.cancelled`.
-    /// - Parameter error: the error of the rejection. If it does not mean "cancelled", it is an ordinary error, which
-    ///   `catch` sees.
-    public func cancel(with error: any Error) { core.cancel(with: error) }
+    public func cancel() { asPromise().core.cancel() }
 
     /// Cancels the promise, and waits until the cancelled work has ended.
     ///
@@ -44,25 +40,19 @@ extension Promise {
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @discardableResult
     public func cancelAndWait(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
-        Guarantee<Void>(
+        let core = asPromise().core
+        return Guarantee<Void>(
             core.cancelAndWait().traced("cancelAndWait", after: core, Guarantee<Void>.self, file, line))
     }
 }
 
-extension Guarantee {
-    /// Cancels the guarantee, if it is pending; see `Promise.cancel`.
+extension Promise {
+    /// Cancels the promise, but rejects it with `error` in place of `PromiseError.cancelled`.
     ///
-    /// A guarantee has no error to report. Its handlers are released without being called; seen as a promise, it is
-    /// rejected with `PromiseError.cancelled`.
-    public func cancel() { core.cancel() }
-
-    /// Cancels the guarantee, and waits until the cancelled work has ended.
-    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
-    @discardableResult
-    public func cancelAndWait(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
-        Guarantee<Void>(
-            core.cancelAndWait().traced("cancelAndWait", after: core, Guarantee<Void>.self, file, line))
-    }
+    /// The sources of this promise are still rejected with `PromiseError.cancelled`.
+    /// - Parameter error: the error of the rejection. If it does not mean "cancelled", it is an ordinary error, which
+    ///   `catch` sees.
+    public func cancel(with error: any Error) { core.cancel(with: error) }
 }
 
 extension Catchable {

@@ -25,7 +25,6 @@ extension Thenable where T: Sendable {
     /// - Parameters:
     ///   - dispatcher: where `body` runs; `nil` for inline.
     ///   - body: called with the value, in a job of the dispatcher.
-    /// - Returns: a promise of the result of `body`, rejected as above.
     public func map<U: Sendable>(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> U,
         file: StaticString = #fileID, line: UInt = #line

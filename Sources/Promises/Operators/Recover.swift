@@ -1,8 +1,9 @@
 extension Catchable {
-    /// Replaces a rejection with the promise that `body` returns for the error.
+    /// Replaces a rejection with the promise that `body` returns for the error, or with another error.
     ///
     /// ```swift
     /// fetch(url).recover { _ in cached(url) }
+    /// fetch(url).recover { error in throw Unavailable(error) }
     /// ```
     ///
     /// Without a declared type, a closure that cannot throw and returns only guarantees or `.value(…)` makes a
@@ -80,7 +81,7 @@ struct Recover<T>: Operation {
                 return core.finish(rejectedAs: source.reference)
             }
             core.finish(followingOwned: next, as: T.self)
-        } catch { core.finish(throwing: error) }
+        } catch { core.finish(throwing: error, at: source.callSite) }
     }
 }
 
@@ -100,7 +101,9 @@ struct RecoverByPolicy<T>: Operation {
     @inlinable @inline(__always)
     func run(_ source: Source<T>, _ core: PromiseCore) {
         guard !source.isFulfilled, policy.catches(source.error) else { return core.finish(as: source) }
-        do { try core.finish(following: body(source.error).asPromise()) } catch { core.finish(throwing: error) }
+        do { try core.finish(following: body(source.error).asPromise()) } catch {
+            core.finish(throwing: error, at: source.callSite)
+        }
     }
 }
 

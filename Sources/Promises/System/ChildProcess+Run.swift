@@ -40,7 +40,6 @@ extension ChildProcess {
     ///   - environment: the environment of the program; this process's by default.
     ///   - workingDirectory: the folder in which the program starts; this process's by default.
     ///   - arguments: the arguments, without the name of the program.
-    /// - Returns: a promise of the output and the exit status.
     @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
     public static func run(
         _ name: String, _ arguments: [String] = [], input: [UInt8] = [], environment: [String: String]? = nil,

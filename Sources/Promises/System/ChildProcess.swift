@@ -61,7 +61,6 @@ public final class ChildProcess {
     ///   - ownGroup: whether the child leads a new process group. Such a group can be signalled as a whole, even when
     ///     the child has ended: until this object is released, the child remains a zombie, so that no other process
     ///     gets its number. The terminal's Ctrl-C does not reach the group.
-    /// - Returns: the running child.
     /// - Throws: a `SystemError` of `posix_spawn`, of `pipe2`, or of the loop's own descriptors, such as `EMFILE`.
     ///   `posix_spawn` fails with:
     ///   - `ENOENT`, `EACCES`, and the others of execve(2); `ENOENT` also for a name that is in no folder of `PATH`;
@@ -117,7 +116,7 @@ public final class ChildProcess {
     }
 
     /// The child's process ID. After the child's end, the kernel may assign it to another process.
-    public var processID: CInt { end.child.process }
+    package var processID: CInt { end.child.process }
 
     /// A guarantee of the child's exit status. A read that waits on one of the child's pipes first receives what the
     /// child has written before. Cancelling the guarantee, or a chain that waits for it, does not affect the child; see
@@ -129,7 +128,6 @@ public final class ChildProcess {
 
     /// Waits for the end of the child, and kills it (SIGKILL) when the wait is cancelled, for example by a `timeout`.
     /// If the child leads its own group, the whole group is killed.
-    /// - Returns: a promise of the child's exit status.
     public func waitOrKill() -> Promise<ChildExitStatus> { Promise(end.wait(kills: true)) }
 
     /// Sends a signal to the child.

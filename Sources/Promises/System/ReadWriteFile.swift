@@ -40,7 +40,6 @@ public enum FileWriting: Sendable {
 ///   - path: the file.
 ///   - limit: the maximum number of bytes; 64 MiB by default.
 ///   - pool: the threads that read.
-/// - Returns: a promise of the content.
 public func readFile(
     _ path: String, limit: Int = 64 << 20, on pool: ThreadPool = .shared, file: StaticString = #fileID,
     line: UInt = #line
@@ -57,7 +56,7 @@ package func readFile(
 /// Writes `bytes` to a file on a thread of `pool`, and creates the file if there is none.
 ///
 /// ```swift
-/// writeFile(bytes, to: "settings", .atomically).catch { error in print(error) }
+/// writeFile(text.utf8, to: "settings", .atomically).catch { error in print(error) }
 /// ```
 ///
 /// The promise is fulfilled when the kernel has all bytes, and with `.atomically` when the disk has them. A cancelled
@@ -69,20 +68,11 @@ package func readFile(
 ///   - mode: the permissions of a new file, before the process's umask applies.
 ///   - manner: how an existing file is treated.
 ///   - pool: the threads that write.
-/// - Returns: a promise without a value.
 public func writeFile(
-    _ bytes: [UInt8], to path: String, mode: UInt32 = 0o666, _ manner: FileWriting = .replacing,
+    _ bytes: some Collection<UInt8>, to path: String, mode: UInt32 = 0o666, _ manner: FileWriting = .replacing,
     on pool: ThreadPool = .shared, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Void> {
-    writeFile(bytes, to: path, mode: mode, manner, on: pool, calls: FileSyscalls(), file: file, line: line)
-}
-
-/// Writes `text` in UTF-8 to a file on a thread of `pool`; see the form with bytes.
-public func writeFile(
-    _ text: String, to path: String, mode: UInt32 = 0o666, _ manner: FileWriting = .replacing,
-    on pool: ThreadPool = .shared, file: StaticString = #fileID, line: UInt = #line
-) -> Promise<Void> {
-    writeFile(Array(text.utf8), to: path, mode: mode, manner, on: pool, file: file, line: line)
+    writeFile(Array(bytes), to: path, mode: mode, manner, on: pool, calls: FileSyscalls(), file: file, line: line)
 }
 
 /// The form of `writeFile` whose system calls a test can replace.

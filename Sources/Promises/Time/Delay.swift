@@ -9,7 +9,6 @@ extension Thenable {
     ///
     /// A cancellation during the pause removes the timer from the loop.
     /// - Parameter pause: the time to wait; zero or less means the loop's next turn.
-    /// - Returns: a promise of the value. Rejected with the error of this promise.
     @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
     @inlinable
     public func delay(_ pause: Duration, file: StaticString = #fileID, line: UInt = #line) -> Promise<T> {

@@ -26,19 +26,6 @@ public func periodically<Next: Thenable>(
     return Promise(series.begin("periodically", as: Promise<Void>.self, file, line))
 }
 
-/// Calls `body` at most once a period as long as the value of the guarantee that it returns is `true`; see the form
-/// with promises.
-@available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
-@inlinable
-@discardableResult
-public func periodically(
-    every period: Duration, while body: @escaping () -> Guarantee<Bool>, file: StaticString = #fileID,
-    line: UInt = #line
-) -> Guarantee<Void> {
-    let series = SequentialOperation<Void>(every: period, while: { body().core })
-    return Guarantee(series.begin("periodically", as: Guarantee<Void>.self, file, line))
-}
-
 extension SequentialOperation where Value == Void {
     @usableFromInline
     init(every period: Duration, while body: @escaping () throws -> PromiseCore) {
@@ -52,7 +39,7 @@ extension SequentialOperation where Value == Void {
                     return nil
                 }
                 isPause = true
-                return TimerPromise.make(at: next)
+                return TimerPromise.make(after: loop.now.duration(to: next))
             }
             isPause = false
             let now = loop.now

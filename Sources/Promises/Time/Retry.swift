@@ -27,22 +27,7 @@ public func retry<Next: Thenable>(
     while isRetryable: @escaping (any Error) throws -> Bool = { _ in true },
     _ body: @escaping (_ attempt: Int) throws -> Next, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Next.T> {
-    let retrying = Retrying(maxAttempts: maxAttempts, schedule: schedule, body: body) { .value(try isRetryable($0)) }
-    return Promise(retrying.begin().traced(root: "retry", Promise<Next.T>.self, file, line))
-}
-
-/// Calls `body` until its promise is fulfilled, with an asynchronous condition. The next attempt waits for the promise
-/// of the condition, and then for the pause of the schedule. An error that `isRetryable` throws, or with which its
-/// promise is rejected, rejects the result instead. See the other form.
-@available(*, noasync, message: "an async function has no loop of its own; write a loop with Task.sleep")
-public func retry<Next: Thenable, Condition: Thenable>(
-    maxAttempts: Int, delay schedule: RetrySchedule = .constant(.zero),
-    while isRetryable: @escaping (any Error) throws -> Condition,
-    _ body: @escaping (_ attempt: Int) throws -> Next, file: StaticString = #fileID, line: UInt = #line
-) -> Promise<Next.T> where Condition.T == Bool {
-    let retrying = Retrying(maxAttempts: maxAttempts, schedule: schedule, body: body) {
-        try isRetryable($0).asPromise()
-    }
+    let retrying = Retrying(maxAttempts: maxAttempts, schedule: schedule, body: body, isRetryable: isRetryable)
     return Promise(retrying.begin().traced(root: "retry", Promise<Next.T>.self, file, line))
 }
 
@@ -51,7 +36,7 @@ private struct Retrying<Next: Thenable> {
     let maxAttempts: Int
     let schedule: RetrySchedule
     let body: (Int) throws -> Next
-    let isRetryable: (any Error) throws -> Promise<Bool>
+    let isRetryable: (any Error) throws -> Bool
 
     func begin() -> PromiseCore {
         if maxAttempts < 1 {
@@ -71,16 +56,7 @@ private struct Retrying<Next: Thenable> {
 
     /// The core to follow after attempt `number` of `core` has failed; `nil` if there is no further attempt.
     func next(after error: any Error, _ number: Int, _ core: PromiseCore) throws -> PromiseCore? {
-        guard number < maxAttempts, !error.isCancelled else { return nil }
-        let answer = try isRetryable(error)
-        if let isYes = answer.settledValue { return isYes ? pause(after: error, number, core) : nil }
-        return answer.then { isYes in
-            guard isYes, let next = pause(after: error, number, core) else { throw error }
-            return Promise<Next.T>(next)
-        }.core
-    }
-
-    private func pause(after error: any Error, _ number: Int, _ core: PromiseCore) -> PromiseCore? {
+        guard number < maxAttempts, !error.isCancelled, try isRetryable(error) else { return nil }
         // The condition and the schedule are the user's code, which may have cancelled the result.
         guard core.settled == nil, let pause = schedule.pause(number, error), core.settled == nil else { return nil }
         if pause <= .zero { return attempt(number + 1) }

@@ -26,15 +26,15 @@ public struct RetrySchedule {
     ///   - factor: the ratio of each pause to the previous one, at least 1. Any other value rejects the promise of
     ///     `retry` with `PromiseError.badInput`.
     ///   - cap: the longest pause.
-    ///   - jitter: whether pauses are randomized.
+    ///   - isJittered: whether pauses are randomized.
     public static func exponential(
         from first: Duration = .milliseconds(100), factor: Double = 2, cap: Duration = .seconds(30),
-        jitter: Jitter = .full
+        isJittered: Bool = true
     ) -> RetrySchedule {
         var schedule = RetrySchedule.custom { attempt, _ in
             let longest = growing(from: first, by: factor, cap, attempt)
             var random = LoopRandom(.ofCurrentThread)
-            return jitter == .full ? longest * Double.random(in: 0...1, using: &random) : longest
+            return isJittered ? longest * Double.random(in: 0...1, using: &random) : longest
         }
         if !(factor >= 1) { schedule.problem = "a retry schedule's factor must be at least 1, not \(factor)" }
         return schedule
@@ -47,20 +47,11 @@ public struct RetrySchedule {
     /// ```
     /// - Parameter pause: returns the pause after a failed attempt, given its number (from 1) and its error. `nil`
     ///   means no further attempt.
-    /// - Returns: a schedule for `retry`.
     public static func custom(_ pause: @escaping (_ attempt: Int, _ error: any Error) -> Duration?) -> RetrySchedule {
         RetrySchedule(pause: pause)
     }
 
     private init(pause: @escaping (Int, any Error) -> Duration?) { self.pause = pause }
-
-    /// How a pause is randomized.
-    public enum Jitter: Sendable {
-        /// Uniformly distributed between zero and the nominal pause.
-        case full
-        /// Not randomized.
-        case none
-    }
 
     private static func growing(
         from first: Duration, by factor: Double, _ cap: Duration, _ attempt: Int

@@ -21,8 +21,6 @@ extension EventLoop {
     }
 
     /// Calls `body` whenever this loop has waited, before it handles timers, events and jobs. See `beforeWaiting(_:)`.
-    /// - Parameter body: called on the loop's thread.
-    /// - Returns: the hook, which `cancel()` removes.
     @discardableResult
     public func afterWaiting(
         _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line

@@ -8,27 +8,11 @@ package struct LoopRandom: RandomNumberGenerator {
 }
 
 extension EventLoop {
-    /// Calls `body` on this loop every `interval`, each time up to `jitter` later, until the timer is cancelled. Many
-    /// processes that started together then do not call a server at the same moment.
-    ///
-    /// ```swift
-    /// EventLoop.current.schedule(every: .seconds(60), jitter: .seconds(10)) { print("a minute, more or less") }
-    /// ```
-    ///
-    /// Each tick is delayed from its point on the grid of `schedule(every:)` by a uniformly distributed time, so that
-    /// there are as many ticks as without jitter.
-    /// - Parameters:
-    ///   - interval: the time between two points of the grid. Less than a nanosecond counts as one nanosecond.
-    ///   - jitter: the longest delay of a tick after its point. More than `interval` counts as `interval`.
-    ///   - body: called on the loop's thread.
-    /// - Returns: the timer, which `cancel()` removes.
-    @discardableResult
-    public func schedule(
-        every interval: Duration, jitter: Duration, _ body: @escaping () -> Void, file: StaticString = #fileID,
-        line: UInt = #line
+    /// Starts a timer whose ticks are each delayed from their point on the grid by up to `most`, so that there are as
+    /// many as without jitter.
+    func startTimer(
+        every step: Int64, jitter most: Int64, _ body: @escaping () -> Void, _ file: StaticString, _ line: UInt
     ) -> Timer {
-        let step = max(interval.clampedNanoseconds, 1)
-        let most = min(max(jitter.clampedNanoseconds, 0), step)
         // `nil` until it has been started: then it does not fire.
         var timer: Timer?
         var random = LoopRandom(self)
@@ -38,7 +22,7 @@ extension EventLoop {
             _ = timer?.reschedule(at: LoopInstant(nanoseconds: LoopInstant.deadline(delay, after: place)))
         }
         let ticking = schedule(
-            every: interval,
+            every: .nanoseconds(step),
             {
                 // Moved on before the body, which may cancel the timer.
                 let missed = max(EventLoop.ofCurrentThread.now.nanoseconds - place - most, 0) / step

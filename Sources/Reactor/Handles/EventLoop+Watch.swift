@@ -24,7 +24,6 @@ extension EventLoop {
     ///   - fd: the descriptor.
     ///   - interest: the directions to watch.
     ///   - handler: called on the loop's thread with the directions that are ready.
-    /// - Returns: the watch, which `cancel()` ends.
     /// - Throws: `SystemError` of `epoll_ctl`, see epoll_ctl(2), and of the calls that open the loop's own descriptors:
     ///   - `EPERM` for a descriptor that cannot be polled, such as a regular file.
     ///   - `EBADF` for a closed descriptor.

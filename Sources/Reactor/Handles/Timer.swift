@@ -35,7 +35,6 @@ extension EventLoop {
     /// - Parameters:
     ///   - deadline: a moment on the loop's clock. One that has passed means the next turn.
     ///   - body: called on the loop's thread.
-    /// - Returns: the timer, which `cancel()` removes.
     @discardableResult
     public func schedule(
         at deadline: LoopInstant, _ body: consuming @escaping () -> Void, file: StaticString = #fileID,
@@ -50,21 +49,26 @@ extension EventLoop {
     ///
     /// ```swift
     /// EventLoop.current.schedule(every: .seconds(60)) { print("a minute") }.unref()
+    /// EventLoop.current.schedule(every: .seconds(60), jitter: .seconds(10)) { print("a minute, more or less") }
     /// ```
     ///
     /// The ticks form a fixed grid: a late tick does not shift those after it. Of several missed ticks, one fires at
-    /// once and the others are skipped.
+    /// once and the others are skipped. With jitter, each tick is delayed from its point on the grid by a uniformly
+    /// distributed time: many processes that started together then do not call a server at the same moment.
     /// - Parameters:
-    ///   - interval: the time between two ticks. Less than a nanosecond counts as one nanosecond.
+    ///   - interval: the time between two points of the grid. Less than a nanosecond counts as one nanosecond.
+    ///   - jitter: the longest delay of a tick after its point. More than `interval` counts as `interval`.
     ///   - body: called on the loop's thread.
-    /// - Returns: the timer, which `cancel()` removes.
     @discardableResult
     public func schedule(
-        every interval: Duration, _ body: consuming @escaping () -> Void, file: StaticString = #fileID,
+        every interval: Duration, jitter: Duration = .zero, _ body: @escaping () -> Void, file: StaticString = #fileID,
         line: UInt = #line
     ) -> Timer {
         assertOwner()
         let interval = max(interval.clampedNanoseconds, 1)
+        if jitter > .zero {
+            return startTimer(every: interval, jitter: min(jitter.clampedNanoseconds, interval), body, file, line)
+        }
         let first = LoopInstant.deadline(interval, after: now.nanoseconds)
         return Timer(self, insert(job(body, file, line), at: first, interval: interval))
     }
@@ -74,16 +78,12 @@ extension EventLoop {
     private var startsTimersSlowly: Bool { hasEnded || meter.isTiming }
 
     /// Starts a timer; see `schedule(after:_:)` for the public forms.
-    package func startTimer(at deadline: LoopInstant, _ job: Job) -> Timer { Timer(self, addTimer(at: deadline, job)) }
+    package func startTimer(at deadline: LoopInstant, _ job: Job) -> Timer {
+        assertOwner()
+        return Timer(self, insert(job, at: notOverdue(deadline)))
+    }
 
     package func startTimer(after delay: Duration, _ job: Job) -> Timer { Timer(self, addTimer(after: delay, job)) }
-
-    /// As `startTimer`, for a caller that knows the loop and needs no handle.
-    /// - Returns: the id of the timer, for `removeTimer`.
-    package func addTimer(at deadline: LoopInstant, _ job: Job) -> UInt64 {
-        assertOwner()
-        return insert(job, at: notOverdue(deadline))
-    }
 
     /// As `schedule(at:)`, for a caller that keeps only the id. The timer does not keep the loop alive.
     package func addBackgroundTimer(at deadline: LoopInstant, _ body: @escaping () -> Void) -> UInt64 {
@@ -92,6 +92,8 @@ extension EventLoop {
         return timer.id
     }
 
+    /// As `startTimer`, for a caller that knows the loop and needs no handle.
+    /// - Returns: the id of the timer, for `removeTimer`.
     package func addTimer(after delay: Duration, _ job: Job) -> UInt64 {
         assertOwner()
         return hasReleasedAll ? discardTimer(job) : insert(.job(job), after: delay)
@@ -149,7 +151,6 @@ extension EventLoop {
         public func cancel() -> Bool { EventLoop.withLiving(loop, else: false) { $0.removeTimer(id) } }
 
         /// Moves the timer to another deadline. This costs no system call unless the timer becomes the earliest of all.
-        /// - Parameter deadline: the new deadline, on the loop's clock.
         /// - Returns: whether the timer had yet to fire; otherwise nothing changes.
         @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
         @discardableResult

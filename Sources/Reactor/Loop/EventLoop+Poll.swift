@@ -11,7 +11,6 @@ extension EventLoop {
     ///
     /// Ready jobs do not make it readable, so turn until `isReady` is false, and turn once before the first wait. It is
     /// also not readable for a timer that was started since the last turn. The loop owns the descriptor.
-    /// - Throws: `SystemError` if the descriptor cannot be opened.
     public var fileDescriptor: CInt {
         get throws(SystemError) {
             try openDescriptors()
@@ -24,7 +23,6 @@ extension EventLoop {
     public var isReady: Bool { jobs.hasJobs || !shared.waker.mailbox.isEmpty || poller.hasUndelivered }
 
     /// Polls for events. If `mayBlock`, waits for an event, for mail, or for the next deadline.
-    /// - Parameter isMeasured: whether the turn is measured.
     /// - Returns: the reading of the clock after the wait, or `LoopMeter.unknown` if the clock was not read then.
     @inline(__always)
     func poll(mayBlock: Bool, _ limit: Int64, isMeasured: Bool) throws(SystemError) -> Int64 {

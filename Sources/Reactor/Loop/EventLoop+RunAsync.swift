@@ -20,8 +20,6 @@ extension EventLoop {
     /// waits for other threads, except for threads whose work this loop counts as external, such as those on which an
     /// actor without a custom executor runs for `body`.
     ///
-    /// - Parameter body: the async function; called once.
-    /// - Returns: the result of `body`.
     /// - Throws:
     ///   - The error that `body` throws.
     ///   - `SystemError`, as `run()` does, before `body` has begun.

@@ -47,7 +47,6 @@ extension EventLoop {
     ///
     /// The condition is checked before each turn. Jobs that the previous turn made ready have run by then, unless they
     /// exceeded the turn's budget.
-    /// - Parameter condition: called on this thread.
     /// - Returns: whether the condition held in the end.
     /// - Throws: `SystemError` as `run()`, and the errors of `condition`.
     @available(*, noasync, message: "an async function must not block its thread; it has no loop of its own to drive")
@@ -75,7 +74,6 @@ extension EventLoop {
     }
 
     /// Runs one turn; see the description of the type.
-    /// - Parameter wait: how long the turn may wait for events.
     /// - Throws: `SystemError` as `run()`.
     @available(*, noasync, message: "an async function must not block its thread; it has no loop of its own to drive")
     public func turn(_ wait: Wait = .wait) throws(SystemError) {

@@ -48,8 +48,6 @@ public final class LoopLocal<Value>: Sendable {
     /// thread may use: its captures and its result are `Sendable`, or newly made. In a handler of `serve` use
     /// `value(for: connection)` instead.
     /// - Parameter body: is called at once, on this thread.
-    /// - Returns: the result of `body`.
-    /// - Throws: the error of `body`.
     @available(*, noasync, message: "an async function has no loop of its own; use value(for: connection) or collect")
     public func withValue<Result, Failure: Error>(
         _ body: @Sendable (Value) throws(Failure) -> sending Result

@@ -13,23 +13,8 @@
 /// for instance, lets other jobs run before it returns, including jobs of the same actor.
 extension LoopRemote: SerialExecutor, TaskExecutor {
     /// Queues a job of a task that prefers the loop. Called by Swift, on any thread.
-    /// - Parameter job: the job to run on the loop's thread.
     public func enqueue(_ job: consuming ExecutorJob) { loop.enqueue(UnownedJob(job), ofTask: .task(self)) }
 
     /// Called by Swift, for actors that live on the loop.
-    /// - Returns: the executor of those actors.
     public func asUnownedSerialExecutor() -> UnownedSerialExecutor { actors.asUnownedSerialExecutor() }
-
-    /// Compares two remotes. Called by Swift.
-    /// - Parameter other: another remote.
-    /// - Returns: whether both are remotes of one loop.
-    public func isSameExclusiveExecutionContext(other: LoopRemote) -> Bool { self == other }
-
-    /// Traps unless the calling thread is the loop's and has the loop as its current one. So `assumeIsolated` works in
-    /// the loop's handlers.
-    public func checkIsolated() { actors.checkIsolated() }
-
-    /// As `checkIsolated()`, without a trap.
-    /// - Returns: whether the calling thread is the loop's and has the loop as its current one.
-    public func isIsolatingCurrentContext() -> Bool? { loop.isCurrent }
 }

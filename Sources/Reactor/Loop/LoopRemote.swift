@@ -114,7 +114,6 @@ extension LoopRemote: Hashable {
     public static func == (one: LoopRemote, other: LoopRemote) -> Bool { one.loop === other.loop }
 
     /// Hashes the identity of the loop.
-    /// - Parameter hasher: receives the identity.
     public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(loop)) }
 }
 

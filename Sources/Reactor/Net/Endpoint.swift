@@ -76,7 +76,6 @@ extension Array: Endpoint where Element: Endpoint {
 extension Endpoint where Self == SocketAddress {
     /// Makes an address of this machine's loopback interface.
     /// - Parameter port: the port, in this machine's byte order; 0 lets the kernel choose.
-    /// - Returns: the address 127.0.0.1 with `port`.
     public static func loopback(port: UInt16) -> SocketAddress {
         SocketAddress(host: .v4(UInt32(0x7F00_0001).bigEndian), port: port)
     }

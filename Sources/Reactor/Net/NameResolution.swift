@@ -5,7 +5,7 @@ import Glibc
 public struct NameLookupError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The name that was looked up.
     public let host: String
-    /// The error code of getaddrinfo, for example `EAI_NONAME`.
+    /// The error code of getaddrinfo, for example `EAI_NONAME`; after `EAI_AGAIN`, another attempt may succeed.
     public let code: CInt
     /// The `errno` if `code` is `EAI_SYSTEM`, otherwise 0.
     package let systemCode: CInt
@@ -13,7 +13,7 @@ public struct NameLookupError: Error, Hashable, Sendable, CustomStringConvertibl
     /// An error for your own lookup function, or for a test.
     ///
     /// ```swift
-    /// throw NameLookupError(host: host, code: EAI_AGAIN)     // `isTemporary`
+    /// throw NameLookupError(host: host, code: EAI_AGAIN)
     /// ```
     ///
     /// - Parameters:
@@ -26,9 +26,6 @@ public struct NameLookupError: Error, Hashable, Sendable, CustomStringConvertibl
         self.code = code
         self.systemCode = systemCode
     }
-
-    /// `true` if another attempt may succeed, because no server has answered.
-    public var isTemporary: Bool { code == EAI_AGAIN }
 
     /// `look up example.invalid: Name or service not known`
     public var description: String {

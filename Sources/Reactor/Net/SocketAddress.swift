@@ -46,16 +46,11 @@ public struct SocketAddress: Hashable, Sendable {
     /// an abstract name. `localhost:7000` is 127.0.0.1 here, since the result is a single address; `connect` and
     /// `Listener.bind`, which take an `Endpoint`, use both loopback addresses. It refuses all other host names. (Write a
     /// relative path that begins with an @ as `unix:./@name`.)
-    /// - Parameter text: an address with its port, or a Unix address.
-    /// - Throws: `ParseError`.
     public init(_ text: String) throws(ParseError) {
         self = try Place(text, takesNames: false).addresses.last!
     }
 
     /// Creates the address of a numeric host or of `localhost`, which is 127.0.0.1; `nil` for any other text.
-    /// - Parameters:
-    ///   - host: an IPv4 or IPv6 address, without brackets, or `localhost`.
-    ///   - port: the port, in this machine's byte order.
     public init?(host: String, port: UInt16) {
         // C functions would take the zero byte as the end of the text.
         guard !host.utf8.contains(0) else { return nil }
@@ -80,13 +75,11 @@ public struct SocketAddress: Hashable, Sendable {
 
     /// Creates the Unix address of a file.
     /// - Parameter unixPath: the path, at most 107 bytes of UTF-8.
-    /// - Throws: `ParseError` for a path that is empty, too long, or has a zero byte.
     package init(unixPath: String) throws(ParseError) { try self.init(unix: unixPath, isAbstract: false) }
 
     /// Creates a Unix address in the kernel's abstract space. Such a name belongs to the network namespace, has no file
     /// and no permissions, and disappears when its socket is closed.
     /// - Parameter name: the name, at most 107 bytes of UTF-8.
-    /// - Throws: `ParseError` for a name that is empty, too long, or has a zero byte.
     package init(abstract name: String) throws(ParseError) { try self.init(unix: name, isAbstract: true) }
 
     private init(unix name: String, isAbstract: Bool) throws(ParseError) {

@@ -37,7 +37,6 @@ public struct SocketSetting: Sendable, CustomStringConvertible {
     /// - Parameters:
     ///   - option: the option.
     ///   - value: its value. An invalid one is refused, with `EINVAL`, when the socket is opened.
-    /// - Returns: the setting.
     public static func set<Value>(_ option: SocketOption<Value>, to value: Value) -> SocketSetting {
         SocketSetting(
             description: "\(option.name): \(value)", level: option.level, number: option.number,

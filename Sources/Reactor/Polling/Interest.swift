@@ -34,7 +34,6 @@ public struct Interest: OptionSet, Hashable, Sendable {
     /// The set as bits of epoll: EPOLLIN, EPOLLOUT.
     public let rawValue: UInt32
     /// The directions of an event of epoll(7).
-    /// - Parameter rawValue: bits of epoll.
     public init(rawValue: UInt32) { self.rawValue = rawValue }
 
     /// The descriptor has data, end of input, or an error to read.

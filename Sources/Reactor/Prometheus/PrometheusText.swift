@@ -27,7 +27,6 @@ extension LoopMetrics {
     ///   - loops: the name of each loop, and its metrics.
     ///   - prefix: as for one loop.
     ///   - labels: labels of all samples, beside `loop`.
-    /// - Returns: the text; each line ends with a line break.
     public static func prometheusText(
         of loops: [(name: String, metrics: LoopMetrics)], prefix: String = "reactor", labels: [String: String] = [:]
     ) -> String {

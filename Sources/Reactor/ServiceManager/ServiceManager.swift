@@ -32,7 +32,6 @@ public enum ServiceManager {
     /// Notifies the service manager, with one datagram to the socket that NOTIFY_SOCKET names. Any thread may call it;
     /// it does not block. The first call opens a descriptor that the process keeps, so that later calls succeed even
     /// when no descriptors are left.
-    /// - Parameter states: the notifications, which are sent together.
     /// - Returns: false if there is no service manager.
     /// - Throws: `SystemError`: `EINVAL` if NOTIFY_SOCKET is not a Unix address; otherwise an error of socket(2) or
     ///   sendmmsg(2), such as `EAGAIN` if the manager does not keep up.

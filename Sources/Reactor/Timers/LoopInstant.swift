@@ -8,7 +8,6 @@ public struct LoopInstant: InstantProtocol, Hashable, Sendable, CustomStringConv
     public var nanoseconds: Int64
 
     /// Creates a moment.
-    /// - Parameter nanoseconds: the time since the clock's zero.
     public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 
     /// A moment that never comes.
@@ -18,7 +17,6 @@ public struct LoopInstant: InstantProtocol, Hashable, Sendable, CustomStringConv
     static var last: LoopInstant { LoopInstant(nanoseconds: .max - 1) }
 
     /// Adds a duration; saturates.
-    /// - Parameter duration: the time to add, which may be negative.
     /// - Returns: the moment `duration` later. It is `distantFuture` only if this moment or the duration is endless
     ///   itself. Any other sum that overflows is the last moment before `distantFuture`.
     public func advanced(by duration: Duration) -> LoopInstant {
@@ -42,7 +40,6 @@ public struct LoopInstant: InstantProtocol, Hashable, Sendable, CustomStringConv
     }
 
     /// Measures the time to another moment.
-    /// - Parameter other: the other moment.
     /// - Returns: the time from this moment to `other`; negative if `other` is earlier.
     public func duration(to other: LoopInstant) -> Duration {
         .nanoseconds(other.nanoseconds) - .nanoseconds(nanoseconds)

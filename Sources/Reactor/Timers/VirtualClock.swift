@@ -19,7 +19,6 @@ public final class VirtualClock {
     @exclusivity(unchecked) public private(set) var now: LoopInstant
 
     /// Creates a clock.
-    /// - Parameter start: the first moment of the clock.
     public init(start: LoopInstant = LoopInstant(nanoseconds: 0)) { now = min(start, .last) }
 
     /// Advances the clock by `duration`. Timers that become due fire in the loop's next turn.

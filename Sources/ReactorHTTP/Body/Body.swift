@@ -143,7 +143,7 @@ public final class Body {
         case nil:
             // Not for a read that was refused because another one is pending.
             if !isReading { reading = part }
-            return part.mapError(policy: .allErrors) { self.fail($0) }.then { self.accept($0) }
+            return part.recover(policy: .allErrors) { throw self.fail($0) }.then { self.accept($0) }
         }
     }
 

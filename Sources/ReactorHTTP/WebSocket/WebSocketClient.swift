@@ -51,13 +51,13 @@ extension HTTPClient {
                     return socket
                 }
             }
-        }.mapError(policy: .allErrors) { error in
+        }.recover(policy: .allErrors) { error in
             switch error {
-            case let error as HTTPError: HTTPError(Status(502), error.reason)
-            case StreamError.endedEarly: FetchError.endedEarly
-            case StreamError.timedOut: FetchError.timedOut(.firstByte)
-            case let error as SocketAddress.ParseError: FetchError.badAddress(address, reason: error.reason)
-            default: error
+            case let error as HTTPError: throw HTTPError(Status(502), error.reason)
+            case StreamError.endedEarly: throw FetchError.endedEarly
+            case StreamError.timedOut: throw FetchError.timedOut(.firstByte)
+            case let error as SocketAddress.ParseError: throw FetchError.badAddress(address, reason: error.reason)
+            default: throw error
             }
         }
     }

@@ -52,7 +52,7 @@ struct ClosureReleaseTests {
                 case .cancelledBelow:
                     let end = (0..<3).reduce(promise) { last, _ in operation.attach(to: last, tally.token()) }
                     end.cancel()
-                    if [.map, .then, .recover, .compactMap, .mapError, .validate].contains(operation) {
+                    if [.map, .then, .recover, .compactMap].contains(operation) {
                         expect(tally.alive == 0 && promise.isCancelled)
                     }
                     try loop.run()
@@ -171,7 +171,7 @@ private func settle(_ resolver: Shared<Resolver<Int>?>, _ outcome: ClosureReleas
 /// The operators, by their possible results.
 enum ChainedOperator: CaseIterable {
     case map, then, done, get, tap, ensure, ensureThen, recover, recoverToAGuarantee, `catch`, finally
-    case compactMap, validate, mapError, tapError, catchOfAType, catchOfAValue, recoverOfAType, recoverOfAValue, thenMap
+    case compactMap, tapError, catchOfAType, catchOfAValue, recoverOfAType, recoverOfAValue, thenMap
 
     /// Attaches a closure that holds `token`.
     func attach(to promise: Promise<Int>, _ token: Tally.Token) -> Promise<Int> {
@@ -212,8 +212,6 @@ enum ChainedOperator: CaseIterable {
             promise.catch { _ in }.finally { token.use() }
             return promise.tap { _ in }.tap { _ in }.tap { _ in }
         case .compactMap: return promise.compactMap { value in withExtendedLifetime(token) { value } }
-        case .validate: return promise.validate { _ in token === token }
-        case .mapError: return promise.mapError { error in withExtendedLifetime(token) { error } }
         case .tapError: return promise.tapError { _ in token.use() }
         case .catchOfAType:
             promise.catch(only: Flaw.self) { _ in token.use() }.ignoringErrors()

@@ -55,16 +55,14 @@ extension DeepShapeTests {
                 case .recovers: promise = previous.recover { error in Promise<Int>(error: token.with(error)) }
                 case .cleanups: promise = previous.ensureThen { token.with(.value) }
                 case .mixed:
-                    switch index % 9 {
+                    switch index % 7 {
                     case 0: promise = previous.then { value in Promise.value(token.with(value)) }
                     case 1: promise = previous.recover { error in Promise<Int>(error: token.with(error)) }
                     case 2: promise = previous.ensureThen { token.with(.value) }
                     case 3: promise = previous.tap { _ in token.use() }
                     case 4: promise = previous.compactMap { value in token.with(value) }
-                    case 5: promise = previous.mapError { error in token.with(error) }
-                    case 6: promise = previous.tapError(policy: .allErrors) { _ in token.use() }
-                    case 7: promise = previous.recover(only: Flaw.self) { Promise(error: token.with($0)) }
-                    default: promise = previous.validate { _ in token.with(true) }
+                    case 5: promise = previous.tapError(policy: .allErrors) { _ in token.use() }
+                    default: promise = previous.recover(only: Flaw.self) { Promise(error: token.with($0)) }
                     }
                 case .cascade: finalizer = finalizer?.catch(only: Flaw(2)) { token.use() }
                 case .followers:

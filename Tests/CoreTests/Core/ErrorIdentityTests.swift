@@ -82,7 +82,6 @@
             source.catch(only: (any Error).self) { resolver.reject($0) }.cauterize()
             return promise
         },
-        Relay("mapError") { $0.mapError { $0 } },
         Relay("ensureThen") { $0.ensureThen { Guarantee.value } },
         Relay("timeout") { $0.timeout(.seconds(1)) },
         Relay("retry") { source in retry(maxAttempts: 2) { _ in source } },

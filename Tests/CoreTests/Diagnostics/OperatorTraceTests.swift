@@ -21,8 +21,6 @@ private enum Bodies {
             let line: UInt = #line
             let (promise, resolver) = Promise<[Int]>.pending()
             let chain = promise.compactMap { $0 }
-                .validate { _ in true }
-                .mapError { $0 }
                 .tapError { _ in }
                 .recover(only: Flaw.self) { Promise(error: $0) }
                 .recover(only: Flaw()) { promise }
@@ -39,8 +37,8 @@ private enum Bodies {
                 .asVoid()
                 .catch(only: Flaw.self) { _ in }
             let names = [
-                "compactMap", "validate", "mapError", "tapError", "recover", "recover", "recover", "then", "map", "get",
-                "tap", "ensure", "ensureThen", "thenMap", "thenReduce", "done", "asVoid", "catch",
+                "compactMap", "tapError", "recover", "recover", "recover", "then", "map", "get", "tap", "ensure",
+                "ensureThen", "thenMap", "thenReduce", "done", "asVoid", "catch",
             ]
             let steps = names.enumerated().map { "\($1) at \(at(line + 2 + UInt($0)))" }
             let trace = (["made at \(at(line + 1))"] + steps).joined(separator: " → ")

@@ -1,12 +1,5 @@
 @testable import PromisesTestSupport
 
-/// The requirements of Foundation's `LocalizedError`, without Foundation.
-private protocol Localized: Error {
-    var errorDescription: String? { get }
-}
-
-extension PromiseError: Localized {}
-
 struct PromiseErrorTests {
     private final class Unique: Error {}
     private struct Opaque: Error {
@@ -17,7 +10,6 @@ struct PromiseErrorTests {
         .cancelled, .timedOut, .returnedSelf, .abandoned, .loopEnded, .invalidCallingConvention,
         .badInput("race of nothing"),
         .compactMap(value: "x", type: "Int"), .emptySequence, .noWinner([Flaw(1), Flaw(2)]),
-        .validationFailed(value: "x"),
     ]
 
     @Test func eachIsEqualToItselfOnly() {
@@ -43,10 +35,6 @@ struct PromiseErrorTests {
         expectEqual(
             "\(PromiseError.noWinner([Flaw(1), Flaw(2)]))",
             "none of 2 promises was fulfilled; the first was rejected with: Flaw(number: 1)")
-    }
-
-    @Test func localizedTextsAreTheDescriptions() {
-        for error in Self.all { expectEqual((error as any Localized).errorDescription, "\(error)") }
     }
 
     @Test func aRaceWhosePromisesAreAllCancelledIsCancelled() {

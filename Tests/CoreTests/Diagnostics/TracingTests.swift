@@ -57,7 +57,6 @@ private enum Bodies {
                 root(connect(to: "nowhere")),
                 root(when(resolved: [pending()]).asPromise()),
                 root(when(resolved: pending(), sure).asPromise()),
-                root(when(notAllRejected: [pending()])),
                 root(when(guarantees: [sure]).asPromise()),
                 root(when(guarantees: sure, sure).asPromise()),
                 root(race(fulfilled: [Promise<Int>]())),
@@ -71,7 +70,7 @@ private enum Bodies {
             ]
             let names = [
                 "made", "made", "made", "firstly", "when", "when", "race", "race", "race", "after", "map", "connect",
-                "when", "when", "when", "when", "when", "race", "when", "when", "forEach", "forEach", "repeatWhile",
+                "when", "when", "when", "when", "race", "when", "when", "forEach", "forEach", "repeatWhile",
                 "thenReduce", "thenMap",
             ]
             let expected = names.enumerated().map { "\($1) at \(at(line + 3 + UInt($0)))" }

@@ -5,7 +5,7 @@ struct PeriodicallyTests {
     private let loop = EventLoop.current
 
     /// The start times of rounds with the given lengths and a period of ten, all in seconds.
-    private func begins(_ lengths: [Int], isPromise: Bool = true) throws -> [Int64] {
+    private func begins(_ lengths: [Int]) throws -> [Int64] {
         try inLoop { loop throws in
             var seen: [Int64] = []
             func round() -> Guarantee<Bool> {
@@ -13,22 +13,18 @@ struct PeriodicallyTests {
                 let isLast = seen.count == lengths.count
                 return after(.seconds(lengths[seen.count - 1])).map { !isLast }
             }
-            if isPromise {
-                try hang(periodically(every: .seconds(10)) { round().asPromise() })
-            } else {
-                hang(periodically(every: .seconds(10)) { round() })
-            }
+            try hang(periodically(every: .seconds(10)) { round() })
             expect(!loop.isAlive)
             return seen
         }
     }
 
-    @Test(.inLoop, arguments: [false, true]) func aRoundBeginsAPeriodAfterTheLastOneOrAtOnce(isPromise: Bool) throws {
-        expectEqual(try begins([1, 0, 9, 10, 1], isPromise: isPromise), [0, 10, 20, 30, 40])
+    @Test(.inLoop) func aRoundBeginsAPeriodAfterTheLastOneOrAtOnce() throws {
+        expectEqual(try begins([1, 0, 9, 10, 1]), [0, 10, 20, 30, 40])
         // If a round is a little late, the next one is on time again; if it is later than a period, the schedule
         // restarts.
-        expectEqual(try begins([12, 1, 1, 25, 1, 1], isPromise: isPromise), [0, 12, 20, 30, 55, 65])
-        expectEqual(try begins([3], isPromise: isPromise), [0])
+        expectEqual(try begins([12, 1, 1, 25, 1, 1]), [0, 12, 20, 30, 55, 65])
+        expectEqual(try begins([3]), [0])
     }
 
     @Test(.inLoop, arguments: [Duration.zero, .seconds(-1)]) func withoutAPause(period: Duration) throws {

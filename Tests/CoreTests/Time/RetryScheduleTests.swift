@@ -15,7 +15,7 @@ struct RetryScheduleTests {
     }
 
     @Test func exponentialWithoutJitterIsExact() {
-        let schedule = RetrySchedule.exponential(from: .milliseconds(100), cap: .seconds(1), jitter: .none)
+        let schedule = RetrySchedule.exponential(from: .milliseconds(100), cap: .seconds(1), isJittered: false)
         expectEqual(moments(schedule, attempts: 7), [0, 100, 300, 700, 1500, 2500, 3500])
     }
 
@@ -35,10 +35,10 @@ struct RetryScheduleTests {
     }
 
     @Test func hugeAttemptsAndFactorsStayAtTheCap() {
-        let schedule = RetrySchedule.exponential(from: .seconds(1), factor: 1e300, cap: .seconds(2), jitter: .none)
+        let schedule = RetrySchedule.exponential(from: .seconds(1), factor: 1e300, cap: .seconds(2), isJittered: false)
         expectEqual(moments(schedule, attempts: 6), [0, 1000, 3000, 5000, 7000, 9000])
         let unbounded = RetrySchedule.exponential(
-            from: .seconds(1), factor: 1e9, cap: .seconds(Int64.max), jitter: .none)
+            from: .seconds(1), factor: 1e9, cap: .seconds(Int64.max), isJittered: false)
         expectEqual(moments(unbounded, attempts: 2), [0, 1000])
     }
 
@@ -54,7 +54,7 @@ struct RetryScheduleTests {
 
     @Test func negativePausesAreNone() {
         expectEqual(moments(.constant(.seconds(-1)), attempts: 3), [0, 0, 0])
-        expectEqual(moments(.exponential(from: .seconds(-1), jitter: .none), attempts: 3), [0, 0, 0])
+        expectEqual(moments(.exponential(from: .seconds(-1), isJittered: false), attempts: 3), [0, 0, 0])
         expectEqual(moments(.exponential(from: .seconds(1), cap: .zero), attempts: 3), [0, 0, 0])
     }
 

@@ -54,7 +54,7 @@ struct ForEachTests {
             forEach(items) { item -> Guarantee<Void> in
                 turns.append([item, made])
                 return after(.seconds(1))
-            }.asPromise())
+            })
         expectEqual(turns, [[1, 0], [2, 1], [3, 2], [4, 3]])
         expectEqual(made, 4)
     }

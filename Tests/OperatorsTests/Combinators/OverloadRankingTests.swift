@@ -104,14 +104,13 @@ struct OverloadRankingTests {
     @Test(.inLoop) func oneByOne() throws {
         let promise = forEach([1, 2]) { _ in one }
         let _: Promise<Void> = promise
-        let guarantee = forEach([1, 2]) { _ in two }
-        let _: Guarantee<Void> = guarantee
-        forEach([1, 2]) { _ in wait }
+        let ofGuarantees = forEach([1, 2]) { _ in two }
+        let _: Promise<Void> = ofGuarantees
         try hang(forEach([1, 2]) { number throws in number > 2 ? wait : .value })
         let again = repeatWhile { one.map { $0 > 1 } }
         let _: Promise<Void> = again
         let surely = repeatWhile { two.map { $0 > 2 } }
-        let _: Guarantee<Void> = surely
+        let _: Promise<Void> = surely
         var turn = 0
         let several = repeatWhile {
             turn += 1

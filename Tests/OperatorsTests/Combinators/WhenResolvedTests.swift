@@ -1,6 +1,6 @@
 @testable import PromisesTestSupport
 
-/// `when(resolved:)`, `when(notAllRejected:)` and `when(guarantees:)`.
+/// `when(resolved:)` and `when(guarantees:)`.
 struct WhenResolvedTests {
     private let loop = EventLoop.current
 
@@ -38,20 +38,6 @@ struct WhenResolvedTests {
             try loop.run()
         }
         expectEqual(lines, [])
-    }
-
-    @Test(.inLoop) func notAllRejected() throws {
-        let some = try hang(
-            when(notAllRejected: [Promise<Int>(error: Flaw(1)), .value(2), Promise(error: Flaw(3))]))
-        expectEqual(some.map(\.flaw), [Flaw(1), nil, Flaw(3)])
-    }
-
-    @Test(.inLoop) func allRejected() throws {
-        let (late, resolver) = Promise<Int>.pending()
-        let none = when(notAllRejected: [late, Promise(error: Flaw(2))])
-        expect(none.isPending)
-        resolver.reject(Flaw(1))
-        expect(none, failsWith: PromiseError.noWinner([Flaw(1), Flaw(2)]))
     }
 
     @Test(.inLoop) func guarantees() throws {

@@ -35,23 +35,3 @@ struct CompactMapTests {
             failsWith: PromiseError.compactMap(value: shown, type: "Int"))
     }
 }
-
-struct ValidateTests {
-    @Test(.inLoop) func rejectsWhatIsNotAndShowsIt() {
-        let error = PromiseError.validationFailed(value: "1")
-        expect(Promise.value(1).validate { $0 > 1 }, failsWith: error)
-        expect(Guarantee.value(1).validate { $0 > 1 }, failsWith: error)
-        expectEqual("\(error)", "validate refused 1")
-    }
-
-    @Test(.inLoop) func aThrowAndARejectionStayWhatTheyAre() {
-        expect(Promise.value(1).validate { _ in throw Flaw(1) }, failsWith: Flaw(1))
-        var calls = 0
-        let passed = Promise<Int>(error: Flaw(2)).validate { _ in
-            calls += 1
-            return true
-        }
-        expect(passed, failsWith: Flaw(2))
-        expectEqual(calls, 0)
-    }
-}

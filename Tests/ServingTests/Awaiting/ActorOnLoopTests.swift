@@ -65,10 +65,6 @@ private actor Resident {
                     return await one.count + other.count
                 })
             expectEqual(both, 2)
-            expect(loop.remote.isSameExclusiveExecutionContext(other: loop.remote))
-            EventLoop.withLoop { inner in
-                expect(!loop.remote.isSameExclusiveExecutionContext(other: inner.remote))
-            }
         }
     }
 

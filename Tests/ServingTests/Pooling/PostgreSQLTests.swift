@@ -170,7 +170,9 @@ struct PostgreSQLTests {
                 expect(Set(answered).isSubset(of: stored) && Set(answered).count == answered.count)
                 let clients = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
                 let others = retry(maxAttempts: 500, delay: .constant(.milliseconds(10))) { _ in
-                    pool.with { $0.query(clients) }.validate { $0.first.flatMap(Int.init) ?? 99 <= pool.counts.open }
+                    pool.with { $0.query(clients) }.get {
+                        if $0.first.flatMap(Int.init) ?? 99 > pool.counts.open { throw Flaw() }
+                    }
                 }
                 #expect(throws: Never.self, "each connection that was given up has ended") {
                     try hang(others, timeout: patience)

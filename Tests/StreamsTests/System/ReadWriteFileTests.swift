@@ -41,8 +41,8 @@ struct ReadWriteFileTests {
 
     @Test func theSharedPoolAndTextAreThePlainForms() throws {
         try EventLoop.withLoop { _ in
-            try hang(writeFile("häuser\n", to: folder / "text"))
-            try hang(writeFile("two\n", to: folder / "text", .appending))
+            try hang(writeFile("häuser\n".utf8, to: folder / "text"))
+            try hang(writeFile("two\n".utf8, to: folder / "text", .appending))
             expect(readFile(folder / "text"), gives: Array("häuser\ntwo\n".utf8))
         }
     }

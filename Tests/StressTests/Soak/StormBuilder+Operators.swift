@@ -3,9 +3,9 @@
 extension StormBuilder {
     func build(_ unary: StormPlan.Unary, _ source: Promise<Int>) -> Promise<Int> {
         switch unary {
-        case .map, .throwing, .validate, .compactMap, .asVoid, .values, .hung: ofValues(unary, source)
+        case .map, .throwing, .compactMap, .asVoid, .values, .hung: ofValues(unary, source)
         case .get, .tap, .tapError, .ensure, .ensureThen, .finally, .done, .catchAll, .pipe: watching(unary, source)
-        case .recover, .recoverAll, .recoverAlways, .recoverType, .recoverValue, .mapError: ofErrors(unary, source)
+        case .recover, .recoverAll, .recoverAlways, .recoverType, .recoverValue: ofErrors(unary, source)
         case .mapOn, .thenOn, .recoverOn, .tapOn, .catchOn: elsewhere(unary, source)
         default: others(unary, source)
         }
@@ -24,11 +24,6 @@ extension StormBuilder {
                 witness.call()
                 if value & 1 == 1 { throw StormFlaw(number: number) }
                 return value
-            }
-        case .validate(let number):
-            return source.validate { value in
-                witness.call()
-                return value != number
             }
         case .compactMap(let number):
             return source.compactMap { value -> Int? in
@@ -113,11 +108,6 @@ extension StormBuilder {
             return source.recover(only: StormFlaw(number: number)) { () -> Promise<Int> in
                 witness.call()
                 return .value(number)
-            }
-        case .mapError(let number):
-            return source.mapError { _ in
-                witness.call()
-                return StormFlaw(number: number)
             }
         default: fatalError("\(unary)")
         }

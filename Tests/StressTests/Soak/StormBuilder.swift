@@ -115,7 +115,6 @@ struct StormBuilder {
             let mixed: [any Thenable<Int>] = sources.map(build) + [Guarantee.value(0)]
             return when(fulfilled: mixed).map(sum)
         case .whenResolved: return when(resolved: sources.map(build)).map(sumOfResults).asPromise()
-        case .whenNotAllRejected: return when(notAllRejected: sources.map(build)).map(sumOfResults)
         case .whenConcurrently: return when(fulfilled: sources, concurrently: 2) { build($0) }.map(sum)
         case .whenGuarantees: return when(guarantees: sources.map(guarantee)).map(sum).asPromise()
         case .forEach:

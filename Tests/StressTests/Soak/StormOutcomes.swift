@@ -11,10 +11,10 @@ enum StormOutcome: Hashable {
     case value(Int)
     /// 0 to 7.
     case flaw(Int)
-    case cancelled, timedOut, abandoned, noWinner, invalid, missing, other
+    case cancelled, timedOut, abandoned, noWinner, missing, other
 
     static let ofErrors: [StormOutcome] =
-        (0..<8).map(StormOutcome.flaw) + [.cancelled, .timedOut, .abandoned, .noWinner, .invalid, .missing, .other]
+        (0..<8).map(StormOutcome.flaw) + [.cancelled, .timedOut, .abandoned, .noWinner, .missing, .other]
     static let all = (0..<16).map(StormOutcome.value) + ofErrors
 
     init(_ result: Result<Int, any Error>) {
@@ -36,7 +36,6 @@ enum StormOutcome: Hashable {
         default:
             switch error as? PromiseError {
             case .noWinner?: self = .noWinner
-            case .validationFailed?: self = .invalid
             case .compactMap?: self = .missing
             default: self = .other
             }
@@ -51,7 +50,6 @@ enum StormOutcome: Hashable {
         case .timedOut: 1 << 25
         case .abandoned: 1 << 26
         case .noWinner: 1 << 27
-        case .invalid: 1 << 28
         case .missing: 1 << 29
         case .other: 1 << 30
         }

@@ -32,9 +32,9 @@ indirect enum StormPlan {
 
     enum Unary {
         // A number is a summand, a selected value, or the number of an error.
-        case map(Int), throwing(Int), validate(Int), compactMap(Int)
+        case map(Int), throwing(Int), compactMap(Int)
         case get, tap, tapError, ensure, finally, done, catchAll, pipe, named, asVoid(Int)
-        case recover(Int), recoverAll(Int), recoverAlways(Int), recoverType(Int), recoverValue(Int), mapError(Int)
+        case recover(Int), recoverAll(Int), recoverAlways(Int), recoverType(Int), recoverValue(Int)
         case ensureThen, delay, longTimeout, shortTimeout, cancelled(Place)
         case mapOn(Place?, Int), thenOn(Place?, Int), recoverOn(Place?, Int), tapOn(Place?), catchOn(Place?)
         case then(StormPlan), thenMap(StormPlan), thenReduce(StormPlan), forEach(StormPlan)
@@ -42,7 +42,7 @@ indirect enum StormPlan {
     }
 
     enum Gather: CaseIterable {
-        case when, whenTuple, whenMixed, whenResolved, whenNotAllRejected, whenConcurrently
+        case when, whenTuple, whenMixed, whenResolved, whenConcurrently
         case whenGuarantees, forEach, race, raceFulfilled, raceGuarantees, raceWithEndless
     }
 }
@@ -101,8 +101,7 @@ extension StormPlan.Unary {
         func inner(_ dice: inout SplitMix64) -> StormPlan { .random(&dice, depth: max(depth - 2, 0)) }
         switch dice.below(42) {
         case 0, 1: return .map(number)
-        case 2: return .throwing(number)
-        case 3: return .validate(number)
+        case 2, 3: return .throwing(number)
         case 4: return .compactMap(number)
         case 5: return .get
         case 6: return .tap
@@ -118,8 +117,7 @@ extension StormPlan.Unary {
         case 16: return .recoverAll(number)
         case 17: return .recoverAlways(number)
         case 18: return .recoverType(number)
-        case 19: return .recoverValue(number)
-        case 20: return .mapError(number)
+        case 19, 20: return .recoverValue(number)
         case 21: return .ensureThen
         case 22: return .delay
         case 23: return .longTimeout

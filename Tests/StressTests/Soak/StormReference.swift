@@ -33,7 +33,6 @@ extension StormPlan.Unary {
         case .map(let number), .asVoid(let number), .mapOn(_, let number), .thenOn(_, let number): return sum(number)
         case .throwing(let number):
             return source.mappedValues { OutcomeSet($0 & 1 == 1 ? .flaw(number) : .value($0)) }
-        case .validate(let number): return source.mappedValues { OutcomeSet($0 == number ? .invalid : .value($0)) }
         case .compactMap(let number):
             return source.mappedValues { OutcomeSet($0 == number ? .missing : .value($0)) }
         case .get, .tap, .tapError, .ensure, .finally, .done, .catchAll, .pipe, .named, .ensureThen, .delay,
@@ -49,7 +48,6 @@ extension StormPlan.Unary {
         case .recoverType(let number): return source.recovered(where: { $0.isFlaw }, OutcomeSet(.value(number)))
         case .recoverValue(let number):
             return source.recovered(where: { $0 == .flaw(number) }, OutcomeSet(.value(number)))
-        case .mapError(let number): return source.recovered(OutcomeSet(.flaw(number)))
         case .shortTimeout: return source | .timedOut
         case .cancelled: return source | .cancelled
         case .then(let inner): return source.afterEachValue(inner.possible(shared)) { source.sums(with: $0) }
@@ -90,9 +88,6 @@ extension StormPlan.Gather {
             return sources.reduce(sums) { $0 | $1.errors }
         case .whenResolved, .whenGuarantees:
             return sources.reduce(zero) { $0.sums(with: $1.guaranteed) }
-        case .whenNotAllRejected:
-            let sums = sources.reduce(zero) { $0.sums(with: $1.guaranteed) }
-            return sources.allSatisfy(\.hasError) ? sums | .noWinner | .cancelled : sums
         case .forEach: return sources.reduce(OutcomeSet(.value(sources.count))) { $0 | $1.errors }
         case .race: return sources.reduce(OutcomeSet(), |)
         case .raceWithEndless: return sources.reduce(OutcomeSet(), |)

@@ -7,15 +7,12 @@ func operators(_ bank: Bank, _ account: Account) -> Promise<Account> {
     account.partner = account
     return Promise.value(account)
         .compactMap { $0.partner }
-        .validate { partner in
-            seen.append(partner)
-            return partner === account
-        }
+        .get { partner in seen.append(partner) }
         .then { partner in partner.deposit(seen.count) }
         .tapError { _ in problems += 1 }
-        .mapError { error in
+        .recover { error in
             bank.entries.append("\(error)")
-            return Refusal.closed
+            throw Refusal.closed
         }
         .recover(only: Refusal.closed) { Promise.value(account) }
         .recover(only: PromiseError.self) { error -> Promise<Account> in
