@@ -27,12 +27,7 @@ import Reactor
 /// - `SystemError` (`EINVAL`) for an empty array;
 /// - `PromiseError.timedOut` if `timeout` expires.
 ///
-/// - Parameters:
-///   - endpoint: the address or the name of the peer, with its port, or several addresses.
-///   - timeout: the limit for the whole operation, including the lookup; `nil` for none.
-///   - source: the local address; `nil` lets the kernel choose. Addresses of another family then fail.
-///   - options: socket options, set on the socket of each attempt before it connects.
-///   - lookup: finds the addresses of a name.
+/// Addresses of another family than that of `source` fail.
 @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
 public func connect(
     to endpoint: some Endpoint, timeout: Duration? = nil, from source: SocketAddress? = nil,

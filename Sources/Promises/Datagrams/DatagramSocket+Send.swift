@@ -32,9 +32,6 @@ extension DatagramSocket {
     /// - `ECANCELED` if the socket is closed while the send waits.
     ///
     /// See sendmmsg(2).
-    /// - Parameters:
-    ///   - bytes: the payload.
-    ///   - address: the destination; `nil` for the peer of a connected socket.
     public func send<Bytes: Collection>(
         _ bytes: Bytes, to address: SocketAddress? = nil, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> where Bytes.Element == UInt8 {

@@ -70,12 +70,8 @@ public final class DatagramSocket: IOProducer {
         try make(from: endpoint._endpoint.address(for: .bind), to: nil, packetSize, options)
     }
 
-    /// Makes a socket that sends to `peer` and receives only from it. This call sends nothing.
-    /// - Parameters:
-    ///   - peer: the address of the peer, as for `bind`.
-    ///   - source: the local address; `nil` lets the kernel choose.
-    ///   - packetSize: see `bind`.
-    ///   - options: socket options, set before the socket is bound.
+    /// Makes a socket that sends to `peer` and receives only from it. This call sends nothing. The peer and the others
+    /// are as for `bind`; without a `source` the kernel chooses the local address.
     /// - Throws: the errors of `bind`, and those of connect(2), such as `ENETUNREACH`.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public static func connect(

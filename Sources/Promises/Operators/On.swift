@@ -33,11 +33,8 @@ extension Thenable where T: Sendable {
     /// Calls `body` with the value on `dispatcher`, and waits for the promise that `body` returns. See `map(on:)`.
     ///
     /// Unlike with `then`, the promises of this operator are settled one by one, and not linked. An endless recursion
-    /// through it therefore does not run in constant memory.
-    /// - Parameters:
-    ///   - dispatcher: where `body` runs; `nil` for inline.
-    ///   - body: called with the value. It attaches handlers only with `on:`, unless `dispatcher` is a loop's `remote`:
-    ///     nothing drives the loop of a pool's thread.
+    /// through it therefore does not run in constant memory. `body` attaches handlers only with `on:`, unless
+    /// `dispatcher` is a loop's `remote`: nothing drives the loop of a pool's thread.
     /// - Returns: a promise that settles as the one that `body` returns. Rejected as by `map(on:)` if `body` throws or
     ///   does not run.
     public func then<Next: Thenable>(
@@ -61,11 +58,9 @@ extension Thenable where T: Sendable {
         return then(on: dispatcher, unwrap, file: file, line: line)
     }
 
-    /// Calls `body` with the outcome on `dispatcher`, and passes the outcome on.
-    /// - Parameters:
-    ///   - dispatcher: where `body` runs; `nil` for inline.
-    ///   - body: called with the outcome, which may be a cancellation of the chain. It is not called if the dispatcher
-    ///     refuses the job or releases it without running it; see `map(on:)`.
+    /// Calls `body` with the outcome on `dispatcher`, and passes the outcome on. The outcome may be a cancellation of
+    /// the chain. `body` is not called if the dispatcher refuses the job or releases it without running it; see
+    /// `map(on:)`.
     /// - Returns: a promise that settles as this one, once `body` has returned.
     public func tap(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (Result<T, any Error>) -> Void,
@@ -123,12 +118,7 @@ extension Catchable where T: Sendable {
     }
 
     /// Replaces a rejection with the promise that `body` returns for the error, on `dispatcher`. See `map(on:)` and
-    /// `then(on:)`.
-    /// - Parameters:
-    ///   - dispatcher: where `body` runs; `nil` for inline.
-    ///   - policy: whether `body` sees errors that mean "cancelled"; by default `conf.catchPolicy`. An error that it
-    ///     does not see rejects the result.
-    ///   - body: called with the error. A value skips it.
+    /// `then(on:)`. An error that `policy` does not let `body` see rejects the result.
     /// - Returns: a promise of the value, or one that settles as the promise that `body` returns. Rejected as by
     ///   `map(on:)` if `body` throws or does not run.
     public func recover(

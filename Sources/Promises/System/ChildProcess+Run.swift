@@ -31,15 +31,8 @@ extension ChildProcess {
     /// - `SystemError` of `read` with `EFBIG` if the program writes more than `limit` bytes to one of its streams;
     /// - `PromiseError.timedOut` if `timeout` expires.
     ///
-    /// - Parameters:
-    ///   - name: a name to look up along `PATH`, or a path, which contains a slash.
-    ///   - input: the standard input of the program, which need not read all of it.
-    ///   - limit: the maximum number of bytes of each stream; 16 MiB by default.
-    ///   - timeout: the limit for the whole run; `nil` for none.
-    ///   - ownGroup: see `spawn(_:)`.
-    ///   - environment: the environment of the program; this process's by default.
-    ///   - workingDirectory: the folder in which the program starts; this process's by default.
-    ///   - arguments: the arguments, without the name of the program.
+    /// The program need not read all of `input`. `limit` is the maximum number of bytes of each stream. The others are
+    /// as for `spawn`.
     @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
     public static func run(
         _ name: String, _ arguments: [String] = [], input: [UInt8] = [], environment: [String: String]? = nil,

@@ -130,10 +130,8 @@ public final class ChildProcess {
     /// If the child leads its own group, the whole group is killed.
     public func waitOrKill() -> Promise<ChildExitStatus> { Promise(end.wait(kills: true)) }
 
-    /// Sends a signal to the child.
-    /// - Parameters:
-    ///   - signal: the number of the signal.
-    ///   - wholeGroup: whether to send it to all processes of the child's group, which must be its own.
+    /// Sends a signal to the child. With `wholeGroup`, all processes of the child's group get it, which must be its
+    /// own.
     /// - Throws: `SystemError` of `kill`: `ESRCH` once the child has ended, unless for the whole group; `EPERM`,
     ///   `EINVAL`.
     public func kill(_ signal: CInt, wholeGroup: Bool = false) throws(SystemError) {

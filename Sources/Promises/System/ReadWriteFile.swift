@@ -35,11 +35,6 @@ public enum FileWriting: Sendable {
 /// - `ENOTSUP` for a FIFO, a socket or a device, which could block the thread forever;
 /// - `EISDIR` for a folder;
 /// - `DispatchError` if the pool accepts no job.
-///
-/// - Parameters:
-///   - path: the file.
-///   - limit: the maximum number of bytes; 64 MiB by default.
-///   - pool: the threads that read.
 public func readFile(
     _ path: String, limit: Int = 64 << 20, on pool: ThreadPool = .shared, file: StaticString = #fileID,
     line: UInt = #line
@@ -61,13 +56,8 @@ package func readFile(
 ///
 /// The promise is fulfilled when the kernel has all bytes, and with `.atomically` when the disk has them. A cancelled
 /// write ends before the next chunk of 256 KiB. The promise is rejected with a `SystemError`, which has the path:
-/// `ENOSPC` or `EDQUOT` if there is no room, and the errors of `readFile` for anything but a regular file.
-/// - Parameters:
-///   - bytes: the content.
-///   - path: the file.
-///   - mode: the permissions of a new file, before the process's umask applies.
-///   - manner: how an existing file is treated.
-///   - pool: the threads that write.
+/// `ENOSPC` or `EDQUOT` if there is no room, and the errors of `readFile` for anything but a regular file. A new file
+/// has the permissions `mode`, before the process's umask applies.
 public func writeFile(
     _ bytes: some Collection<UInt8>, to path: String, mode: UInt32 = 0o666, _ manner: FileWriting = .replacing,
     on pool: ThreadPool = .shared, file: StaticString = #fileID, line: UInt = #line

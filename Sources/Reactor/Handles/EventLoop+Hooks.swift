@@ -10,8 +10,6 @@ extension EventLoop {
     /// then the wait ends at once.)
     ///
     /// With a virtual clock, a jump to the next deadline is a wait.
-    /// - Parameter body: called on the loop's thread.
-    /// - Returns: the hook, which `cancel()` removes.
     @discardableResult
     public func beforeWaiting(
         _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line

@@ -12,9 +12,6 @@ extension EventLoop {
     /// SA_RESTART; the end of the last watch restores the previous action. The watch keeps the loop alive unless it is
     /// unreferenced.
     ///
-    /// - Parameters:
-    ///   - signal: the number of the signal.
-    ///   - handler: called on the loop's thread, as a job.
     /// - Throws: `SystemError` of `sigaction`: `EINVAL` for an invalid number, and for SIGKILL and SIGSTOP, which
     ///   cannot be caught; `ENOSPC` if 64 other loops of the process watch signals or wait for children without pidfds.
     ///   Also errors of the calls that open the loop's own descriptors.

@@ -20,10 +20,6 @@ extension EventLoop {
     /// The loop ends such a watch after at most 1,024 events, or when the number is watched again, and reports the
     /// first one as `LogEvent.staleWatch`.
     ///
-    /// - Parameters:
-    ///   - fd: the descriptor.
-    ///   - interest: the directions to watch.
-    ///   - handler: called on the loop's thread with the directions that are ready.
     /// - Throws: `SystemError` of `epoll_ctl`, see epoll_ctl(2), and of the calls that open the loop's own descriptors:
     ///   - `EPERM` for a descriptor that cannot be polled, such as a regular file.
     ///   - `EBADF` for a closed descriptor.

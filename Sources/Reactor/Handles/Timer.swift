@@ -11,11 +11,8 @@ extension EventLoop {
     ///
     /// A timer that is cancelled soon costs no reading of the clock: the delay begins at the next reading, by the loop
     /// or by your own use of `now`, at the latest after the handler that started the timer and the jobs that are ready
-    /// then. In a handler that works for long, compute the deadline from `now` first.
-    /// - Parameters:
-    ///   - delay: the time from now on. Zero or less means the next turn.
-    ///   - body: called on the loop's thread.
-    /// - Returns: the timer, which `cancel()` removes.
+    /// then. In a handler that works for long, compute the deadline from `now` first. A delay of zero or less means the
+    /// next turn.
     @discardableResult
     public func schedule(
         after delay: Duration, _ body: consuming @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
@@ -32,9 +29,7 @@ extension EventLoop {
     /// loop.schedule(at: loop.now + .seconds(5)) { print("five seconds later") }
     /// ```
     ///
-    /// - Parameters:
-    ///   - deadline: a moment on the loop's clock. One that has passed means the next turn.
-    ///   - body: called on the loop's thread.
+    /// A deadline that has passed means the next turn.
     @discardableResult
     public func schedule(
         at deadline: LoopInstant, _ body: consuming @escaping () -> Void, file: StaticString = #fileID,

@@ -16,11 +16,8 @@ extension EventLoop {
     /// Jobs that are still ready or waiting are released without being run, and reported through the log handler. So
     /// are handlers that wait for results of other threads: their captures are released before this returns.
     ///
-    /// Use this to give a test a separate loop and a virtual clock.
-    /// - Parameters:
-    ///   - clock: the clock of the loop's timers; `nil` for the kernel's monotonic clock.
-    ///   - body: is called on this thread with the loop.
-    /// - Returns: the result of `body`.
+    /// Use this to give a test a separate loop and a virtual clock. Without a clock, the loop has the kernel's
+    /// monotonic one.
     /// - Throws: the error of `body`, after the loop has ended.
     @discardableResult
     public static func withLoop<Value>(

@@ -15,10 +15,6 @@ public struct NameLookupError: Error, Hashable, Sendable, CustomStringConvertibl
     /// ```swift
     /// throw NameLookupError(host: host, code: EAI_AGAIN)
     /// ```
-    ///
-    /// - Parameters:
-    ///   - host: the name that was looked up.
-    ///   - code: an error code of getaddrinfo(3), of Glibc: `EAI_NONAME`, `EAI_AGAIN`.
     public init(host: String, code: CInt) { self.init(host: host, code: code, systemCode: 0) }
 
     package init(host: String, code: CInt, systemCode: CInt) {
