@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 /// The Swift compiler, as clients of the library use it.
@@ -17,7 +18,11 @@ struct Compiler {
     static func diagnostics(
         of files: [String], module: String, _ options: [String] = [], until stage: String = "-emit-sil"
     ) throws -> (all: [Diagnostic], output: String) {
-        let output = try run(try command(module) + [stage, "-o", "/dev/null"] + options + files)
+        // Not /dev/null: if there are errors, the driver removes its output, which root may.
+        let folder = Folder()
+        let output = try withExtendedLifetime(folder) {
+            try run(try command(module) + [stage, "-o", folder["output"]] + options + files)
+        }
         return (output.split(separator: "\n").compactMap(diagnostic), output)
     }
 
