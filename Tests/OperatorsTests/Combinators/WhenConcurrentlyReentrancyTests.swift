@@ -109,23 +109,6 @@ struct WhenConcurrentlyReentrancyTests {
         try loop.run()
     }
 
-    /// The nodes of the first two have ended when the value of the third one is released.
-    @Test(.inLoop) func aValueThatCancelsTheResultWhileTheLoopEnds() {
-        final class Value: Sendable {
-            let result: Shared<Promise<[Value]>?>?
-            init(_ result: Shared<Promise<[Value]>?>?) { self.result = result }
-            deinit { result?.value?.cancel() }
-        }
-        let box = Shared<Promise<[Value]>?>(nil)
-        _ = loggedInLoop { _ in
-            let pairs = (0..<3).map { _ in Promise<Value>.pending() }
-            let all = when(fulfilled: pairs.map(\.promise), concurrently: 3) { $0 }
-            for (index, pair) in pairs.enumerated() { pair.resolver.fulfill(Value(index == 2 ? box : nil)) }
-            box.change { $0 = all }
-        }
-        expect(box.value?.error != nil)
-    }
-
     @Test(.inLoop) func whatIsGivenTooLateGoesOnForAHandlerThatReturnedItBefore() throws {
         let shared = after(.seconds(1)).map { 5 }.asPromise()
         let first = after(.zero).then { shared }
