@@ -93,13 +93,11 @@ public struct ByteReader: ~Escapable {
     // MARK: Bytes
 
     /// The next byte.
-    /// - Throws: `endOfInput`.
     @inlinable
     @_lifetime(self: copy self)
     public mutating func byte() throws(ByteError) -> UInt8 { try integer() }
 
     /// The next `count` bytes. A negative number counts as zero. A decoder must first check a number chosen by a peer.
-    /// - Throws: `endOfInput`.
     @inlinable
     @_lifetime(copy self)
     public mutating func bytes(_ count: Int) throws(ByteError) -> RawSpan {
@@ -120,7 +118,6 @@ public struct ByteReader: ~Escapable {
     }
 
     /// Skips the next `count` bytes. A negative number counts as zero.
-    /// - Throws: `endOfInput`.
     @inlinable
     @_lifetime(self: copy self)
     public mutating func skip(_ count: Int) throws(ByteError) { _ = try bytes(count) }
@@ -210,7 +207,6 @@ public struct ByteReader: ~Escapable {
     /// let number: UInt32 = try reader.integer()
     /// let offset = try reader.integer(as: Int64.self, .littleEndian)
     /// ```
-    /// - Throws: `endOfInput`.
     @inlinable
     @_lifetime(self: copy self)
     public mutating func integer<Value: FixedWidthInteger>(

@@ -134,6 +134,7 @@ extension Listener {
         _ options: ServeOptions, by server: any ConnectionServer, _ file: StaticString, _ line: UInt,
         _ start: @escaping (Accepted) -> Void
     ) -> Promise<DrainResult> {
+        let promise: Promise<DrainResult>
         do throws(SystemError) {
             if isClosed { throw SystemError(.accept, EBADF, detail: "the listener is closed") }
             if takers.isInUse { throw SystemError(.accept, EBUSY, detail: "the listener is in use") }
@@ -146,10 +147,8 @@ extension Listener {
             let core = PromiseCore.pending(DrainResult.self, by: takers)
             takers.begin(core, limit: options.maxConnections, signals: signals, start)
             begin(server, options.refusedClients)
-            return Promise(core.traced(root: "serve", Promise<DrainResult>.self, file, line))
-        } catch {
-            let core = Promise<DrainResult>(refused: error).core
-            return Promise(core.traced(root: "serve", Promise<DrainResult>.self, file, line))
-        }
+            promise = Promise(core)
+        } catch { promise = Promise(refused: error) }
+        return Promise(promise.core.traced(root: "serve", Promise<DrainResult>.self, file, line))
     }
 }

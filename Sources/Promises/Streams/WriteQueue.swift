@@ -15,7 +15,7 @@ final class WriteQueue {
         var count: Int { kept?.bytes.count ?? bytes.count }
         var memory: Int { kept?.memory ?? bytes.capacity }
         /// Whether it holds small writes, and takes more of them.
-        let isShared: Bool
+        let isJoined: Bool
         /// The number of bytes of withdrawn writes, which are cut out before the block is sent.
         var withdrawnBytes = 0
         var needsCompaction: Bool { withdrawnBytes > 0 }
@@ -142,7 +142,7 @@ final class WriteQueue {
                 let kept = KeptBlock(rest, budget)
                 blockMemory += kept.memory
                 if budget != nil { sharedMemory += kept.memory }
-                blocks.append(Block(bytes: [], kept: kept, isShared: false, writes: pending.end...pending.end))
+                blocks.append(Block(bytes: [], kept: kept, isJoined: false, writes: pending.end...pending.end))
             } else if !rest.isEmpty {
                 appendBlock([UInt8](rest))
             }
@@ -156,13 +156,13 @@ final class WriteQueue {
         if !blocks.isEmpty {
             let last = blocks.end - 1
             let place = blocks[last].bytes.count
-            if blocks[last].isShared && place + bytes.count <= Self.coalesceLimit {
+            if blocks[last].isJoined && place + bytes.count <= Self.coalesceLimit {
                 change(last) { $0.append(contentsOf: bytes) }
                 blocks[last].writes = blocks[last].writes.lowerBound...pending.end
                 return place
             }
         }
-        appendBlock([UInt8](bytes), isShared: true)
+        appendBlock([UInt8](bytes), isJoined: true)
         return 0
     }
 
@@ -170,7 +170,7 @@ final class WriteQueue {
     private func extendLast(by bytes: UnsafeRawBufferPointer) -> Bool {
         guard !blocks.isEmpty, !pending.isEmpty else { return false }
         let (block, write) = (blocks.end - 1, pending.end - 1)
-        guard blocks[block].isShared, blocks[block].bytes.count + bytes.count <= Self.coalesceLimit,
+        guard blocks[block].isJoined, blocks[block].bytes.count + bytes.count <= Self.coalesceLimit,
             pending[write].promise == nil, pending[write].count > 0, pending[write].block == block,
             pending[write].blocks == 1
         else { return false }
@@ -186,9 +186,9 @@ final class WriteQueue {
         blockMemory += blocks[block].bytes.capacity
     }
 
-    private func appendBlock(_ bytes: [UInt8], isShared: Bool = false) {
+    private func appendBlock(_ bytes: [UInt8], isJoined: Bool = false) {
         blockMemory += bytes.capacity
-        blocks.append(Block(bytes: bytes, isShared: isShared, writes: pending.end...pending.end))
+        blocks.append(Block(bytes: bytes, isJoined: isJoined, writes: pending.end...pending.end))
     }
 
     private func note(
@@ -280,7 +280,7 @@ final class WriteQueue {
         pending[number].count = 0
         count -= write.count
         for block in write.block..<write.block + write.blocks {
-            if blocks[block].isShared {
+            if blocks[block].isJoined {
                 blocks[block].withdrawnBytes += write.count
                 withdrawnBytes += write.count
             } else {
@@ -307,12 +307,12 @@ final class WriteQueue {
         defer { count = queued }
         (blocks, pending) = (IndexedQueue(), IndexedQueue())
         (blockMemory, withdrawnWrites, withdrawnBytes) = (0, 0, 0)
-        if !oldBlocks.isEmpty && oldBlocks[oldBlocks.start].isShared { offset = 0 }
+        if !oldBlocks.isEmpty && oldBlocks[oldBlocks.start].isJoined { offset = 0 }
         for number in oldPending.numbers where !oldPending[number].isWithdrawn {
             let write = oldPending[number]
             // A partly sent write may have lost its first blocks.
             let places = (write.block..<write.block + write.blocks).clamped(to: oldBlocks.numbers)
-            if let place = places.first, oldBlocks[place].isShared {
+            if let place = places.first, oldBlocks[place].isJoined {
                 let sent = number == oldPending.start ? sentOfFirst : 0
                 if sent > 0 { sentOfFirst = 0 }
                 oldBlocks[place].withUnsafeBytes {
@@ -329,7 +329,7 @@ final class WriteQueue {
         }
     }
 
-    /// Removes withdrawn and sent bytes from a shared block.
+    /// Removes withdrawn and sent bytes from a block of joined writes.
     private func compactBlock(_ number: Int) {
         let old = blocks[number].bytes
         let isFirst = number == blocks.start
