@@ -86,9 +86,9 @@ final class NetworkDriver {
         let progress = (kernel.now, kernel.moves)
         if progress != lastProgress { (lastProgress, idleTurns) = (progress, 0) }
         idleTurns += 1
-        if idleTurns < 1_000_000 { return }
+        if idleTurns < 100_000 { return }
         fatalError(
-            "the host \(host.name) spins: a million turns without a packet; SIMULATION_SEED=\(seed) repeats it")
+            "the host \(host.name) spins: 100,000 turns without a packet; SIMULATION_SEED=\(seed) repeats it")
     }
 
     /// Waits for pool threads that work for a host, which takes no simulated time.

@@ -6,7 +6,13 @@ struct SentFileTests {
         case takesHalfAHead, takesNoHead
     }
 
-    private static func bytes(_ count: Int) -> [UInt8] { (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) } }
+    /// A period of the content, which is no multiple of a chunk.
+    private static let period = (0..<2_003).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
+    private static func bytes(_ count: Int) -> [UInt8] {
+        var bytes: [UInt8] = []
+        while bytes.count < count { bytes += period.prefix(count - bytes.count) }
+        return bytes
+    }
 
     /// Calls for files that the kernel has in memory, on any file system.
     private var inMemory: FileSyscalls {
@@ -217,7 +223,8 @@ struct SentFileTests {
     /// What has been announced cannot be taken back: the connection ends.
     @Test(arguments: [Kernel.sends, .refuses], [0, 50_000, 1 << 20])
     func aFileThatShrinksEndsTheConnection(kernel: Kernel, left: Int) throws {
-        try withFile(30_000_000) { folder, path in
+        try withFile(0) { folder, path in
+            truncate(path, 30_000_000)
             var table = Syscalls()
             let real = table.sendFile
             table.sendFile = { kernel == .refuses ? -Int(EINVAL) : real($0, $1, $2, $3) }

@@ -173,7 +173,7 @@ struct HostTests {
             HostTests.simulateASpin()
         }
         let text = String(decoding: result.standardErrorContent, as: UTF8.self)
-        expect(text.contains("the host server spins: a million turns without a packet; SIMULATION_SEED=5"), text)
+        expect(text.contains("the host server spins: 100,000 turns without a packet; SIMULATION_SEED=5"), text)
     }
 
     private static func simulateASpin() {
