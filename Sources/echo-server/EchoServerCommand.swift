@@ -66,8 +66,8 @@ enum EchoServerCommand {
         if let interval = options.statisticsInterval {
             loop.schedule(every: interval) { statistics("statistics").cauterize() }.unref()
         }
-        try hang(drained)
-        try hang(served)
+        // Together: the error of a listener would count as unhandled while only the drain is waited for.
+        for end in try hang(when(resolved: [drained, served]).asPromise()) { try end.get() }
         try hang(statistics("totals"))
         server.stop()
     }

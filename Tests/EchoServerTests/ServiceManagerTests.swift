@@ -92,6 +92,16 @@ struct ServiceManagerTests {
         expectEqual(try server.waitForExit(), .code(EX_OSERR))
     }
 
+    /// A socket that somebody has shut down cannot accept any more.
+    @Test(arguments: ["1", "2"]) func aListenerThatBreaksEndsItWithOneLine(threads: String) throws {
+        let socket = try OwnSocket(SOCK_STREAM, .loopback(port: 0))
+        let server = try ServerProcess.serving("--threads", threads, limits: activated, passing: socket.fd)
+        shutdown(socket.fd, CInt(SHUT_RDWR))
+        let errors = try server.readToEnd().errors
+        expectEqual(errors, "echo-server: accept4 \(socket.address): Invalid argument (EINVAL)\n")
+        expectEqual(try server.waitForExit(), .code(EX_OSERR))
+    }
+
     // MARK: What it is told
 
     @Test func itHearsOfTheBeginningAndTheEnd() throws {
