@@ -43,6 +43,15 @@ struct Exposition {
     subscript(name: String) -> Double? { samples[name] }
 }
 
+extension ServerProcess {
+    /// Its metrics.
+    func exposition() throws -> Exposition {
+        let answer = try Answer.to("GET /metrics HTTP/1.1\r\n\r\n", at: Peer(to: try #require(metricsAddress)))
+        expectEqual(answer.status, "200 OK")
+        return try Exposition(answer.body)
+    }
+}
+
 /// An HTTP response.
 struct Answer {
     let status: String

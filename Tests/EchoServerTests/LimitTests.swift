@@ -1,8 +1,8 @@
 @testable import PromisesTestSupport
 
 struct LimitTests {
-    @Test func thoseBeyondMaxConnectionsWait() throws {
-        let server = try ServerProcess.serving("--max-connections", "2")
+    @Test(arguments: ["1", "3"]) func thoseBeyondMaxConnectionsWait(threads: String) throws {
+        let server = try ServerProcess.serving("--threads", threads, "--max-connections", "2")
         let clients = try (0..<5).map { _ in try Peer(to: server.address) }
         expect(try clients[0].echoes("a") && clients[1].echoes("b"))
         for client in clients[2...] { try client.send([0x78]) }
@@ -30,14 +30,14 @@ struct LimitTests {
         expect(try server.terminate().contains(" 2 connections (peak 1, 0 failed), "))
     }
 
-    @Test func whoIsSilentForTheIdleTimeoutIsEnded() throws {
-        let server = try ServerProcess.serving("--idle-timeout", "100ms")
-        let client = try Peer(to: server.address)
+    @Test(arguments: ["1", "2"]) func whoIsSilentForTheIdleTimeoutIsEnded(threads: String) throws {
+        let server = try ServerProcess.serving("--threads", threads, "--idle-timeout", "100ms")
+        let clients = try (0..<2).map { _ in try Peer(to: server.address) }
         let begin = ContinuousClock.now
-        expect(try client.echoes("hello"))
-        expectEqual(try client.receive(), [])
+        for client in clients { expect(try client.echoes("hello")) }
+        for client in clients { expectEqual(try client.receive(), []) }
         expect(ContinuousClock.now - begin >= .milliseconds(100))
-        expect(try server.terminate().hasPrefix("totals: 0 open, 1 connections (peak 1, 1 failed), 5 bytes, "))
+        expect(try server.terminate().hasPrefix("totals: 0 open, 2 connections (peak 2, 2 failed), 10 bytes, "))
     }
 
     @Test(.enabled(if: mayHaveDescriptors(20_000), "the hard limit of descriptors is below 20,000"))

@@ -1,8 +1,9 @@
 @testable import PromisesTestSupport
 
+/// With one thread, which also accepts, and with several.
 struct ShutdownTests {
-    @Test func whatWasAcceptedIsEchoedToTheLastByte() throws {
-        let server = try ServerProcess.serving()
+    @Test(arguments: ["1", "2"]) func whatWasAcceptedIsEchoedToTheLastByte(threads: String) throws {
+        let server = try ServerProcess.serving("--threads", threads)
         let clients = try (0..<10).map { _ in try Peer(to: server.address) }
         // No more than the kernel takes from a client at once.
         let bytes = randomBytes(30_000)
@@ -12,10 +13,11 @@ struct ShutdownTests {
             expectEqual(try client.readToEnd(), bytes)
             client.end()
         }
-        let totals = try server.readToEnd().output
+        let rest = try server.readToEnd()
         // A slow server accepts the last clients after the first ones have ended.
-        expect(totals.hasPrefix("totals: 0 open, 10 connections (peak "))
-        expect(totals.contains(", 0 failed), 300000 bytes, "))
+        expect(rest.output.hasPrefix("totals: 0 open, 10 connections (peak "))
+        expect(rest.output.contains(", 0 failed), 300000 bytes, "))
+        expectEqual(rest.errors, "")
         expectEqual(try server.waitForExit(), .code(0))
     }
 
@@ -33,19 +35,23 @@ struct ShutdownTests {
         expectEqual(try server.waitForExit(), .code(0))
     }
 
-    @Test func anIdleClientIsEndedAtOnce() throws {
-        let server = try ServerProcess.serving("--drain-timeout", "1m")
-        let client = try Peer(to: server.address)
-        expect(try client.echoes("hello"))
+    @Test(arguments: ["1", "2"]) func idleClientsAreEndedAtOnce(threads: String) throws {
+        let server = try ServerProcess.serving("--threads", threads, "--drain-timeout", "1m")
+        let clients = try (0..<4).map { _ in try Peer(to: server.address) }
+        for client in clients { expect(try client.echoes("hello")) }
         server.signal(SIGTERM)
-        expectEqual(try client.receive(), [])
-        client.end()
-        expect(try server.readToEnd().output.hasPrefix("totals: 0 open, 1 connections (peak 1, 0 failed), 5 bytes, "))
+        for client in clients {
+            expectEqual(try client.receive(), [])
+            client.end()
+        }
+        expect(try server.readToEnd().output.hasPrefix("totals: 0 open, 4 connections (peak 4, 0 failed), 20 bytes, "))
         expectEqual(try server.waitForExit(), .code(0))
     }
 
-    @Test(arguments: [SIGTERM, SIGINT]) func withNothingToDoItEndsAtOnce(signal: CInt) throws {
-        let server = try ServerProcess.serving("--drain-timeout", "1m")
+    @Test(arguments: [SIGTERM, SIGINT], ["1", "4"]) func withNothingToDoItEndsAtOnce(signal: CInt, threads: String)
+        throws
+    {
+        let server = try ServerProcess.serving("--threads", threads, "--drain-timeout", "1m")
         server.signal(signal)
         let rest = try server.readToEnd()
         expect(rest.output.hasPrefix("totals: 0 open, 0 connections (peak 0, 0 failed), 0 bytes, "))
@@ -53,24 +59,27 @@ struct ShutdownTests {
         expectEqual(try server.waitForExit(), .code(0))
     }
 
-    @Test(arguments: [[SIGTERM, SIGTERM], [SIGINT, SIGINT], [SIGTERM, SIGINT]])
-    func theSecondSignalEndsItAtOnce(signals: [CInt]) throws {
-        let server = try ServerProcess.serving("--drain-timeout", "1m")
-        let client = try Peer.stalled(at: server.address)
-        server.signal(signals[0])
+    @Test(arguments: [("1", SIGTERM, SIGTERM), ("1", SIGINT, SIGINT), ("2", SIGTERM, SIGINT)])
+    func theSecondSignalEndsItAtOnce(threads: String, first: CInt, second: CInt) throws {
+        let server = try ServerProcess.serving(
+            "--threads", threads, "--drain-timeout", "1m", "--metrics", "127.0.0.1:0")
+        let clients = try (0..<2).map { _ in try Peer.stalled(at: server.address) }
+        server.signal(first)
         try server.awaitDraining()
-        #expect(client.waits(for: POLLIN, 0))
-        server.signalAgain(signals[1])
-        #expect(try server.waitForExit() == .code(128 + signals[1]))
+        for client in clients { #expect(client.waits(for: POLLIN, 0)) }
+        #expect(try server.exposition()["echo_draining"] == 1)
+        server.signalAgain(second)
+        #expect(try server.waitForExit() == .code(128 + second))
     }
 
-    @Test(arguments: ["0", "100ms"]) func theDrainTimeoutResetsThoseThatAreLeft(timeout: String) throws {
-        let server = try ServerProcess.serving("--drain-timeout", timeout)
-        let client = try Peer.stalled(at: server.address)
+    @Test(arguments: ["0", "100ms"], ["1", "2"])
+    func theDrainTimeoutResetsThoseThatAreLeft(timeout: String, threads: String) throws {
+        let server = try ServerProcess.serving("--threads", threads, "--drain-timeout", timeout)
+        let clients = try (0..<2).map { _ in try Peer.stalled(at: server.address) }
         server.signal(SIGTERM)
         let totals = try server.readToEnd().output
-        expectEqual(client.failureOfReading(), ECONNRESET)
-        expect(totals.hasPrefix("totals: 0 open, 1 connections (peak 1, 1 failed), "))
+        for client in clients { expectEqual(client.failureOfReading(), ECONNRESET) }
+        expect(totals.hasPrefix("totals: 0 open, 2 connections (peak 2, 2 failed), "))
         expectEqual(try server.waitForExit(), .code(0))
     }
 

@@ -2,14 +2,6 @@
 
 /// `--threads`: connections served on several loops belong to one server.
 struct ThreadsTests {
-    private let get = "GET /metrics HTTP/1.1\r\n\r\n"
-
-    private func scrape(_ server: ServerProcess) throws -> Exposition {
-        let answer = try Answer.to(get, at: Peer(to: try #require(server.metricsAddress)))
-        expectEqual(answer.status, "200 OK")
-        return try Exposition(answer.body)
-    }
-
     @Test(arguments: [("1", 1), ("2", 3), ("5", 6)])
     func onlySeveralNeedOneMore(threads: String, count: Int) throws {
         let server = try ServerProcess.serving("--threads", threads)
@@ -20,7 +12,7 @@ struct ThreadsTests {
 
     @Test func zeroIsOneForEachCore() throws {
         let server = try ServerProcess.serving("--threads", "0", "--metrics", "127.0.0.1:0")
-        let threads = try scrape(server)["echo_threads"]
+        let threads = try server.exposition()["echo_threads"]
         expectEqual(threads, Double(LoopGroup.defaultLoops))
         expectEqual(server.threads, (threads == 1 ? 1 : LoopGroup.defaultLoops + 1))
         _ = try server.terminate()
@@ -28,14 +20,14 @@ struct ThreadsTests {
 
     @Test func eachServesItsShare() throws {
         let server = try ServerProcess.serving("--threads", "3", "--metrics", "127.0.0.1:0")
-        let before = try scrape(server)
+        let before = try server.exposition()
         expectEqual(before["echo_threads"], 3)
         let clients = try (0..<9).map { _ in try Peer(to: server.address) }
         for _ in 0..<10 { for client in clients { expect(try client.echoes("hello")) } }
-        var after = try scrape(server)
+        var after = try server.exposition()
         // The last echo may arrive before its loop waits for that connection again.
         func waiting(_ number: Int) -> Double? { after["echo_loop_descriptors{loop=\"echo-\(number)\"}"] }
-        for _ in 0..<1000 where (1...3).contains(where: { waiting($0) != 3 }) { after = try scrape(server) }
+        for _ in 0..<1000 where (1...3).contains(where: { waiting($0) != 3 }) { after = try server.exposition() }
         for number in 1...3 {
             expectEqual(after["echo_loop_system_calls_total{call=\"send\",loop=\"echo-\(number)\"}"], 30)
             expectEqual(waiting(number), 3)
@@ -63,99 +55,7 @@ struct ThreadsTests {
         expect(try server.terminate().hasPrefix("totals: 0 open, 5 connections (peak 4, 0 failed), 25 bytes, "))
     }
 
-    @Test func theLimitIsOfAllTogether() throws {
-        let server = try ServerProcess.serving("--threads", "3", "--max-connections", "2")
-        let clients = try (0..<5).map { _ in try Peer(to: server.address) }
-        expect(try clients[0].echoes("a") && clients[1].echoes("b"))
-        for client in clients[2...] { try client.send([0x78]) }
-        expect(!clients[2].waits(for: POLLIN, 50))
-        for (index, client) in clients.enumerated() {
-            client.end()
-            expectEqual(try client.readToEnd(), (index < 2 ? [] : [0x78]))
-        }
-        expect(try server.terminate().hasPrefix("totals: 0 open, 5 connections (peak 2, 0 failed), 5 bytes, "))
-    }
-
-    @Test func theIdleTimeoutIsEachConnections() throws {
-        let server = try ServerProcess.serving("--threads", "2", "--idle-timeout", "100ms")
-        let clients = try (0..<2).map { _ in try Peer(to: server.address) }
-        for client in clients { expect(try client.echoes("hello")) }
-        for client in clients { expectEqual(try client.receive(), []) }
-        expect(try server.terminate().hasPrefix("totals: 0 open, 2 connections (peak 2, 2 failed), 10 bytes, "))
-    }
-
-    // MARK: The end
-
-    @Test func whatWasAcceptedIsEchoedToTheLastByte() throws {
-        let server = try ServerProcess.serving("--threads", "2")
-        let clients = try (0..<10).map { _ in try Peer(to: server.address) }
-        // No more than the kernel takes from a client at once.
-        let bytes = randomBytes(30_000)
-        for client in clients { try client.send(bytes) }
-        server.signal(SIGTERM)
-        for client in clients {
-            expectEqual(try client.readToEnd(), bytes)
-            client.end()
-        }
-        let rest = try server.readToEnd()
-        // A slow server accepts the last clients after the first ones have ended.
-        expect(rest.output.hasPrefix("totals: 0 open, 10 connections (peak "))
-        expect(rest.output.contains(", 0 failed), 300000 bytes, "))
-        expectEqual(rest.errors, "")
-        expectEqual(try server.waitForExit(), .code(0))
-    }
-
-    @Test(arguments: ["0", "100ms"]) func theDrainTimeoutResetsThoseThatAreLeft(timeout: String) throws {
-        let server = try ServerProcess.serving("--threads", "2", "--drain-timeout", timeout)
-        let clients = try (0..<2).map { _ in try Peer.stalled(at: server.address) }
-        server.signal(SIGTERM)
-        let totals = try server.readToEnd().output
-        for client in clients { expectEqual(client.failureOfReading(), ECONNRESET) }
-        expect(totals.hasPrefix("totals: 0 open, 2 connections (peak 2, 2 failed), "))
-        expectEqual(try server.waitForExit(), .code(0))
-    }
-
-    @Test func idleClientsAreEndedAtOnce() throws {
-        let server = try ServerProcess.serving("--threads", "2", "--drain-timeout", "1m")
-        let clients = try (0..<4).map { _ in try Peer(to: server.address) }
-        for client in clients { expect(try client.echoes("hello")) }
-        server.signal(SIGTERM)
-        for client in clients {
-            expectEqual(try client.receive(), [])
-            client.end()
-        }
-        expect(try server.readToEnd().output.hasPrefix("totals: 0 open, 4 connections (peak 4, 0 failed), 20 bytes, "))
-        expectEqual(try server.waitForExit(), .code(0))
-    }
-
-    @Test func theSecondSignalEndsItAtOnce() throws {
-        let server = try ServerProcess.serving("--threads", "2", "--drain-timeout", "1m", "--metrics", "127.0.0.1:0")
-        let clients = try (0..<2).map { _ in try Peer.stalled(at: server.address) }
-        server.signal(SIGTERM)
-        try server.awaitDraining()
-        for client in clients { #expect(client.waits(for: POLLIN, 0)) }
-        #expect(try scrape(server)["echo_draining"] == 1)
-        server.signalAgain(SIGTERM)
-        #expect(try server.waitForExit() == .code(128 + SIGTERM))
-    }
-
-    @Test func withNothingToDoItEndsAtOnce() throws {
-        let server = try ServerProcess.serving("--threads", "4", "--drain-timeout", "1m")
-        expect(try server.terminate().hasPrefix("totals: 0 open, 0 connections (peak 0, 0 failed), 0 bytes, "))
-    }
-
     // MARK: Where they come from
-
-    @Test func unixSockets() throws {
-        let folder = Folder()
-        let server = try ServerProcess.serving(
-            "--threads", "2", "--listen", "unix:\(folder["echo.sock"])", "--listen", "127.0.0.1:0")
-        let clients = try server.addresses.flatMap { address in try (0..<2).map { _ in try Peer(to: address) } }
-        for client in clients { expect(try client.echoes("hello")) }
-        for client in clients { client.end() }
-        expect(try server.terminate().contains(" 4 connections (peak 4, 0 failed), 20 bytes, "))
-        expect(!folder.has("echo.sock"))
-    }
 
     @Test(.enabled(if: hasIPv6, "there is no IPv6 loopback address"))
     func socketsOfTheServiceManager() throws {

@@ -1,17 +1,6 @@
 @testable import PromisesTestSupport
 
 struct UnixSocketTests {
-    @Test func aPathIsServedAndGoesWithTheServer() throws {
-        let folder = Folder()
-        let server = try ServerProcess.serving("--listen", "unix:\(folder["echo.sock"])")
-        expectEqual(server.address, folder.address("echo.sock"))
-        let client = try Peer(to: server.address)
-        expect(try client.echoes("hello"))
-        try client.leave()
-        expect(try server.terminate().hasPrefix("totals: 0 open, 1 connections (peak 1, 0 failed), 5 bytes, "))
-        expect(!folder.has("echo.sock"))
-    }
-
     @Test func anAbstractName() throws {
         let name = "unix:@echo-server-\(getpid())-\(UInt64.random(in: 0 ... .max))"
         let server = try ServerProcess.serving("--listen", name)
@@ -20,12 +9,17 @@ struct UnixSocketTests {
         _ = try server.terminate()
     }
 
-    @Test func besideTCP() throws {
+    @Test(arguments: ["1", "2"]) func aPathBesideTCPIsServedAndGoesWithTheServer(threads: String) throws {
         let folder = Folder()
-        let server = try ServerProcess.serving("--listen", "unix:\(folder["a"])", "--listen", "127.0.0.1:0")
+        let server = try ServerProcess.serving(
+            "--threads", threads, "--listen", "unix:\(folder["echo.sock"])", "--listen", "127.0.0.1:0")
         expectEqual(server.addresses.map(\.isUnix), [true, false])
-        for address in server.addresses { expect(try Peer(to: address).echoes("hello")) }
-        expect(try server.terminate().contains(" 2 connections "))
+        expectEqual(server.addresses[0], folder.address("echo.sock"))
+        let clients = try server.addresses.flatMap { address in try (0..<2).map { _ in try Peer(to: address) } }
+        for client in clients { expect(try client.echoes("hello")) }
+        for client in clients { try client.leave() }
+        expect(try server.terminate().hasPrefix("totals: 0 open, 4 connections (peak 4, 0 failed), 20 bytes, "))
+        expect(!folder.has("echo.sock"))
     }
 
     @Test func whatAKilledServerLeavesBehindIsReplaced() throws {
@@ -77,6 +71,7 @@ struct UnixSocketTests {
         let client = try Peer(to: server.address)
         expect(try client.echoes("hello"))
         expect(folder.has("metrics.sock"))
+        expectEqual(try server.exposition()["echo_open_connections"], 1)
         server.signal(signals[0])
         try server.awaitDraining()
         if signals.count == 1 { client.end() } else { server.signalAgain(signals[1]) }
