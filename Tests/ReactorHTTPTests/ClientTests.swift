@@ -18,21 +18,6 @@
         }
     }
 
-    @Test func aConnectionServesOneRequestBehindAnother() throws {
-        var ports: Set<UInt16> = []
-        let handler = { (request: Request) -> Answer in
-            if let peer = request.connection?.peerAddress { ports.insert(peer.port) }
-            return .now(request.path == "/stream" ? .stream { $0.write("abc") } : Response("text"))
-        }
-        try withClient(handler) { client, address in
-            for path in ["/", "/stream", "/", "/stream"] {
-                let text = try hang(client.fetch("http://\(address)\(path)").then { $0.body.text() }, timeout: patience)
-                #expect(text == (path == "/" ? "text" : "abc"))
-            }
-            #expect(ports.count == 1)
-        }
-    }
-
     @Test func responsesAreDelimitedAsTheRFCSays() throws {
         // RFC 9112, section 6.3: without a length, the body ends with the connection.
         let open = try fetched("HTTP/1.1 200 OK\r\n\r\nto the end")
@@ -46,17 +31,6 @@
         #expect(head == (200, ""))
         let none = try fetched("HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n")
         #expect(none == (304, ""))
-    }
-
-    @Test(arguments: [
-        "HTTP/1.1 200 OK\nA: b\n\n", "HTTP/2 200 OK\r\n\r\n", "HTTP/1.1 20 OK\r\n\r\n", "SSH-2.0-OpenSSH\r\n",
-        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
-        "HTTP/1.1 101 Switching\r\n\r\n",
-        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
-    ])
-    func whatIsNoResponseIsAnError(_ answer: String) throws {
-        #expect(throws: HTTPError.self) { _ = try fetched(answer) }
     }
 
     @Test(arguments: [
@@ -81,27 +55,6 @@
         #expect(throws: HTTPError.self) { _ = try fetched("HTTP/1.1 200 OK\r\n\r\n12345", .get, options) }
         #expect(throws: HTTPError.self) {
             _ = try fetched("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n12345", .get, options)
-        }
-    }
-
-    @Test func aServerThatSaysNothingIsGivenUp() throws {
-        var options = HTTPClient.Options()
-        options.firstByte = .milliseconds(20)
-        try EventLoop.withLoop { _ in
-            let listener = try Listener.bind("127.0.0.1:0")
-            var ended = 0
-            listener.serve { connection in connection.forEachChunk { _ in .value }.ensure { ended += 1 } }
-            let client = HTTPClient(options)
-            #expect(throws: FetchError.timedOut(.firstByte)) {
-                _ = try hang(client.fetch("http://\(listener.localAddress)/"), timeout: patience)
-            }
-            // Cancelling closes as well.
-            let other = HTTPClient().fetch("http://\(listener.localAddress)/")
-            _ = try hang(
-                repeatWhile { after(.milliseconds(1)).map { listener.activeConnections == 0 } }, timeout: patience)
-            other.cancel()
-            _ = try hang(repeatWhile { after(.milliseconds(1)).map { ended < 2 } }, timeout: patience)
-            listener.close()
         }
     }
 

@@ -207,13 +207,6 @@ struct ServerTests {
         }
     }
 
-    @Test func aBodyNobodyHasReadIsSkipped() throws {
-        try withServer({ _ in .now(Response("")) }) { address, _ in
-            let sent = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nGET " + Self.get
-            try expect([200, 200], address, sent)
-        }
-    }
-
     @Test func trailersAreThere() throws {
         let handler = { (request: Request) -> Answer in
             .later(request.body.bytes().map { _ in Response(request.body.trailers["check"] ?? "none") })
@@ -447,16 +440,6 @@ struct ServerTests {
             let hasFailed = try hang(ended.asPromise(), timeout: patience)
             #expect(hasFailed)
         }
-    }
-
-    @Test func responsesAreLogged() throws {
-        let log = LoggedLines()
-        var options = HTTPOptions()
-        options.log = { log.add("\($0.request?.path ?? "-") \($0.status.code)") }
-        try withServer(limits: options, { _ in .now(Response("")) }) { address, _ in
-            _ = try conversation(address, Self.get + "nonsense\r\n")
-        }
-        #expect(log.lines == ["/ 200", "- 400"])
     }
 
     @Test func aLineOfTheLogNamesTheClientTheRequestAndTheStatus() throws {

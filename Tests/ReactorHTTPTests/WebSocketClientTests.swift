@@ -62,15 +62,6 @@ struct WebSocketClientTests {
         }
     }
 
-    @Test func theFunctionIsThatOfTheLoopsClient() throws {
-        try withEcho { _, base, _ in
-            let socket = try hang(connectWebSocket(to: base), timeout: patience)
-            socket.send("a")
-            expectEqual(try hang(socket.receive(), timeout: patience), .text("a"))
-            try hang(socket.close(), timeout: patience)
-        }
-    }
-
     @Test func theServerMayClose() throws {
         let handler = { (request: Request) in
             Answer.now(.webSocket(request) { $0.send("bye").then { after(.milliseconds(1)) } })

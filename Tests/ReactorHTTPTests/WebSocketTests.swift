@@ -194,23 +194,6 @@ struct WebSocketTests {
         }
     }
 
-    @Test(arguments: [false, true]) func aDrainSaysGoodbye(_ receivesOne: Bool) throws {
-        let serve = { (socket: WebSocket) -> Promise<Void> in
-            receivesOne
-                ? socket.receive().then { _ in socket.receive() }.asVoid() : socket.forEach { socket.send($0) }
-        }
-        try withSocket(serve) { client, listener in
-            try hang(client.write(Self.frame(0x81, "a")), timeout: patience)
-            if !receivesOne { _ = try hang(client.read(exactly: 3), timeout: patience) }
-            listener.drain(deadline: patience)
-            let frame = try hang(client.read(exactly: 4), timeout: patience)
-            #expect(frame == [0x88, 2, 0x03, 0xE9])
-            try hang(client.write(Self.frame(0x88, [0x03, 0xE9])), timeout: patience)
-            let rest = try rest(of: client)
-            #expect(rest == [])
-        }
-    }
-
     @Test func messagesMayBeTakenWithoutAPromiseForEach() throws {
         var messages: [WebSocket.Message] = []
         let serve = { (socket: WebSocket) -> Promise<Void> in
