@@ -108,9 +108,6 @@ final class LibraryPromises<Value: ModelValue>: PromiseImplementation {
     let census: Census
     private let loop: EventLoop
     var onAbandoned: (Int) -> Void = { _ in }
-    /// True if inline handlers only keep a record each, since any thread may run them.
-    var keepsPipes = false
-    private(set) var pipes: [PipeRecord] = []
 
     init(_ loop: EventLoop, _ census: Census) {
         self.loop = loop
@@ -171,15 +168,9 @@ final class LibraryPromises<Value: ModelValue>: PromiseImplementation {
         case .ensureThen: return promise.ensureThen { self.guarantee(of: called(.value(0))) }
         case .catch: promise.catch(policy: .allErrorsExceptCancellation) { _ = called(Outcome($0)) }
         case .pipe:
-            if keepsPipes {
-                let record = PipeRecord()
-                pipes.append(record)
-                promise.pipe { record.take(Outcome($0)) }
-            } else {
-                // There is only this thread.
-                nonisolated(unsafe) let unsafeCalled = called
-                promise.pipe { _ = unsafeCalled(Outcome($0)) }
-            }
+            // There is only this thread.
+            nonisolated(unsafe) let unsafeCalled = called
+            promise.pipe { _ = unsafeCalled(Outcome($0)) }
         }
         return nil
     }

@@ -9,9 +9,9 @@
 ///     MODEL_SEEDS=1000000 swift test --filter ModelChecking
 ///
 /// `MODEL_SEEDS=1000000 MODEL_FIRST_SEED=5000000` runs other seeds. If the library traps, `MODEL_FORK=1` runs each
-/// single-threaded program in a separate process, and `MODEL_VERBOSE=1` prints each seed before it runs.
+/// program in a separate process, and `MODEL_VERBOSE=1` prints each seed before it runs.
 @Suite(.serialized) struct ModelCheckingTests {
-    @Test func programsOfOneThread() {
+    @Test func programsDoTheSame() {
         if let seed = Setting.seed {
             let program = RandomProgram.program(seed: seed)
             print("seed \(seed):\n\(program)\n")
@@ -23,23 +23,6 @@
         for seed in first..<first + UInt64(Setting.seeds ?? scaled(15_000)) where failures < 3 {
             if !check(seed) { failures += 1 }
         }
-    }
-
-    /// Threads attach, settle, return and release the same promises at once. The result must be one that the model
-    /// allows; see `ThreadProgramRules`.
-    @Test(arguments: [2, 3, 4]) func programsOfSeveralThreads(_ threads: Int) {
-        let first = UInt64(Setting.firstSeed ?? 1)
-        let count = Setting.seeds ?? scaled(threads == 2 ? 6000 : 2000)
-        let limit: Duration? = Setting.seed ?? Setting.seeds.map(UInt64.init) == nil ? .seconds(3) : nil
-        // The same seed a thousand times: threads never meet in the same way twice.
-        let seeds = Setting.seed.map { Array(repeating: $0, count: 1000) } ?? Array(first..<first + UInt64(count))
-        if let complaint = ThreadProgramRun(threads).run(seeds, within: limit) { Issue.record("\(complaint)") }
-    }
-
-    /// 705510: a promise is cancelled below a cleanup that has returned a pending promise, and so waits for that.
-    @Test(arguments: [(UInt64(705_510), 4)]) func programsThatWereJudgedWrongly(seed: UInt64, threads: Int) {
-        let complaint = ThreadProgramRun(threads).run(Array(repeating: seed, count: 20), within: nil)
-        if let complaint { Issue.record("\(complaint)") }
     }
 
     /// Returns true if everything was correct.

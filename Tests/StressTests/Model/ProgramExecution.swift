@@ -167,14 +167,6 @@ final class Execution<Implementation: PromiseImplementation> {
         }
     }
 
-    /// The promises that have been cancelled, and are pending.
-    var pendingDespiteCancellation: [Int] {
-        trace.compactMap { event in
-            guard case .cancelRequested(let name) = event, let promise = promises[name] else { return nil }
-            return implementation.state(promise) == "pending" ? name : nil
-        }
-    }
-
     /// The state of every promise that is still held.
     var states: [Int: String] { promises.mapValues(implementation.state) }
 
@@ -189,13 +181,4 @@ final class Execution<Implementation: PromiseImplementation> {
         for name in promises.keys.sorted() { run([Step(name: 0, action: .dropPromise(name))]) }
         implementation.turn()
     }
-
-    /// Registers a promise from elsewhere.
-    func adopt(_ promise: Implementation.ProgramPromise, resolver: Implementation.ProgramResolver?, as name: Int) {
-        promises[name] = promise
-        resolvers[name] = resolver
-        owners[name] = name
-    }
-
-    func resolver(_ name: Int) -> Implementation.ProgramResolver? { resolvers[name] }
 }
