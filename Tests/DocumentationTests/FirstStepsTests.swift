@@ -2,7 +2,7 @@ import Testing
 
 /// Typical first code of new users compiles, or docs/guides/compiler-messages.md explains why not, and the fix.
 struct FirstStepsTests {
-    private static let folder = "Tests/Fixtures/FirstSteps/Sources/FirstSteps"
+    private static let folder = "Tests/Fixtures/FirstSteps"
 
     /// The compiler's attempts for one expression, which do not depend on the machine: about 50 ms.
     private static let attempts = ["-Xfrontend", "-solver-scope-threshold=1000"]
@@ -11,23 +11,18 @@ struct FirstStepsTests {
         try check(["Accepted.swift", "EightSteps.swift", "RefusedLater.swift"], Self.attempts)
     }
 
-    @Test func refusedForItsTypes() throws { try check(["Refused.swift"], ["-typecheck"]) }
+    private static let refused = [
+        "Refused.swift", "RefusedAnswers.swift", "RefusedForImports.swift", "RefusedForIsolation.swift",
+        "RefusedHandlers.swift",
+    ]
 
-    @Test func handlersThatReturnNothingAreRefused() throws { try check(["RefusedHandlers.swift"], ["-typecheck"]) }
-
-    @Test func answersOfTwoKindsAreRefused() throws { try check(["RefusedAnswers.swift"], ["-typecheck"]) }
-
-    @Test func refusedForItsImports() throws { try check(["RefusedForImports.swift"], ["-typecheck"]) }
-
-    @Test func refusedForItsIsolation() throws { try check(["RefusedForIsolation.swift"], ["-typecheck"]) }
+    @Test(arguments: refused) func isRefusedWithTheMessagesItAnnounces(name: String) throws {
+        try check([name], ["-typecheck"])
+    }
 
     @Test func thePageExplainsEachMessage() throws {
         let page = try Repository.text(of: "docs/guides/compiler-messages.md").split(separator: "\n")
-        for name in [
-            "Refused.swift", "RefusedAnswers.swift", "RefusedForImports.swift", "RefusedForIsolation.swift",
-            "RefusedHandlers.swift",
-            "RefusedLater.swift",
-        ] {
+        for name in Self.refused + ["RefusedLater.swift"] {
             for (line, message) in try Self.expectations(in: name) {
                 let text = message.drop { $0 != ":" }.dropFirst(2)
                 #expect(page.contains { Self.contains($0, text) }, "\(name):\(line): the page does not have '\(text)'")

@@ -9,7 +9,7 @@ struct SwiftSix {
     ]
 
     @Test func codeOnOneThreadCompilesInSilence() throws {
-        let files = try Repository.files(in: "Tests/Fixtures/OneThread/Sources/OneThread")
+        let files = try Repository.files(in: "Tests/Fixtures/OneThread")
         for file in files {
             let text = try Repository.text(of: file)
             for word in ["@Sendable", "@unchecked", "nonisolated", "sending ", "@MainActor", "@preconcurrency"] {
@@ -23,7 +23,7 @@ struct SwiftSix {
     }
 
     @Test func actorsAndAsyncFunctionsOnLoopsCompileInSilence() throws {
-        let files = try Repository.files(in: "Tests/Fixtures/AsyncOnLoops/Sources/AsyncOnLoops")
+        let files = try Repository.files(in: "Tests/Fixtures/AsyncOnLoops")
         for file in files {
             let text = try Repository.text(of: file)
             for word in ["@unchecked", "nonisolated(unsafe)", "@preconcurrency"] {
@@ -38,7 +38,7 @@ struct SwiftSix {
 
     /// A compiler with diagnostics here has learned to see one of the races, which then belongs to AcrossThreads.
     @Test func racesThatTheCompilerDoesNotSeeCompileInSilence() throws {
-        let files = try Repository.files(in: "Tests/Fixtures/RacesUnseen/Sources/RacesUnseen")
+        let files = try Repository.files(in: "Tests/Fixtures/RacesUnseen")
         let said = try Compiler.diagnostics(of: Repository.absolute(files), module: "RacesUnseen")
         #expect(said.output == "")
     }
@@ -46,7 +46,7 @@ struct SwiftSix {
     /// The compiler diagnoses in stages, and starts the next stage only if the last one found no error. So the refused
     /// code is removed, and the rest compiled again.
     @Test func codeAcrossThreadsDoesNotCompile() throws {
-        let files = try Repository.files(in: "Tests/Fixtures/AcrossThreads/Sources/AcrossThreads")
+        let files = try Repository.files(in: "Tests/Fixtures/AcrossThreads")
         var expected: [String: [Int: String]] = [:]
         for file in files {
             let lines = try Repository.lines(of: file)
