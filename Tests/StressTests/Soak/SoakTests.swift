@@ -4,7 +4,7 @@
 /// clients misbehave.
 ///
 /// A few rounds in each run. `SOAK_SECONDS=900` runs for that long, and then also checks the memory and the descriptors
-/// of the process, so let it run alone: `swift test --filter Soak`. Its rounds begin with `SOAK_FIRST_SEED`, or with
+/// of the process, so let it run alone: `swift test --filter 'StressTests\.Soak'`. Its rounds begin with `SOAK_FIRST_SEED`, or with
 /// the time. `SOAK_SEED=17` repeats one round.
 @Suite(.serialized, .ownThread) struct SoakTests {
     private static let seconds = environmentNumber("SOAK_SECONDS")
