@@ -26,7 +26,7 @@ PACKAGE = "Tests/Interleavings"
 CORE, REACTOR = "Promises/Core/", "Reactor/"
 MUTANTS = [
     ("no second look before a settlement by a store", CORE + "PromiseCore+Settle.swift",
-     "isReferencedOnce && state.isStill(seen)", "isReferencedOnce && (isMutant(#) || state.isStill(seen))"),
+     "isReferencedOnce && state.load() == seen", "isReferencedOnce && (isMutant(#) || state.load() == seen)"),
     ("claim is no atomic operation", CORE + "PromiseCore+Settle.swift",
      "            if state.tryToReplace(&seen, by: seen.claimed) { return true }",
      "            if isMutant(#) {\n                state.store(seen.claimed)\n                return true\n            }\n"
@@ -95,6 +95,8 @@ MUTANTS = [
      "        inner.borrow { $0.loop.is(here)",
      "        if isMutant(#) {\n            let isMarked = inner.borrow { $0.has(.isLetGo) }\n"
      "            return inner.referenceCount == 2 && !isMarked\n        }\n        return inner.borrow { $0.loop.is(here)"),
+    ("who has withdrawn does not look again at the source", CORE + "Cancellation.swift",
+     "if row.shared != nil, let next", "if !isMutant(#), row.shared != nil, let next"),
     ("two parties take the same step of a dispatched promise", "Promises/Operators/DispatchedPromise.swift",
      "guard progress.stage == stage else { return nil }", "guard isMutant(#) || progress.stage == stage else { return nil }"),
     ("a source is not retained before its waiter withdraws", CORE + "PromiseCore+Cancel.swift",

@@ -51,12 +51,14 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
 
         private static var settledBit: UInt { 1 }
 
-        static func waiting(_ node: Uncounted<InputNode>) -> InputSlot { InputSlot(word: node.address) }
+        static func waiting(_ node: InputNode) -> InputSlot { InputSlot(word: node.core.address) }
 
         static func settled(_ source: CoreRef) -> InputSlot { InputSlot(word: source.address | settledBit) }
 
         @inline(__always)
-        var node: Uncounted<InputNode>? { word & Self.settledBit == 0 ? Uncounted(addressOrZero: word) : nil }
+        var node: InputNode? {
+            word & Self.settledBit == 0 ? CoreRef(addressOrZero: word).map { InputNode($0) } : nil
+        }
 
         @inline(__always)
         var source: CoreRef? { word & Self.settledBit != 0 ? CoreRef(address: word & ~Self.settledBit) : nil }
@@ -119,9 +121,9 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
             outcome.reference.retain()
             return settled(index, outcome)
         }
-        let node = InputNode.inline(of: self, index)
+        let node = InputNode(of: self, index, role: .inlineAtHome)
         slots[index] = .waiting(node)
-        node.borrow { source.attach($0, node.core) }
+        node.core.borrow { source.attach($0, node.core) }
     }
 
     /// Declares that all sources have been added.
@@ -180,10 +182,10 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     }
 
     /// Stops waiting for the other sources, which continue.
-    private func letGoOfSources() { leaveSources { $0.object.letGoOfSource() } }
+    private func letGoOfSources() { leaveSources { $0.letGoOfSource() } }
 
     /// Cancels the losers of a race, except those that another handler waits for.
-    private func stopSources() { leaveSources(InputNode.leaveAndCancel) }
+    private func stopSources() { leaveSources { $0.leaveAndCancel() } }
 
     /// Cancels the losers of a race that was already decided when it was made. A job does that, so that the caller can
     /// still attach handlers to the losers, as with a race that is decided later.
@@ -193,7 +195,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     }
 
     @inline(__always)
-    private func leaveSources(_ leave: (Uncounted<InputNode>) -> Void) {
+    private func leaveSources(_ leave: (InputNode) -> Void) {
         for index in 0..<count {
             guard let node = slots[index].node else { continue }
             slots[index] = .empty
@@ -210,14 +212,14 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     override var needsAllInputs: Bool { !rule.isRace }
 
     override var inputs: [PromiseCore] {
-        (0..<count).compactMap { slots[$0].node?.object }
+        (0..<count).compactMap { slots[$0].node?.core.object }
     }
 
     override func leaveInputs(where isToGo: (PromiseCore) -> Bool) -> Int {
         var left = 0
         for index in 0..<count {
             // The node is in its source's list or queued to run; either retains it.
-            guard let node = slots[index].node?.object, isToGo(node) else { continue }
+            guard let node = slots[index].node, isToGo(node.core.object) else { continue }
             slots[index] = .empty
             _ = node.leave()
             left += 1

@@ -27,7 +27,7 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
     private let limit: Int
     /// The nodes of the pending sources, by their numbers. Not owned: a node is in its source's list or queued to run,
     /// and either retains it.
-    private var nodes: [Int: Uncounted<InputNode>] = [:]
+    private var nodes: [Int: InputNode] = [:]
     /// The number of sources taken so far.
     private var taken = 0
     /// Whether `next` has returned `nil`.
@@ -73,10 +73,10 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
                 break
             }
             let node = InputNode(of: self, taken)
-            nodes[taken] = Uncounted(node)
+            nodes[taken] = node
             taken += 1
             begin()
-            source.attach(node)
+            node.core.borrow { source.attach($0, node.core) }
         }
         isTaking = false
         if isExhausted && nodes.isEmpty, let callbacks = activeCallbacks {
@@ -96,7 +96,7 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
             source.reference.release()
             self.callbacks = nil
             // The others continue.
-            for index in nodes.keys.sorted() { nodes.removeValue(forKey: index)?.object.letGoOfSource() }
+            for index in nodes.keys.sorted() { nodes.removeValue(forKey: index)?.letGoOfSource() }
             return
         }
         callbacks.keep(index, source.reference)
@@ -111,14 +111,14 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
 
     override func releaseInputs() { callbacks = nil }
 
-    override var inputs: [PromiseCore] { nodes.keys.sorted().compactMap { nodes[$0]?.object } }
+    override var inputs: [PromiseCore] { nodes.keys.sorted().compactMap { nodes[$0]?.core.object } }
 
     override func leaveInputs(where isToGo: (PromiseCore) -> Bool) -> Int {
         var left = 0
         wasCancelled = true
         for index in nodes.keys.sorted() {
             // Releasing objects here may run user code, which may drive the loop.
-            guard let node = nodes[index]?.object, isToGo(node) else { continue }
+            guard let node = nodes[index], isToGo(node.core.object) else { continue }
             nodes[index] = nil
             _ = node.leave()
             left += 1

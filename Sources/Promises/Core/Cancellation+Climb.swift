@@ -1,5 +1,4 @@
 import Reactor
-import Synchronization
 
 // The first pass of a cancellation.
 

@@ -10,11 +10,13 @@ import Reactor
 /// except the topmost one that cleans up, and what waits for it. Those are rejected one after the other, as by any
 /// rejection:
 ///
-///     work ─▶ map ─▶ ensure       ─▶ then        ─▶ ensure      ─▶ map         ◀─ cancel()
-///     now     now    afterCleanUp    afterSource    afterSource    afterSource
+///     place   5       4      3               2              1              0
+///             work ─▶ map ─▶ ensure       ─▶ then        ─▶ ensure      ─▶ map   ◀─ cancel()
+///     ending  now     now    afterCleanUp    afterSource    afterSource    afterSource
 ///
-/// Here `work` stops and the closures of `map` and `then` are released at once. A job runs the upper `ensure`; then
-/// `then` is rejected, the lower `ensure` runs, and so on.
+/// Here `work` stops, and the closures of both `map` and of `then` are released at once. A job runs the `ensure` at 3;
+/// then `then` is rejected, the other `ensure` runs, and so on. So a row of promises has one number to remember: the
+/// place of the topmost promise that ends later, here 3 (`Row.topmostLater`).
 struct Cancellation {
     /// How a marked promise ends. It waits for its source, above it in its row; `Row.ending` decides.
     enum Ending {
@@ -67,8 +69,7 @@ struct Cancellation {
         // Last, as a rejection reaches them: after the hooks of the work above.
         for cleanUp in cleanUps { EventLoop.ofCurrentThread.enqueueOwned(cleanUp.job) }
         cleanUps = []
-        // The upper ones come first.
-        for row in rows.reversed() { row.combinator?.leaveInputsThatGoOn() }
+        for row in rows { row.combinator?.leaveInputsThatGoOn() }
     }
 
     // MARK: The second pass
@@ -94,7 +95,7 @@ struct Cancellation {
     ) -> PromiseCore? {
         if core.role.contains(.externallySettled) {
             // The climb cannot pass through it: its source, if it has one, comes later; see `cancel(_:andThen:)`.
-            if !request.sparesWanted || !core.isWanted { core.cancelExternally(with: request.error, in: &self) }
+            core.cancelExternally(with: request.error, in: &self)
             return nil
         }
         guard core.state.load().isClaimable, let loop = core.loop else { return nil }

@@ -1,5 +1,4 @@
 import Reactor
-import Synchronization
 
 // How waiters that were taken out of a list are notified.
 

@@ -1,5 +1,4 @@
 import Reactor
-import Synchronization
 
 /// The code that a waiting core runs once its source has settled: the type behind `map`, `then`, `catch`, …
 ///

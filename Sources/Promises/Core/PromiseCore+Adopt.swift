@@ -1,5 +1,4 @@
 import Reactor
-import Synchronization
 
 // How a core adopts the outcome of another.
 
@@ -40,7 +39,7 @@ extension PromiseCore {
         }
         return own.root.borrow { root in
             guard root.state.load().isPending && inner != own.root && root.loop.is(here) else { return false }
-            if SpareCores.canKeepLink(self, at: here) {
+            if SpareCores.canKeep(self, at: here) {
                 // Nothing else refers to this core: its link, with the reference to the root, becomes `inner`'s.
                 guard inner.borrow({ $0.state.replace(.pending, by: own) }) else { return false }
                 inner.borrow { root.waitForSource(of: $0) }

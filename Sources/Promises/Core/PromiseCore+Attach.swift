@@ -1,5 +1,4 @@
 import Reactor
-import Synchronization
 
 // How a waiter is added to the list of a core, or scheduled at once if the core has settled. PromiseCore+Settle.swift
 // says which thread may do what.

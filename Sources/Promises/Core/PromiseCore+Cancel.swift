@@ -1,5 +1,4 @@
 import Reactor
-import Synchronization
 
 // How a promise is cancelled.
 //

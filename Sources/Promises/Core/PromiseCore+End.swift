@@ -1,6 +1,5 @@
 import Glibc
 import Reactor
-import Synchronization
 
 // How a core ends: when its last reference is released, when its producer ends without settling it, and when its
 // operation is destroyed without running. That releases the user's closure and its captures. A `deinit` there may

@@ -1,5 +1,4 @@
 import Reactor
-import Synchronization
 
 // Information about a core beyond its state, for reports and descriptions. `Tracing` makes its record in
 // `TraceRegistry`, if it has one.

@@ -1,6 +1,5 @@
 import Glibc
 import Reactor
-import Synchronization
 
 // How a core settles. This file, its neighbours on attaching, delivering, adopting and the deinit, and Cancellation are
 // all of it. None of it is generic: operations have stored the values as words.
@@ -128,9 +127,10 @@ extension PromiseCore {
         let here = LoopRef.ofThisThread
         let isDone = node.borrow { waiter in
             guard waiter.isLoneHandler(of: address, here) else { return false }
-            if passingReference && role.isEmpty && loop.is(here) && isReferencedOnce && state.isStill(seen) {
+            if passingReference && role.isEmpty && loop.is(here) && isReferencedOnce && state.load() == seen {
                 // By the caller: only the waiter, also of this thread, knows this core. So no other thread can change
-                // the state any more, and a store takes a fraction of the time of an atomic exchange.
+                // the state any more; none has changed it after `seen`, before it released the core. And a store takes
+                // a fraction of the time of an atomic exchange.
                 state.store(outcome.handled)
             } else {
                 if !passingReference { retain() }
@@ -192,7 +192,7 @@ extension PromiseCore {
     private func settleRootAndRelease(_ outcome: StateWord) {
         let root = state.load().root
         let here = LoopRef.ofThisThread
-        guard SpareCores.canKeepLink(self, at: here), !root.borrow({ $0.state.load().isLink }) else {
+        guard SpareCores.canKeep(self, at: here), !root.borrow({ $0.state.load().isLink }) else {
             settleRoot(outcome)
             return release()
         }

@@ -1,5 +1,4 @@
 import Reactor
-import Synchronization
 
 // How a core whose operation has run waits again: a sequence of promises is one core, which runs after each of them.
 

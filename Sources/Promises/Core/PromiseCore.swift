@@ -1,5 +1,4 @@
 import Reactor
-import Synchronization
 
 /// The one object behind a promise: its state, its value, its place in every queue, and the operation that will settle
 /// it.

@@ -1,5 +1,3 @@
-import Synchronization
-
 /// Settles a promise: fulfills it with a value, or rejects it with an error. The first settlement counts; later ones
 /// are ignored.
 ///

@@ -1,5 +1,4 @@
 import Reactor
-import Synchronization
 
 /// An externally settled promise, with its call site. Any thread may read that at any time.
 @usableFromInline

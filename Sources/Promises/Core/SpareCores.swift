@@ -1,7 +1,6 @@
 import CLinux
 import Glibc
 import Reactor
-import Synchronization
 
 // Reuse of cores. A chain makes a core for each step and releases it a moment later. Allocating and freeing it costs
 // some 270 instructions, a quarter of a hop; so a loop keeps a few cores whose last reference was released on its
@@ -11,16 +10,17 @@ import Synchronization
 // other party. In detail:
 // - The releasing party has the only reference. Every list, every queue and every owning word of `upstream` or `state`
 //   counts as one, so the core is in none of them. A party that knows the core by an address that it does not own (a
-//   waiter its source, a linked root the core that settles it) must stop using the address before the last release,
-//   because the allocator too would reuse the block at once.
+//   waiter its source, a combinator its nodes, a linked root the core that settles it) must stop using the address
+//   before the last release, because the allocator too would reuse the block at once.
 // - That check orders what other threads did with the core, before they released it, before this thread's next
 //   accesses; see `isOnlyReference`.
 // - No table has an entry for its address, and no weak reference leads to it, since a deinit must update both. Tables
 //   mark the core (`annotations`), weak references make a side table. There are no unowned references to cores.
-// - It is a plain `PromiseCore` without a role, of this thread's loop or of none. It then differs from a new core only
-//   in the fields that `reuse` writes.
-// - Its value, its error or its link is destroyed before it is kept, as the deinit would do it. This may run user code,
-//   which cannot reach the core, and which finds the list of kept cores unchanged.
+// - It is a plain `PromiseCore`, of this thread's loop or of none. It then differs from a new core only in the fields
+//   that `reuse` writes.
+// - Its value, its error or its link is destroyed before it is kept, as the deinit would do it; a combinator's node has
+//   none of these. This may run user code, which cannot reach the core, and which finds the list of kept cores
+//   unchanged.
 // - The core is in the heap: its address has been in the `upstream` of a waiter, or it was such a waiter itself, so the
 //   compiler could not put it on a stack.
 //
@@ -28,11 +28,6 @@ import Synchronization
 // would trap. Under a sanitizer nothing is kept (see `SpareJobs`), so the sanitizer checks the invariant: a party that
 // would reach a kept core or the next promise then reaches freed memory.
 //
-// The inline nodes of combinators are reused in the same way, with these differences. A kept node is an `InputNode`
-// that runs inline, of this very loop, so that its constants fit the next one. It has no operation and no outcome, and
-// no promise leads to it: it is and stays pending. The combinator that has its address forgets the address before the
-// node notifies it, or withdraws.
-
 // The functions that clients call are not static: callers in another module reach static ones through a second
 // function, which drops the type. They are never inlined, nor are the functions that keep a core: no function that has
 // read a core's constants also sees them rewritten. Their uncommon parts are separate functions, so that they need not
@@ -41,10 +36,10 @@ import Synchronization
 /// A pending core of this thread's loop. The caller stores its operation.
 @usableFromInline @inline(never)
 func makePendingCore(_ code: CoreCode, _ role: CoreRole) -> PromiseCore {
-    guard role.isEmpty, let here = LoopRef.ofThisThreadIfAny, let spare = SpareCores.take(on: here) else {
+    guard let here = LoopRef.ofThisThreadIfAny, let spare = SpareCores.take(on: here) else {
         return makeNewPendingCore(code, role)
     }
-    return SpareCores.reuse(spare, here, code, as: .pending)
+    return SpareCores.reuse(spare, here, code.with(role), as: .pending)
 }
 
 @inline(never)
@@ -98,18 +93,13 @@ enum SpareCores {
         return spare.takeOver()
     }
 
-    /// A pending node that runs inline and was kept by `releaseOrKeep(node:)`, with its only reference.
-    static func takeNode(on loop: LoopRef) -> CoreRef? {
-        guard let spare = loop.borrow({ $0.takeSpareNode() }) else { return nil }
-        let node = CoreRef(spare)
-        begin(node, as: .pending)
-        return node
-    }
-
-    /// Releases the caller's reference to a node that has left its list or its queue, and has nothing to destroy. Keeps
-    /// the node if it can be reused.
+    /// Releases the caller's reference to the node of a combinator that has left its list or its queue, and has nothing
+    /// to destroy. Keeps the node if it can be reused.
     static func releaseOrKeep(node: CoreRef) {
-        if !node.borrow({ keep(node: $0) }) { node.release() }
+        guard let here = LoopRef.ofThisThreadIfAny, node.borrow({ $0.state.loadRelaxed() == .pending }),
+            node.borrow({ canKeep($0, at: here) })
+        else { return node.release() }
+        keep(node, at: here)
     }
 
     // MARK: Parts
@@ -128,9 +118,7 @@ enum SpareCores {
         spare.borrow { core in
             assert(core.state.loadRelaxed() == .spare, "a kept core was changed")
             #if DEBUG
-            if core.role.isEmpty && !core.payload.isPoisoned {
-                fatalError("swift-reactor: a kept core was written")
-            }
+            if !core.payload.isPoisoned { fatalError("swift-reactor: a kept core was written") }
             #endif
             core.state.store(state)
             core.upstream.store(.none)
@@ -142,7 +130,7 @@ enum SpareCores {
     /// contents.
     @inline(__always)
     fileprivate static func isPlain(_ core: PromiseCore, at here: LoopRef) -> Bool {
-        type(of: core) == PromiseCore.self && (core.loop.is(here) || core.loop == nil) && core.role.isEmpty
+        type(of: core) == PromiseCore.self && (core.loop.is(here) || core.loop == nil)
     }
 
     /// Call it only once the caller's reference is known to be the only one: until then, another thread may annotate
@@ -162,23 +150,14 @@ enum SpareCores {
         #endif
     }
 
-    /// Keeps this node, with the caller's reference.
+    /// Whether the running reference to a core whose operation has run is the only one, and the core can be reused. If
+    /// it has become a link, only its reference to the root is then left in it.
     @inline(__always)
-    private static func keep(node: PromiseCore) -> Bool {
-        guard let here = LoopRef.ofThisThreadIfAny, node.loop == here, node.role == .inlineAtHome,
-            node.isReferencedOnce, isForgotten(node), node.upstream.loadRelaxed() == .taken,
-            node.state.loadRelaxed() == .pending
+    static func canKeep(_ core: PromiseCore, at here: LoopRef) -> Bool {
+        // Without `&&`, whose closure would retain the core in a debug build.
+        guard core.upstream.loadRelaxed() == .taken, isPlain(core, at: here), core.isReferencedOnce, isForgotten(core)
         else { return false }
-        guard here.borrow({ $0.keepSpareNode(node.ref.job) }) else { return false }
-        node.state.store(.spare)
         return true
-    }
-
-    /// Whether the running reference to a core that has become a link, and whose operation has run, is the only one,
-    /// and the core can be reused. Only its reference to the root is then left in it.
-    @inline(__always)
-    static func canKeepLink(_ core: PromiseCore, at here: LoopRef) -> Bool {
-        core.upstream.loadRelaxed() == .taken && isPlain(core, at: here) && core.isReferencedOnce && isForgotten(core)
     }
 
     /// Keeps such a link, or releases it, with the running reference; another core has taken over its reference to the

@@ -189,11 +189,6 @@ struct AtomicState: ~Copyable {
     @inlinable @inline(__always)
     func loadRelaxed() -> StateWord { StateWord(bits: word.load(ordering: .relaxed)) }
 
-    /// For a caller that has just found that it has the only reference: whether no other thread has changed the state
-    /// after `seen`, before releasing its own reference; see `isOnlyReference`.
-    @inline(__always)
-    func isStill(_ seen: StateWord) -> Bool { load() == seen }
-
     /// For a caller with the only reference to the core.
     @inlinable @inline(__always)
     func store(_ state: StateWord) { word.store(state.bits, ordering: .relaxed) }

@@ -1,5 +1,4 @@
 import Reactor
-import Synchronization
 
 // The records of cores in `TraceRegistry`. A core has one if its `annotations` say so.
 

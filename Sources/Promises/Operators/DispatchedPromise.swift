@@ -281,8 +281,11 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
                 case .following: previous.place == nil
                 case .ended: false
                 }
-            if !willRun { progress = Progress(stage: .ended) }
-            if willRun { progress.cancellation = CancellationRequest(error: error) }
+            if willRun {
+                progress.cancellation = CancellationRequest(error: error)
+            } else {
+                progress = Progress(stage: .ended)
+            }
             return willRun
         }
         return (willRun, previous.stage, previous.place)

@@ -87,10 +87,4 @@ extension EventLoop {
     /// A kept job, with its only reference.
     @inlinable @inline(__always)
     package func takeSpare() -> Unmanaged<Job>? { jobs.spare.take() }
-
-    /// As `keepSpare`, for jobs of another class, which have a separate list.
-    package func keepSpareNode(_ job: Unmanaged<Job>) -> Bool { jobs.spareNodes.keep(job) }
-
-    /// As `takeSpare`, from that list.
-    package func takeSpareNode() -> Unmanaged<Job>? { jobs.spareNodes.take() }
 }

@@ -9,8 +9,6 @@ final class LoopJobs {
     @exclusivity(unchecked) @usableFromInline var ready = JobQueue()
     /// Jobs that have run, kept for reuse.
     @exclusivity(unchecked) @usableFromInline var spare = SpareJobs()
-    /// Jobs of another class, kept for reuse.
-    @exclusivity(unchecked) var spareNodes = SpareJobs()
     /// Jobs that run in the same turn, when no job is ready any more; see `EventLoop.enqueueAtEndOfTurn`.
     @exclusivity(unchecked) private var endOfTurn = JobQueue()
     /// The number of batches of ready jobs that they have waited for.
@@ -255,10 +253,7 @@ final class LoopJobs {
     }
 
     /// Keeps no more jobs for reuse.
-    func closeSpares() {
-        spare.close()
-        spareNodes.close()
-    }
+    func closeSpares() { spare.close() }
 }
 
 /// The completion of an operation of a caller of `LoopJobs.runInline`, before the loop turns. A C function, so that a

@@ -40,6 +40,18 @@ struct CancellationReentryTests {
         expectEqual(lines.filter { $0 == "stopped" }.count, act == 2 || act == 3 ? 0 : 1)
     }
 
+    /// While the lower promise is dropped, the handler of the upper one returns a promise that nobody wants any more.
+    @Test(.inLoop) func whatIsReturnedMeanwhileIsCancelled() throws {
+        var isStopped = false
+        let (work, resolver) = Promise<Int>.pending()
+        resolver.onCancel { isStopped = true }
+        let upper = Promise.value(()).then { work.map { $0 } }
+        let lower = dropping(upper) { _ = try? loop.turn(.poll) }
+        lower.cancel()
+        try loop.run()
+        expect(isStopped && lower.isCancelled && upper.isCancelled && work.isCancelled)
+    }
+
     /// Its rejection comes to a source of the race before the cancellation comes to the race.
     @Test(.inLoop) func aRaceThatOneOfItsSourcesFollows() {
         let lines = loggedInLoop { loop in

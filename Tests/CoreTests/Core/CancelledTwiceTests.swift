@@ -1,3 +1,4 @@
+@testable import Promises
 @testable import PromisesTestSupport
 
 /// Cancelling twice has the effect of cancelling once, even while the first cancellation is still in progress.
@@ -18,6 +19,18 @@ struct CancelledTwiceTests {
         expect(outer, failsWith: PromiseError.cancelled)
         expect(hasEnded)
         withExtendedLifetime(resolver) {}
+    }
+
+    /// A producer that cannot stop: a cancellation leaves its promise, and a later one does not wait for it.
+    @Test(.inLoop) func workThatContinuesIsNotWaitedFor() {
+        let core = PromiseCore(root: Int.self)
+        let work = Promise<Int>(core)
+        work.cancel()
+        let lower = work.map { $0 }
+        lower.cancel()
+        expect(work.isPending && lower.isCancelled)
+        core.fulfill(1)
+        expectEqual(work.settledValue, 1)
     }
 
     @Test(.inLoop) func theCleanupCancelsItsOwnPromise() throws {

@@ -12,11 +12,11 @@ struct NodeReuseTests {
     private func keptNodes(_ loop: EventLoop) -> [UnsafeMutableRawPointer] {
         var kept: [UnsafeMutableRawPointer] = []
         var nodes: [Unmanaged<Job>] = []
-        while let node = loop.takeSpareNode() {
+        while let node = loop.takeSpare() {
             kept.append(node.toOpaque())
             nodes.append(node)
         }
-        for node in nodes.reversed() where !loop.keepSpareNode(node) { node.release() }
+        for node in nodes.reversed() where !loop.keepSpare(node) { node.release() }
         return kept
     }
 
