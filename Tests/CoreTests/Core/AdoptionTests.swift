@@ -32,6 +32,21 @@ struct AdoptionTests {
         expectEqual(order, [1, 3, 0, 2])
     }
 
+    /// The inner one is linked, and nothing but its source's list refers to it.
+    @Test(.inLoop, arguments: [false, true], [false, true])
+    func aLinkedPromiseThatOnlyItsSourceKeeps(isSettledElsewhere: Bool, isFulfilled: Bool) throws {
+        let (source, resolver) = Promise<Int>.pending()
+        let outer = {
+            let inner = source.tap { _ in }
+            return Promise.value(()).then { inner }
+        }()
+        try EventLoop.current.run()
+        let settle = { @Sendable in _ = isFulfilled ? resolver.fulfill(1) : resolver.reject(Flaw(1)) }
+        if isSettledElsewhere { TestThread.run(settle) } else { settle() }
+        try EventLoop.current.run()
+        expect(outer.settledValue == (isFulfilled ? 1 : nil) && outer.flaw == (isFulfilled ? nil : Flaw(1)))
+    }
+
     @Test func aHandlerThatIsLinkedAndNeverRuns() throws {
         let tally = Tally()
         let lines = try loggedInLoop { loop throws in

@@ -126,6 +126,19 @@ struct CancellationTests {
         withExtendedLifetime(resolver) {}
     }
 
+    @Test(.inLoop) func cleanupWhoseLoopEndsIsReleased() {
+        let tally = Tally()
+        weak var ended: EventLoop?
+        let lines = loggedInLoop { loop in
+            ended = loop
+            let token = tally.token()
+            after(.seconds(60)).asPromise().ensure { withExtendedLifetime(token) {} }.cancel()
+        }
+        expect(tally.alive == 0 && lines.count == 1)
+        // If it still counted a handler, that would keep it.
+        #expect(ended == nil)
+    }
+
     @Test(.inLoop) func whatWasToForwardAnotherLeavesNothing() {
         let tally = Tally()
         let (inner, resolver) = Promise<Int>.pending()

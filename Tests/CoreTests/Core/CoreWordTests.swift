@@ -16,32 +16,6 @@ struct CoreWordTests {
         expectEqual(unlocked, StateWord.pending.claimed)
     }
 
-    @Test(arguments: [true, false]) func aFulfilledCore(isTrivial: Bool) {
-        let end = StateWord.fulfilled(isTrivial: isTrivial)
-        expect(end.kind == .fulfilled && end.isFulfilledTrivially == isTrivial && end.isFulfilledForAll)
-        expect(!end.isOpen && !end.takesWaiters && end.handled == end && end.marked(asIn: end.settling) == end)
-        let settling = end.settling
-        expect(settling.kind == .fulfilled && settling.takesWaiters && !settling.isFulfilledForAll)
-        expect(settling.isFulfilledTrivially == isTrivial && settling.pushing(waiterAt: waiter).address == waiter)
-    }
-
-    @Test func aRejectedCore() {
-        let end = StateWord.rejected
-        expect(end.kind == .rejected && !end.isHandled && !end.takesWaiters)
-        expect(end.handled == .rejectedAndHandled && end.handled.isHandled)
-        // Another thread has read the error while the waiters were notified.
-        expectEqual(end.marked(asIn: end.settling.handled), .rejectedAndHandled)
-        expectEqual(end.marked(asIn: end.settling), end)
-    }
-
-    @Test func aLink() {
-        let link = StateWord.link(toAddress: waiter)
-        expect(link.kind == .link && link.isOpen && !link.takesWaiters && link.address == waiter)
-        let late = link.marked(asIn: StateWord.pending.claimed)
-        expect(late.kind == .link && !late.isOpen && late.address == waiter)
-        expect(StateWord.spare.isLink && StateWord.spare.address == 0 && StateWord.spare != link)
-    }
-
     @Test func whatACoreWaitsFor() {
         let waiting = UpstreamWord.waiting(forCoreAt: waiter)
         expect(waiting.mark == .waiting && waiting.isWaiting && !waiting.isOwner && waiting.address == waiter)

@@ -10,6 +10,8 @@ struct ErrorValueTests {
         expect(CancellationError().isCancelled)
         expect(Maybe(isCancelled: true).isCancelled)
         expect((Maybe(isCancelled: true) as any Error).isCancelled)
+        expect(!Maybe(isCancelled: false).isCancelled && !(Maybe(isCancelled: false) as any Error).isCancelled)
+        expect(!Flaw().isCancelled)
         expect((PromiseError.cancelled as any Error).isCancelled)
         expect((CancellationError() as any Error).isCancelled)
     }

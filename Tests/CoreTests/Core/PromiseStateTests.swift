@@ -8,18 +8,6 @@ struct PromiseStateTests {
         resolver.fulfill(1)
     }
 
-    @Test func fulfilled() {
-        let promise = Promise.value(1)
-        expect(promise.settledValue == 1 && promise.error == nil)
-        expect(!promise.isPending && promise.isResolved && promise.isFulfilled && !promise.isRejected)
-    }
-
-    @Test func rejected() {
-        let promise = Promise<Int>(error: Flaw(1))
-        expect(promise.settledValue == nil && promise.flaw == Flaw(1))
-        expect(!promise.isPending && promise.isResolved && !promise.isFulfilled && promise.isRejected)
-    }
-
     @Test func guarantee() {
         let (guarantee, resolve) = Guarantee<Int>.pending()
         expect(guarantee.isPending && guarantee.result == nil && !guarantee.isRejected)

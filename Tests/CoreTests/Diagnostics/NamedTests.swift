@@ -12,6 +12,7 @@ struct NamedTests {
         expect(String(reflecting: promise).hasPrefix("Promise<Int>.pending \"login\""))
         resolver.fulfill(3)
         expectEqual("\(promise)", "Promise(\"login\": 3)")
+        expectEqual("\(promise.named("again"))", "Promise(\"again\": 3)")
         let (guarantee, seal) = Guarantee<Int>.pending()
         expectEqual("\(guarantee.named("idle"))", "Guarantee(\"idle\": …Int)")
         expect(String(reflecting: guarantee).hasPrefix("Guarantee<Int>.pending \"idle\""))

@@ -10,6 +10,7 @@ struct PromiseErrorTests {
         .cancelled, .timedOut, .returnedSelf, .abandoned, .loopEnded, .invalidCallingConvention,
         .badInput("race of nothing"),
         .compactMap(value: "x", type: "Int"), .emptySequence, .noWinner([Flaw(1), Flaw(2)]),
+        .badInput("b"), .compactMap(value: "y", type: "Int"), .compactMap(value: "x", type: "Double"),
     ]
 
     @Test func eachIsEqualToItselfOnly() {
@@ -35,6 +36,11 @@ struct PromiseErrorTests {
         expectEqual(
             "\(PromiseError.noWinner([Flaw(1), Flaw(2)]))",
             "none of 2 promises was fulfilled; the first was rejected with: Flaw(number: 1)")
+    }
+
+    @Test func onlyOneMeansCancelled() {
+        expectEqual(Self.all.filter(\.isCancelled), [.cancelled])
+        expectEqual(Self.all.map { $0 as any Error }.filter(\.isCancelled).count, 1)
     }
 
     @Test func aRaceWhosePromisesAreAllCancelledIsCancelled() {

@@ -125,6 +125,9 @@ struct UnhandledRejectionTests {
             for _ in 0..<2 { _ = promise.map { $0 } }
             promise.catch { _ in }
         }
+        // To ask is not to handle.
+        try expectReports(1) { _ = failed().isCancelled }
+        try expectReports(0) { [late = failed()] in after(.zero).done { late.catch { _ in } } }
         // The tap has received it, and what it passed on had no handler.
         try expectReports(1) { _ = failed().tap { _ in }.ensure {} }
         // Where the promise has been rejected before a handler returns it, the two do not merge.

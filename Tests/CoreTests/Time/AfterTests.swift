@@ -25,14 +25,4 @@ struct AfterTests {
         }
         expectEqual(loop.now.nanoseconds, 0)
     }
-
-    @Test(.inLoop) func oneThatNeverFiresTellsItsWaitersWhenTheLoopEnds() {
-        let tally = Tally()
-        let lines = loggedInLoop { _ in
-            let token = tally.token()
-            after(.seconds(1)).done { token.use() }
-        }
-        expectEqual(tally.alive, 0)
-        expectEqual(lines, ["an event loop ended with 1 undelivered handler"])
-    }
 }

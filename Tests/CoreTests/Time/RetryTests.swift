@@ -15,13 +15,19 @@ struct RetryTests {
     }
 
     @Test(.inLoop) func theLastErrorIsTheResult() throws {
-        var count = 0
-        let promise = retry(maxAttempts: 4, delay: .constant(.seconds(1))) { attempt -> Promise<Int> in
-            count += 1
-            throw Flaw(attempt)
-        }
+        var (count, asked) = (0, 0)
+        let promise = retry(
+            maxAttempts: 4, delay: .constant(.seconds(1)),
+            while: { _ in
+                asked += 1
+                return true
+            },
+            { attempt -> Promise<Int> in
+                count += 1
+                throw Flaw(attempt)
+            })
         expect(promise, failsWith: Flaw(4))
-        expectEqual(count, 4)
+        expect(count == 4 && asked == 3, "nothing is left after the last attempt")
         expectEqual(loop.now.nanoseconds, 3_000_000_000)
     }
 

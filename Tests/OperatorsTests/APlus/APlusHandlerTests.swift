@@ -44,21 +44,6 @@ extension APlusTests {
 
         // MARK: 2.2.4, on a clean stack
 
-        @Test("2.2.4 after jobs and handlers that were queued before it, before later ones", .inLoop)
-        func inTheQueue() throws {
-            let (promise, resolver) = Promise<Int>.pending()
-            var order: [Int] = []
-            promise.done { _ in order.append(2) }.orFail()
-            loop.enqueue { order.append(0) }
-            Promise.value(1).done { _ in order.append(1) }.orFail()
-            resolver.fulfill(1)
-            loop.enqueue { order.append(3) }
-            promise.done { _ in order.append(4) }.orFail()
-            Promise<Int>(error: Flaw()).catch { _ in order.append(5) }
-            try loop.run()
-            expectEqual(order, [0, 1, 2, 3, 4, 5])
-        }
-
         @Test("2.2.4 no handler runs inside another, and none deeper in the stack than another", .inLoop)
         func theStackIsClean() throws {
             var depth = 0

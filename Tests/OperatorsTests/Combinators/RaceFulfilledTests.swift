@@ -39,7 +39,8 @@ struct RaceFulfilledTests {
 
     @Test(.inLoop) func anAbandonedOneCountsAsRejected() throws {
         let lines = try loggedInLoop { _ throws in
-            expect(race(fulfilled: [Promise<Int> { _ in }, after(.seconds(1)).map { 1 }.asPromise()]), gives: 1)
+            let promises = [Promise<Int> { _ in }, Promise(error: Flaw()), after(.seconds(1)).map { 1 }.asPromise()]
+            expect(race(fulfilled: promises), gives: 1)
         }
         expectEqual(lines.count, 1)
     }

@@ -67,6 +67,15 @@ struct HangOnDispatcherTests {
         expect(!hasHope && mapped.flaw == Flaw(503))
     }
 
+    @Test(.inLoop) func norForOneThatIsReleased() {
+        let lines = loggedInLoop { _ in
+            let mapped = Promise.value(1).map(on: shelf) { $0 + 1 }
+            shelf.clear()
+            expect(!hasHope && mapped.isRejected)
+        }
+        expectEqual(lines.count, 1)
+    }
+
     @Test(.inLoop) func aCancellationOnAnotherThreadLeavesNothingCounted() {
         EventLoop.withLoop { loop in
             for _ in 0..<scaled(2000) {

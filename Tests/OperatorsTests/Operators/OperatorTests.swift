@@ -68,20 +68,6 @@ struct DoneGetTapTests {
         expect(Guarantee.value(5).get { seen.append($0) }, gives: 5)
         expectEqual(seen, [3, 4, 5])
     }
-
-    @Test(.inLoop) func tapSeesBothOutcomesAndChangesNeither() throws {
-        var outcomes: [String] = []
-        func note(_ result: Result<Int, any Error>) {
-            switch result {
-            case .success(let value): outcomes.append("value \(value)")
-            case .failure(let error): outcomes.append("error \((error as! Flaw).number)")
-            }
-        }
-        expect(Promise.value(1).tap(note), gives: 1)
-        expect(Promise<Int>(error: Flaw(2)).tap(note), failsWith: Flaw(2))
-        expect(Guarantee.value(3).tap(note), gives: 3)
-        expectEqual(outcomes, ["value 1", "error 2", "value 3"])
-    }
 }
 
 struct EnsureTests {

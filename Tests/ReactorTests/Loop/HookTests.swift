@@ -159,18 +159,6 @@ struct HookTests {
         }
     }
 
-    @Test(.inLoop) func aHookKeepsNoLoopAliveAndGoesWithIt() throws {
-        let tally = Tally()
-        try EventLoop.withLoop { loop in
-            loop.beforeWaiting(tally.bound())
-            loop.afterWaiting(tally.bound())
-            expect(!loop.isAlive)
-            try loop.run()
-            expectEqual(tally.alive, 2)
-        }
-        expectEqual(tally.alive, 0)
-    }
-
     @Test(.inRealTime) func aHundredThousandComeAndGo() {
         let began = ContinuousClock.now
         let hooks = (0..<100_000).map { _ in loop.beforeWaiting {} }

@@ -57,6 +57,17 @@ struct WatchTests {
         watch.cancel()
     }
 
+    @Test(.inLoop) func oneWatchForBothHearsWhatThereIs() throws {
+        let sockets = Ends.sockets()
+        var seen: [Interest] = []
+        let watch = try loop.watch(sockets.near, for: [.reading, .writing]) { seen.append($0) }
+        try loop.turn(.poll)
+        put(into: sockets.far)
+        try loop.turn(.poll)
+        expectEqual(seen, [.writing, [.reading, .writing]])
+        watch.cancel()
+    }
+
     @Test(.inLoop) func aReaderAndAWriterShareOneRegistrationAndASecondReaderIsRefused() throws {
         let sockets = Ends.sockets()
         var log: [String] = []

@@ -91,6 +91,10 @@ extension ProcessWide {
             expectEqual(inOurs.reports, [.signaled(SIGKILL)])
         }
 
+        @Test(.inRealTime) func programsAlongThePath() throws {
+            expectEqual(try output(of: SpawnRequest("echo", arguments: ["hi"]), on: loop).text, "hi\n")
+        }
+
         @Test(.inRealTime) func whatCannotBeStartedLeavesNothingBehind() throws {
             let ledger = Ledger()
             EventLoop.withLoop(syscalls: ledger.table) { loop in

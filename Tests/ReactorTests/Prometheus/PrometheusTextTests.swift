@@ -45,6 +45,18 @@ struct PrometheusTextTests {
         #expect(text.contains("reactor_system_calls_total{call=\"epoll_ctl\"} 4\n"))
     }
 
+    @Test func secondsAreTheUnitAndExact() throws {
+        let clock = VirtualClock()
+        try EventLoop.withLoop(clock: clock) { loop in
+            loop.measured = .handlers
+            loop.schedule(after: .nanoseconds(3_000_000_070)) { clock.advance(by: .milliseconds(250)) }
+            try loop.run()
+            let text = loop.metrics.prometheusText()
+            expect(text.contains("\nreactor_waiting_seconds_total 3.00000007\n"))
+            expect(text.contains("\nreactor_longest_handler_seconds 0.25\n"))
+        }
+    }
+
     private static let timed = ["waiting_seconds_total", "longest_turn_seconds", "longest_handler_seconds"]
 
     /// A zero for a time that is not measured would mean a loop that never waits, and a permanent alarm.

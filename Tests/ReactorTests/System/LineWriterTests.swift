@@ -24,6 +24,12 @@ struct LineWriterTests {
 
     @Test func soDoesASocket() { expectDrops(.sockets()) }
 
+    @Test func withoutAReaderTheProcessLives() {
+        let ends = Ends.pipe()
+        ends.closeNear()
+        LineWriter(ends.far).write("to nobody")
+    }
+
     @Test func aLongLineIsCutBetweenCharacters() {
         let ends = Ends.pipe()
         LineWriter(ends.far).write(String(repeating: "ä", count: 5000))
