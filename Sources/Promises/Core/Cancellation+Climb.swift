@@ -97,8 +97,9 @@ extension Cancellation {
                 if let end = rows[next].shared { shared[end, default: []].append(next) }
                 next += 1
                 guard next == rows.count else { continue }
-                // The cancellation continues where all waiters of a promise have been marked.
-                for (core, ends) in shared.filter({ core, _ in !core.borrow { $0.isWanted } }) {
+                // The cancellation continues where all waiters of a promise have been marked, in the order of the climb.
+                let joined = shared.filter { core, _ in !core.borrow { $0.isWanted } }
+                for (core, ends) in joined.sorted(by: { $0.value[0] < $1.value[0] }) {
                     shared[core] = nil
                     var row = Row(from: core, isWanted: false, startedAt: start, isJoint: true)
                     row.below = ends

@@ -1,8 +1,8 @@
 import Glibc
 import Reactor
 
-// The three calls that end a connection, and how it has ended. In a forked child they only close the copy of the descriptor: the connection
-// continues in the parent.
+// The three calls that end a connection, and how it has ended. In a forked child they only close the copy of the
+// descriptor: the connection continues in the parent.
 
 extension Connection {
     // MARK: Half-close

@@ -22,6 +22,15 @@ struct SharedCancellationTests {
         }
     }
 
+    @Test(.inLoop) func sharedSourcesAreCancelledInTheirOrder() throws {
+        var stopped: [Int] = []
+        let sources = (0..<12).map { _ in Promise<Int>.pending() }
+        for (number, source) in sources.enumerated() { source.resolver.onCancel { stopped.append(number) } }
+        when(fulfilled: sources.flatMap { [$0.promise.map { $0 }, $0.promise.map { -$0 }] }).cancel()
+        try loop.run()
+        expectEqual(stopped, Array(0..<12))
+    }
+
     @Test(.inLoop) func howItCameToTheFirstSaysNothingOfWhatItFollows() throws {
         var isStopped = false
         let (inner, resolver) = Promise<Int>.pending()
