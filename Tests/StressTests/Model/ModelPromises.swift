@@ -463,6 +463,9 @@ final class ModelPromises: PromiseImplementation {
                 }
             case (.get, .value): self.finish(child, as: source)
             case (_, .value(let number)): self.finish(child, .value(number))
+            case (.recover, .failure(let number)), (.recoverAll, .failure(let number)):
+                // Another error in the place of the first, with its call site.
+                self.finish(child, .error(.flaw(number)), source.settlement!.origin)
             case (_, .failure(let number)): self.finish(child, .error(.flaw(number)))
             case (_, .promise(let inner)): self.follow(child, inner)
             }
