@@ -24,6 +24,12 @@ struct RouterTests {
         return service
     }
 
+    @Test func aPathThatNoRequestCanHaveEndsTheProgram() async {
+        await #expect(processExitsWith: .failure) { Router().on(.get, "/{rest...}/b") { _ in Response("") } }
+        await #expect(processExitsWith: .failure) { Router().on(.get, "/a{b}") { _ in Response("") } }
+        await #expect(processExitsWith: .failure) { Router().on(.get, "a") { _ in Response("") } }
+    }
+
     private func text(_ response: Response) throws -> String {
         try hang(#require(response.body).text(), timeout: patience)
     }

@@ -155,10 +155,18 @@ struct ServerTests {
         }
         #expect(kept.map(\.path) == ["/a", "/b"] && kept.map(\.query) == ["x=1", nil])
         #expect(kept.map { $0.headers["a"] } == ["1", "2"] && kept.map(\.method) == [.get, .put])
+        let two: Headers = ["A": "1", "a": "2"]
+        #expect(two["a"] == "1", "the first of several")
         #expect(kept.allSatisfy { $0.connection == nil })
         // Its memory is reused for other requests, so nothing may return an unowned reference to it.
         let parts = Mirror(reflecting: kept[0]).children
         #expect(parts.map(\.label) == ["method", "target", "headers"])
+    }
+
+    @Test func aTypeThatIsSetReplacesThatOfTheFields() {
+        var response = Response("a", headers: ["Content-Type": "a/b"])
+        response.contentType = "c/d"
+        #expect(response.contentType == "c/d")
     }
 
     @Test func anErrorOfAHandlerIsAnswered() throws {
@@ -205,6 +213,18 @@ struct ServerTests {
             #expect(kept[0].body.isComplete == false)
             #expect(throws: BodyError.unreadable) { _ = try hang(kept[0].body.bytes()) }
         }
+    }
+
+    @Test func aBodyThatHasFailedIsNotReadAgain() throws {
+        var second: (any Error)?
+        let handler = { (request: Request) -> Answer in
+            let read = request.body.bytes().recover { _ in request.body.bytes().tapError { second = $0 } }
+            return .later(read.map { _ in Response("") })
+        }
+        try withServer(handler) { address, _ in
+            _ = try conversation(address, "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n")
+        }
+        #expect(second as? BodyError == .unreadable)
     }
 
     @Test func trailersAreThere() throws {

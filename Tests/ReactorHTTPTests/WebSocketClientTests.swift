@@ -381,6 +381,20 @@ struct WebSocketClientTests {
         }
     }
 
+    @Test func aCloseDropsWhatNobodyHasReceived() throws {
+        let serve = { (connection: Connection) -> Promise<Void> in
+            connection.write([0x81, 1, 0x61, 0x81, 1, 0x62]).then { Self.frame(connection) }
+                .then { _ in connection.write([0x88, 0]) }.then { connection.forEachChunk { _ in .value } }
+        }
+        try withPeer(serve) { base in
+            let socket = try hang(connectWebSocket(to: base), timeout: .seconds(1))
+            hang(after(.seconds(1)))
+            let closed = socket.close()
+            expectEqual(try hang(socket.receive(), timeout: .seconds(1)), nil)
+            try hang(closed, timeout: .seconds(10))
+        }
+    }
+
     /// The socket owns the connection, even if the server leaves closing to the client, and the program keeps the
     /// socket.
     @Test(arguments: ["the server", "this side", "a broken frame"]) func theConnectionEndsWithTheSocket(_ how: String)
