@@ -13,6 +13,10 @@ final class Ledger {
     /// Calls on numbers that were not the loop's at the time: closed before, perhaps another's by then.
     private(set) var strays: [String] = []
 
+    /// The other ends of connections, which live as long as the test's network.
+    let peers = Shared<[Peer]>([])
+    private var spins = false
+
     /// True if several pieces are sent one by one with `send` and `write`, so that a fault injected there affects them
     /// too.
     var sendsPiecesSingly = true
@@ -79,6 +83,15 @@ final class Ledger {
         table.getSocketOption = { self.kernel.getSocketOption(self.used($0, "getsockopt"), $1, $2, $3) }
         table.setSocketOption = { self.kernel.setSocketOption(self.used($0, "setsockopt"), $1, $2, $3, $4) }
         return table
+    }
+
+    /// Notes whether the loop has turned more often than `limit`.
+    func check(_ loop: EventLoop, turns limit: Int) { spins = loop.metrics.turns > limit }
+
+    /// What a test with this record has left undone when its loop has ended.
+    var complaints: [String] {
+        (spins ? ["the loop spins"] : []) + (open.isEmpty ? [] : ["descriptors leak: \(open)"])
+            + (strays.isEmpty ? [] : ["numbers are used that are not the loop's: \(strays)"])
     }
 
     private func singly(

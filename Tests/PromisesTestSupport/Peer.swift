@@ -21,6 +21,7 @@ final class Peer: Sendable {
         // A connect that is repeated after a signal is in progress, or connected by then.
         let result = retrying { Int(address.withSocketAddress { Glibc.connect(fd, $0, $1) }) }
         guard result == 0 || errno == EISCONN else { throw SystemError(.connect, errno, detail: address.description) }
+        Fixture.current?.network.ledger.peers.change { [self] in $0.append(self) }
         try send(bytes)
     }
 
@@ -108,8 +109,11 @@ func retrying(_ call: () -> Int) -> Int {
 /// Runs `body` on a separate thread, where it may block while the loop runs.
 func elsewhere<T: Sendable>(_ body: @escaping @Sendable () throws -> T) -> Promise<T> {
     let (promise, resolver) = Promise<T>.pending()
+    let fixture = Fixture.current
     let thread = TestThread {
-        do { resolver.fulfill(try body()) } catch { resolver.reject(error) }
+        do { resolver.fulfill(try fixture.map { try $0.use { _ in try body() } } ?? body()) } catch {
+            resolver.reject(error)
+        }
     }
     thread.detach()
     return promise

@@ -13,12 +13,11 @@ func withNetwork(
     _ body: (Network) throws -> Void
 ) throws {
     let ledger = Ledger()
+    defer { for complaint in ledger.complaints { Issue.record(Comment(rawValue: complaint), sourceLocation: place) } }
     try EventLoop.withLoop(clock: clock, syscalls: ledger.syscalls()) { loop in
-        try body(Network(loop: loop, ledger: ledger))
-        #expect(loop.metrics.turns <= limit, "the loop spins", sourceLocation: place)
+        try Fixture(loop, ledger, clock).use { try body($0.network) }
+        ledger.check(loop, turns: limit)
     }
-    #expect(ledger.open.isEmpty, "descriptors leak", sourceLocation: place)
-    #expect(ledger.strays.isEmpty, "numbers are used that are not the loop's", sourceLocation: place)
 }
 
 /// As `withNetwork`, with a connection, which is aborted in the end, and its peer.
@@ -58,6 +57,10 @@ func withConnections(
 struct Network {
     let loop: EventLoop
     let ledger: Ledger
+    let virtualClock: VirtualClock?
+
+    /// The clock of a test in virtual time.
+    var clock: VirtualClock { virtualClock! }
 
     /// The calls that the loop really makes; replace one to inject a fault.
     var kernel: Syscalls {

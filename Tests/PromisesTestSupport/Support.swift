@@ -16,6 +16,8 @@ func inLoop<Value>(_ body: (EventLoop) throws -> Value) rethrows -> Value {
 extension Trait where Self == Around {
     /// Each test runs on a separate loop in virtual time, `EventLoop.current`, which ends with it.
     static var inLoop: Self { Around { body in PromisesTestSupport.inLoop { _ in body() } } }
+    /// The same in real time.
+    static var inRealTime: Self { Around { body in EventLoop.withLoop { _ in body() } } }
 }
 
 /// A promise that settles only when cancelled.

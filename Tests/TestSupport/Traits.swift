@@ -15,8 +15,12 @@ package struct OwnThread: TestTrait, SuiteTrait, TestScoping {
     package func provideScope(
         for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
     ) async throws {
-        try await withTaskExecutorPreference(ThreadPerJob()) { try await function() }
+        try await Self.$isOn.withValue(true) {
+            try await withTaskExecutorPreference(ThreadPerJob()) { try await function() }
+        }
     }
+
+    @TaskLocal fileprivate static var isOn = false
 }
 
 extension Trait where Self == OwnThread {
@@ -35,29 +39,57 @@ private final class ThreadPerJob: TaskExecutor {
 /// Runs each test inside a call of a function, such as one that makes an event loop: what that sets up need not be a
 /// closure around the body of every test.
 package struct Around: TestTrait, SuiteTrait, TestScoping {
-    private let executor: JobsWithin
+    private let surround: @Sendable (() -> Void) -> [String]
 
     package var isRecursive: Bool { true }
 
     /// - Parameter surround: calls its argument once, on the same thread.
-    package init(_ surround: @escaping @Sendable (() -> Void) -> Void) { executor = JobsWithin(surround) }
+    package init(_ surround: @escaping @Sendable (() -> Void) -> Void) {
+        self = .checking { body in
+            surround(body)
+            return []
+        }
+    }
+
+    private init(_ surround: @escaping @Sendable (() -> Void) -> [String]) { self.surround = surround }
+
+    /// - Parameter surround: calls its argument once, on the same thread, and returns why the test fails.
+    package static func checking(_ surround: @escaping @Sendable (() -> Void) -> [String]) -> Self { Self(surround) }
 
     package func provideScope(
         for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
     ) async throws {
-        try await withTaskExecutorPreference(executor) { try await function() }
+        let (complaints, complain) = AsyncStream<[String]>.makeStream()
+        let executor = JobsWithin(hasOwnThread: OwnThread.isOn) { [surround] body in complain.yield(surround(body)) }
+        let outcome: Result<Void, any Error>
+        do { outcome = .success(try await withTaskExecutorPreference(executor) { try await function() }) } catch {
+            outcome = .failure(error)
+        }
+        for complaint in await complaints.first(where: { _ in true }) ?? [] {
+            Issue.record(Comment(rawValue: complaint), sourceLocation: test.sourceLocation)
+        }
+        try outcome.get()
     }
 }
 
-/// Runs jobs on the threads of Swift's pool, each inside a call. A test without `await` is one job.
+/// Runs jobs inside a call each, on the threads of Swift's pool or on threads of their own. A test without `await` is one
+/// job.
 private final class JobsWithin: TaskExecutor {
+    private let hasOwnThread: Bool
     private let surround: @Sendable (() -> Void) -> Void
 
-    init(_ surround: @escaping @Sendable (() -> Void) -> Void) { self.surround = surround }
+    init(hasOwnThread: Bool, _ surround: @escaping @Sendable (() -> Void) -> Void) {
+        self.hasOwnThread = hasOwnThread
+        self.surround = surround
+    }
 
     func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
-        Task.detached { self.run(job) }
+        if hasOwnThread {
+            TestThread { self.run(job) }.detach()
+        } else {
+            Task.detached { self.run(job) }
+        }
     }
 
     private func run(_ job: UnownedJob) {

@@ -1,6 +1,5 @@
 @testable import PromisesTestSupport
 
-/// An actor on a loop.
 private actor Resident {
     private let executor: LoopRemote
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -22,62 +21,47 @@ private actor Resident {
 
 /// Actors and tasks whose executor is a loop.
 @Suite(.serialized, .ownThread) struct ActorOnLoopTests {
-    @Test func anActorRunsOnItsLoopWhichHangDrives() throws {
-        try EventLoop.withLoop { loop throws in
-            let resident = Resident(on: loop.remote)
-            let count = try hang(
-                Promise {
-                    await withTaskGroup(of: Void.self) { group in
-                        for _ in 0..<200 { group.addTask { await resident.work() } }
-                    }
-                    return await resident.count
-                })
-            expectEqual(count, 200)
-            let threads = try hang(Promise { await resident.threads })
-            expectEqual(threads, [pthread_self()])
-            let overlaps = try hang(Promise { await resident.overlaps })
-            expectEqual(overlaps, 0)
-        }
+    @Test(.inRealTime) func anActorRunsOnItsLoopWhichHangDrives() throws {
+        let loop = EventLoop.current
+        let resident = Resident(on: loop.remote)
+        let count = try hang(
+            Promise {
+                await withTaskGroup(of: Void.self) { group in
+                    for _ in 0..<200 { group.addTask { await resident.work() } }
+                }
+                return await resident.count
+            })
+        expectEqual(count, 200)
+        let threads = try hang(Promise { await resident.threads })
+        expectEqual(threads, [pthread_self()])
+        let overlaps = try hang(Promise { await resident.overlaps })
+        expectEqual(overlaps, 0)
     }
 
-    @Test func handlersOfTheLoopMayAssumeItsIsolation() throws {
-        try EventLoop.withLoop { loop throws in
-            let resident = Resident(on: loop.remote)
-            let count = hang(
-                after(.milliseconds(1)).map {
-                    resident.assumeIsolated {
-                        $0.work()
-                        return $0.count
-                    }
-                })
-            expectEqual(count, 1)
-        }
+    @Test(.inRealTime) func handlersOfTheLoopMayAssumeItsIsolation() throws {
+        let loop = EventLoop.current
+        let resident = Resident(on: loop.remote)
+        let count = hang(
+            after(.milliseconds(1)).map {
+                resident.assumeIsolated {
+                    $0.work()
+                    return $0.count
+                }
+            })
+        expectEqual(count, 1)
     }
 
-    @Test func twoActorsOfOneLoopNeedNoHop() throws {
-        try EventLoop.withLoop { loop throws in
-            let one = Resident(on: loop.remote)
-            let other = Resident(on: loop.remote)
-            let both = try hang(
-                Promise { () -> Int in
-                    await one.work()
-                    await other.work()
-                    return await one.count + other.count
-                })
-            expectEqual(both, 2)
-        }
-    }
-
-    @Test func aTaskMayPreferALoop() throws {
-        try EventLoop.withLoop { loop throws in
-            let here = pthread_self()
-            let executor = loop.remote
-            let isHere = try hang(
-                Promise {
-                    await withTaskExecutorPreference(executor) { await Self.thread() == here }
-                })
-            expect(isHere)
-        }
+    @Test(.inRealTime) func twoActorsOfOneLoopNeedNoHop() throws {
+        let loop = EventLoop.current
+        let one = Resident(on: loop.remote)
+        let other = Resident(on: loop.remote)
+        let both = try hang(
+            Promise { () -> Int in
+                await one.work()
+                await other.work()
+                return await one.count + other.count
+            })
+        expectEqual(both, 2)
     }
 
     private nonisolated static func thread() async -> pthread_t { threadOfCaller() }

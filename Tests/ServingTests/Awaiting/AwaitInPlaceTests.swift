@@ -68,18 +68,17 @@ private actor Clerk {
 
 /// `value` runs on its caller's executor.
 @Suite(.ownThread) struct AwaitInPlaceTests {
-    @Test func theValueNeedNotBeSendable() throws {
-        try EventLoop.withLoop { loop throws in
-            let clerk = Clerk(on: loop.remote)
-            let lines = Promise { try await (clerk.write("first"), clerk.write("second")) }
-            // The task waits, or arrives later.
-            after(.milliseconds(1)).done { Promise { await clerk.open() }.cauterize() }
-            let counts = try hang(lines, timeout: patience)
-            #expect(counts == (1, 2))
-            let thread = try hang(Promise { await clerk.thread })
-            expectEqual(thread.map { pthread_equal($0, pthread_self()) != 0 }, true)
-            try loop.run()
-        }
+    @Test(.inRealTime) func theValueNeedNotBeSendable() throws {
+        let loop = EventLoop.current
+        let clerk = Clerk(on: loop.remote)
+        let lines = Promise { try await (clerk.write("first"), clerk.write("second")) }
+        // The task waits, or arrives later.
+        after(.milliseconds(1)).done { Promise { await clerk.open() }.cauterize() }
+        let counts = try hang(lines, timeout: patience)
+        #expect(counts == (1, 2))
+        let thread = try hang(Promise { await clerk.thread })
+        expectEqual(thread.map { pthread_equal($0, pthread_self()) != 0 }, true)
+        try loop.run()
     }
 
     @Test(.ownThread) func aCancelledHandlerThatHoldsTheResolverEndsTheWait() async {
@@ -98,17 +97,16 @@ private actor Clerk {
         }
     }
 
-    @Test func whatHasSettledCostsNoBlockAndNoJob() throws {
+    @Test(.inRealTime) func whatHasSettledCostsNoBlockAndNoJob() throws {
         guard !isSanitized else { return }
-        try EventLoop.withLoop { loop throws in
-            let clerk = Clerk(on: loop.remote)
-            let seen = try hang(
-                Promise { () async throws -> (blocks: Int, jobs: Int) in
-                    await clerk.open()
-                    return try await clerk.lookAtWhatHasSettled()
-                }, timeout: patience)
-            #expect(seen == (0, 0))
-        }
+        let loop = EventLoop.current
+        let clerk = Clerk(on: loop.remote)
+        let seen = try hang(
+            Promise { () async throws -> (blocks: Int, jobs: Int) in
+                await clerk.open()
+                return try await clerk.lookAtWhatHasSettled()
+            }, timeout: patience)
+        #expect(seen == (0, 0))
     }
 
     /// Shows that the test above can fail.

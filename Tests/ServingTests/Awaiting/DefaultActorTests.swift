@@ -24,66 +24,61 @@ private actor Stranger {
     enum Caller: CaseIterable { case asyncHandler, body, task }
 
     /// A handler attached there would be isolated to the actor, and be called while the actor runs elsewhere.
-    @Test(arguments: Caller.allCases) func noneRunsOnTheLoopOfItsCaller(caller: Caller) throws {
-        try withNetwork { network in
-            let stranger = Stranger()
-            let home = network.loop.remote
-            let places = Shared<[String]>([])
-            @Sendable func call() async {
-                for _ in 0..<3 {
-                    let attaches = await stranger.attachesHandlers(to: home)
-                    let isBack = isCurrent(home)
-                    places.change { $0.append("\(attaches) \(isBack)") }
-                }
+    @Test(.network, arguments: Caller.allCases) func noneRunsOnTheLoopOfItsCaller(caller: Caller) throws {
+        let stranger = Stranger()
+        let home = net.loop.remote
+        let places = Shared<[String]>([])
+        @Sendable func call() async {
+            for _ in 0..<3 {
+                let attaches = await stranger.attachesHandlers(to: home)
+                let isBack = isCurrent(home)
+                places.change { $0.append("\(attaches) \(isBack)") }
             }
-            switch caller {
-            case .asyncHandler:
-                let listener = try network.listen()
-                let served = listener.serveAsync { _ in
-                    await call()
-                    listener.close()
-                }
-                let client = try Peer(to: listener.localAddress)
-                client.end()
-                try hang(served, timeout: patience)
-                client.close()
-            case .body:
-                try network.loop.run { await call() }
-            case .task:
-                let hold = network.loop.hold()
-                Task(executorPreference: home) {
-                    await call()
-                    hold.cancel()
-                }
-                try network.loop.run()
-            }
-            expectEqual(places.value, Array(repeating: "false true", count: 3))
         }
+        switch caller {
+        case .asyncHandler:
+            let listener = try net.listen()
+            let served = listener.serveAsync { _ in
+                await call()
+                listener.close()
+            }
+            let client = try Peer(to: listener.localAddress)
+            client.end()
+            try hang(served, timeout: patience)
+            client.close()
+        case .body:
+            try net.loop.run { await call() }
+        case .task:
+            let hold = net.loop.hold()
+            Task(executorPreference: home) {
+                await call()
+                hold.cancel()
+            }
+            try net.loop.run()
+        }
+        expectEqual(places.value, Array(repeating: "false true", count: 3))
     }
 
-    @Test func aLoopThatStandsStillHoldsUpNone() throws {
-        try withGroup(1) { _, group in
-            let (stranger, home) = (Stranger(), group[0])
-            let (called, release) = (Gate(), Gate())
-            defer { release.open() }
-            home.submit {
-                Task.immediateDetached(executorPreference: home) { await stranger.visit() }
-                called.open()
-                release.wait()
-            }
-            called.wait()
-            let visits = try hang(Promise { await stranger.visits }, timeout: patience)
-            expect(visits <= 1)
+    @Test(.group(1)) func aLoopThatStandsStillHoldsUpNone() throws {
+        let (stranger, home) = (Stranger(), loops[0])
+        let (called, release) = (Gate(), Gate())
+        defer { release.open() }
+        home.submit {
+            Task.immediateDetached(executorPreference: home) { await stranger.visit() }
+            called.open()
+            release.wait()
         }
+        called.wait()
+        let visits = try hang(Promise { await stranger.visits }, timeout: patience)
+        expect(visits <= 1)
     }
 
-    @Test func aLoopWithAVirtualClockWaitsForThem() throws {
-        try inLoop { loop in
-            let stranger = Stranger()
-            var hasFired = false
-            after(.seconds(3600)).done { hasFired = true }
-            try loop.run { for _ in 0..<10 { await stranger.visitAtLength() } }
-            expect(!hasFired)
-        }
+    @Test(.inLoop) func aLoopWithAVirtualClockWaitsForThem() throws {
+        let loop = EventLoop.current
+        let stranger = Stranger()
+        var hasFired = false
+        after(.seconds(3600)).done { hasFired = true }
+        try loop.run { for _ in 0..<10 { await stranger.visitAtLength() } }
+        expect(!hasFired)
     }
 }

@@ -1,8 +1,6 @@
 @testable import PromisesTestSupport
 
-/// Actions of a `deinit` that runs while a loop ends.
 struct HangAtLoopEndTests {
-    /// Calls `body` when it is released.
     private final class AtEnd {
         private let body: () -> Void
         init(_ body: @escaping () -> Void) { self.body = body }

@@ -2,58 +2,54 @@
 
 /// A `hang` in an inline handler, on a promise that depends on the very one being settled.
 struct HangInsidePipeTests {
-    @Test(arguments: [false, true]) func onAPromiseThatIsDerivedThere(behindAWhen: Bool) throws {
-        try inLoop { loop throws in
-            let seen = Shared<[Int]>([])
-            let (promise, resolver) = Promise<Int>.pending()
-            // Keeps the loop alive, so that a hang that cannot end is not even reported.
-            let timer = loop.schedule(after: .seconds(10)) {}
-            let handler = { @Sendable () -> Void in
-                let value = try? hang(promise.map { $0 + 1 }, timeout: .seconds(1))
-                seen.change { $0.append(value ?? -1) }
-            }
-            if behindAWhen {
-                when(fulfilled: [promise]).pipe { _ in handler() }
-            } else {
-                promise.pipe { _ in handler() }
-            }
-            resolver.fulfill(1)
-            expect(seen.value == [2] && loop.now.nanoseconds == 0)
-            timer.cancel()
+    @Test(.inLoop, arguments: [false, true]) func onAPromiseThatIsDerivedThere(behindAWhen: Bool) throws {
+        let loop = EventLoop.current
+        let seen = Shared<[Int]>([])
+        let (promise, resolver) = Promise<Int>.pending()
+        // Keeps the loop alive, so that a hang that cannot end is not even reported.
+        let timer = loop.schedule(after: .seconds(10)) {}
+        let handler = { @Sendable () -> Void in
+            let value = try? hang(promise.map { $0 + 1 }, timeout: .seconds(1))
+            seen.change { $0.append(value ?? -1) }
         }
+        if behindAWhen {
+            when(fulfilled: [promise]).pipe { _ in handler() }
+        } else {
+            promise.pipe { _ in handler() }
+        }
+        resolver.fulfill(1)
+        expect(seen.value == [2] && loop.now.nanoseconds == 0)
+        timer.cancel()
     }
 
-    @Test func onOneThatWasDerivedBefore() throws {
-        try inLoop { loop throws in
-            let seen = Shared<[String]>([])
-            let (promise, resolver) = Promise<Int>.pending()
-            let derived = Shared<Promise<Int>?>(nil)
-            promise.pipe { _ in
-                let value = derived.value.flatMap { try? hang($0, timeout: .seconds(1)) }
-                seen.change { $0.append("first \(value ?? -1)") }
-            }
-            promise.pipe { _ in seen.change { $0.append("second") } }
-            derived.change { $0 = promise.map { $0 + 1 } }
-            promise.pipe { _ in seen.change { $0.append("third") } }
-            resolver.fulfill(1)
-            expect(seen.value == ["second", "third", "first 2"] && loop.now.nanoseconds == 0)
-            expectEqual(promise.settledValue, 1)
+    @Test(.inLoop) func onOneThatWasDerivedBefore() throws {
+        let loop = EventLoop.current
+        let seen = Shared<[String]>([])
+        let (promise, resolver) = Promise<Int>.pending()
+        let derived = Shared<Promise<Int>?>(nil)
+        promise.pipe { _ in
+            let value = derived.value.flatMap { try? hang($0, timeout: .seconds(1)) }
+            seen.change { $0.append("first \(value ?? -1)") }
         }
+        promise.pipe { _ in seen.change { $0.append("second") } }
+        derived.change { $0 = promise.map { $0 + 1 } }
+        promise.pipe { _ in seen.change { $0.append("third") } }
+        resolver.fulfill(1)
+        expect(seen.value == ["second", "third", "first 2"] && loop.now.nanoseconds == 0)
+        expectEqual(promise.settledValue, 1)
     }
 
-    @Test func aTurnThereNotifiesTheOthers() throws {
-        try inLoop { loop throws in
-            let seen = Shared<[String]>([])
-            let (promise, resolver) = Promise<Int>.pending()
-            promise.pipe { _ in
-                try? EventLoop.current.turn(.poll)
-                seen.change { $0.append("pipe") }
-            }
-            promise.done { _ in seen.change { $0.append("done") } }.orFail()
-            when(fulfilled: [promise]).done { _ in seen.change { $0.append("when") } }.orFail()
-            resolver.fulfill(1)
-            expectEqual(seen.value, ["done", "when", "pipe"])
+    @Test(.inLoop) func aTurnThereNotifiesTheOthers() throws {
+        let seen = Shared<[String]>([])
+        let (promise, resolver) = Promise<Int>.pending()
+        promise.pipe { _ in
+            try? EventLoop.current.turn(.poll)
+            seen.change { $0.append("pipe") }
         }
+        promise.done { _ in seen.change { $0.append("done") } }.orFail()
+        when(fulfilled: [promise]).done { _ in seen.change { $0.append("when") } }.orFail()
+        resolver.fulfill(1)
+        expectEqual(seen.value, ["done", "when", "pipe"])
     }
 
     @Test func anErrorThatOnlyALateHandlerSeesIsNotReported() throws {

@@ -1,14 +1,13 @@
 @testable import PromisesTestSupport
 
 struct HangTests {
-    @Test func aSettledPromiseNeedsNoTurnAndNoSystemCall() throws {
-        try EventLoop.withLoop { loop throws in
-            expectEqual(try hang(Promise.value(1)), 1)
-            expect(Promise<Int>(error: Flaw(2)), failsWith: Flaw(2))
-            expectEqual(hang(Guarantee.value(3)), 3)
-            expectEqual(loop.metrics.turns, 0)
-            expectEqual(loop.metrics.systemCalls, [:])
-        }
+    @Test(.inRealTime) func aSettledPromiseNeedsNoTurnAndNoSystemCall() throws {
+        let loop = EventLoop.current
+        expectEqual(try hang(Promise.value(1)), 1)
+        expect(Promise<Int>(error: Flaw(2)), failsWith: Flaw(2))
+        expectEqual(hang(Guarantee.value(3)), 3)
+        expectEqual(loop.metrics.turns, 0)
+        expectEqual(loop.metrics.systemCalls, [:])
     }
 
     /// A guarantee has no error to report it.
@@ -25,94 +24,49 @@ struct HangTests {
         #expect(lines == ["cannot watch a descriptor for now: eventfd: Too many open files (EMFILE)"])
     }
 
-    @Test func handlersAloneNeedNoSystemCall() throws {
-        try EventLoop.withLoop { loop throws in
-            let promise = Promise.value(1).map { $0 + 1 }.then { Promise.value($0 + 1) }
-            expectEqual(try hang(promise), 3)
-            expectEqual(loop.metrics.systemCalls, [:])
-        }
+    @Test(.inLoop) func drivesTimersAndJobs() throws {
+        let loop = EventLoop.current
+        var others = 0
+        loop.schedule(every: .seconds(1)) { others += 1 }
+        loop.enqueue { others += 100 }
+        hang(after(.milliseconds(3500)))
+        expectEqual(others, 103)
+        expectEqual(loop.now.nanoseconds, 3_500_000_000)
     }
 
-    @Test func drivesTimersAndJobs() throws {
-        try inLoop { loop throws in
-            var others = 0
-            loop.schedule(every: .seconds(1)) { others += 1 }
-            loop.enqueue { others += 100 }
-            hang(after(.milliseconds(3500)))
-            expectEqual(others, 103)
-            expectEqual(loop.now.nanoseconds, 3_500_000_000)
+    @Test(.inLoop) func theOuterPromiseSettlesInsideTheInnerHang() throws {
+        let (outer, resolver) = Promise<Int>.pending()
+        var sawOuter = false
+        after(.seconds(1)).done {
+            hang(after(.seconds(1)).done { resolver.fulfill(1) }.then { after(.seconds(1)) })
+            sawOuter = outer.isFulfilled
         }
-    }
-
-    @Test func nestedInAHandler() throws {
-        try inLoop { _ throws in
-            var order: [String] = []
-            let outer = after(.seconds(1)).map { () throws -> Int in
-                order.append("outer begins")
-                let inner = after(.seconds(5)).map { () -> Int in
-                    order.append("inner")
-                    return 1
-                }
-                let value = hang(inner)
-                order.append("outer ends")
-                return value + 1
-            }
-            after(.seconds(2)).done { order.append("meanwhile") }
-            let value = try hang(outer)
-            expectEqual(value, 2)
-            expectEqual(order, ["outer begins", "meanwhile", "inner", "outer ends"])
-        }
-    }
-
-    @Test func theOuterPromiseSettlesInsideTheInnerHang() throws {
-        try inLoop { _ throws in
-            let (outer, resolver) = Promise<Int>.pending()
-            var sawOuter = false
-            after(.seconds(1)).done {
-                hang(after(.seconds(1)).done { resolver.fulfill(1) }.then { after(.seconds(1)) })
-                sawOuter = outer.isFulfilled
-            }
-            expectEqual(try hang(outer), 1)
-            expect(sawOuter)
-        }
+        expectEqual(try hang(outer), 1)
+        expect(sawOuter)
     }
 }
 
 struct HangTimeoutTests {
-    @Test func throwsWhenTheTimeIsUp() {
-        inLoop { loop in
-            let (promise, resolver) = Promise<Int>.pending()
-            #expect(throws: PromiseError.timedOut) { try hang(promise, timeout: .seconds(86_400)) }
-            expectEqual(loop.now.nanoseconds, 86_400_000_000_000)
-            expect(promise.isPending)
-            resolver.fulfill(1)
-        }
+    @Test(.inLoop) func throwsWhenTheTimeIsUp() {
+        let loop = EventLoop.current
+        let (promise, resolver) = Promise<Int>.pending()
+        #expect(throws: PromiseError.timedOut) { try hang(promise, timeout: .seconds(86_400)) }
+        expectEqual(loop.now.nanoseconds, 86_400_000_000_000)
+        expect(promise.isPending)
+        resolver.fulfill(1)
     }
 
-    @Test func aPromiseThatSettlesInTimeLeavesNoTimer() throws {
-        try inLoop { loop throws in
-            let promise = after(.seconds(1)).map { 1 }
-            expectEqual(try hang(promise, timeout: .seconds(2)), 1)
-            expect(!loop.isAlive)
-            expectEqual(loop.now.nanoseconds, 1_000_000_000)
-        }
+    @Test(.inLoop) func aPromiseThatSettlesInTimeLeavesNoTimer() throws {
+        let loop = EventLoop.current
+        let promise = after(.seconds(1)).map { 1 }
+        expectEqual(try hang(promise, timeout: .seconds(2)), 1)
+        expect(!loop.isAlive)
+        expectEqual(loop.now.nanoseconds, 1_000_000_000)
     }
 
-    @Test func whatIsReadyIsDoneEvenInNoTime() throws {
-        try inLoop { _ throws in
-            let promise = Promise.value(1).map { $0 + 1 }.map { $0 + 1 }
-            expectEqual(try hang(promise, timeout: .zero), 3)
-        }
-    }
-
-    @Test func byTheRealClock() {
-        EventLoop.withLoop { loop in
-            let (promise, resolver) = Promise<Int>.pending()
-            let start = loop.now
-            #expect(throws: PromiseError.timedOut) { try hang(promise, timeout: .milliseconds(2)) }
-            expect(start.duration(to: loop.now) >= .milliseconds(2))
-            resolver.fulfill(1)
-        }
+    @Test(.inLoop) func whatIsReadyIsDoneEvenInNoTime() throws {
+        let promise = Promise.value(1).map { $0 + 1 }.map { $0 + 1 }
+        expectEqual(try hang(promise, timeout: .zero), 3)
     }
 
     @Test func aRejectionAfterTheTimeIsUpIsStillReported() {
@@ -171,57 +125,55 @@ struct HangThreadTests {
         expectEqual(recorder.lines, [text])
     }
 
-    @Test func itIsLoggedOnceAHangHoweverOftenTheLoopWakes() throws {
-        try EventLoop.withLoop { loop throws in
-            let line: UInt = #line + 1
-            let (promise, resolver) = Promise<Int>.pending()
-            let remote = loop.remote
-            let gate = Gate()
-            let recorder = LogRecorder(
-                where: { $0.description.contains("waits for the Promise<Int> made at \(#fileID):\(line),") },
-                reaction: { _ in gate.open() })
-            let thread = TestThread {
-                gate.wait()
-                let woken = Gate()
-                for _ in 0..<10 {
-                    remote.submit { woken.open() }
-                    woken.wait()
-                }
-                resolver.fulfill(1)
+    @Test(.inRealTime) func itIsLoggedOnceAHangHoweverOftenTheLoopWakes() throws {
+        let loop = EventLoop.current
+        let line: UInt = #line + 1
+        let (promise, resolver) = Promise<Int>.pending()
+        let remote = loop.remote
+        let gate = Gate()
+        let recorder = LogRecorder(
+            where: { $0.description.contains("waits for the Promise<Int> made at \(#fileID):\(line),") },
+            reaction: { _ in gate.open() })
+        let thread = TestThread {
+            gate.wait()
+            let woken = Gate()
+            for _ in 0..<10 {
+                remote.submit { woken.open() }
+                woken.wait()
             }
-            expectEqual(try hang(promise), 1)
-            thread.join()
-            recorder.stop()
-            expectEqual(recorder.lines.count, 1)
+            resolver.fulfill(1)
         }
+        expectEqual(try hang(promise), 1)
+        thread.join()
+        recorder.stop()
+        expectEqual(recorder.lines.count, 1)
     }
 }
 
 /// `var up = false; p.done { up = true }; while !up { … }`: the optimiser must not assume that `up` is never written.
 struct CapturedVariableTests {
-    @Test func everyOperatorOfASettledPromise() throws {
-        try inLoop { loop throws in
-            var up = false
-            Promise.value(1).done { _ in up = true }.orFail()
-            while !up { try loop.turn(.poll) }
-            up = false
-            Promise.value(1).map { _ in up = true }.orFail()
-            while !up { try loop.turn(.poll) }
-            up = false
-            Promise.value(1).then { _ -> Promise<Void> in
-                up = true
-                return .value
-            }.orFail()
-            while !up { try loop.turn(.poll) }
-            up = false
-            Promise<Int>(error: Flaw()).catch { _ in up = true }
-            while !up { try loop.turn(.poll) }
-            up = false
-            Promise<Int>(error: Flaw()).ensure { up = true }.ignoringErrors()
-            while !up { try loop.turn(.poll) }
-            up = false
-            Promise.value(1).tap { _ in up = true }.orFail()
-            while !up { try loop.turn(.poll) }
-        }
+    @Test(.inLoop) func everyOperatorOfASettledPromise() throws {
+        let loop = EventLoop.current
+        var up = false
+        Promise.value(1).done { _ in up = true }.orFail()
+        while !up { try loop.turn(.poll) }
+        up = false
+        Promise.value(1).map { _ in up = true }.orFail()
+        while !up { try loop.turn(.poll) }
+        up = false
+        Promise.value(1).then { _ -> Promise<Void> in
+            up = true
+            return .value
+        }.orFail()
+        while !up { try loop.turn(.poll) }
+        up = false
+        Promise<Int>(error: Flaw()).catch { _ in up = true }
+        while !up { try loop.turn(.poll) }
+        up = false
+        Promise<Int>(error: Flaw()).ensure { up = true }.ignoringErrors()
+        while !up { try loop.turn(.poll) }
+        up = false
+        Promise.value(1).tap { _ in up = true }.orFail()
+        while !up { try loop.turn(.poll) }
     }
 }

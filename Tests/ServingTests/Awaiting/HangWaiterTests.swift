@@ -11,63 +11,51 @@ struct HangWaiterTests {
         #expect(ended == nil)
     }
 
-    @Test func theLoopOfNestedHangsIsReleased() {
-        weak var ended: EventLoop?
-        inLoop { loop in
-            ended = loop
-            hang(after(.seconds(1)).done { hang(after(.seconds(1)).done { hang(after(.seconds(1))) }) })
+    @Test(.inLoop) func oneThatStillWaitsIsNotUsedForAnotherPromise() {
+        let loop = EventLoop.current
+        let (first, firstResolver) = Promise<Int>.pending()
+        let (second, secondResolver) = Promise<Int>.pending()
+        // A handler in its list keeps the place of the withdrawn waiter.
+        first.done { _ in }.orFail()
+        for limit in 1...3 {
+            #expect(throws: PromiseError.timedOut) { try hang(first, timeout: .seconds(limit)) }
         }
-        #expect(ended == nil)
+        after(.seconds(1)).done { firstResolver.fulfill(1) }
+        after(.seconds(2)).done { secondResolver.fulfill(2) }
+        expect(second, gives: 2)
+        expectEqual(loop.now.nanoseconds, 8_000_000_000)
+        expect(first, gives: 1)
     }
 
-    @Test func oneThatStillWaitsIsNotUsedForAnotherPromise() {
-        inLoop { loop in
-            let (first, firstResolver) = Promise<Int>.pending()
-            let (second, secondResolver) = Promise<Int>.pending()
-            // A handler in its list keeps the place of the withdrawn waiter.
-            first.done { _ in }.orFail()
-            for limit in 1...3 {
-                #expect(throws: PromiseError.timedOut) { try hang(first, timeout: .seconds(limit)) }
-            }
-            after(.seconds(1)).done { firstResolver.fulfill(1) }
-            after(.seconds(2)).done { secondResolver.fulfill(2) }
-            expect(second, gives: 2)
-            expectEqual(loop.now.nanoseconds, 8_000_000_000)
-            expect(first, gives: 1)
+    @Test(.inLoop) func oneThatComesAfterItsHangHasEndedIsNotUsedMeanwhile() throws {
+        let loop = EventLoop.current
+        let (first, firstResolver) = Promise<Int>.pending()
+        let (second, secondResolver) = Promise<Int>.pending()
+        loop.schedule(after: .seconds(1)) {
+            // The last job of a turn: the waiter is notified in the next one, long after the promise was checked.
+            for _ in 0..<1023 { loop.enqueue {} }
+            loop.enqueue { firstResolver.fulfill(1) }
         }
+        expectEqual(try hang(first), 1)
+        expect(loop.isReady)
+        loop.schedule(after: .seconds(1)) { secondResolver.fulfill(2) }
+        expectEqual(try hang(second), 2)
+        expectEqual(loop.now.nanoseconds, 2_000_000_000)
     }
 
-    @Test func oneThatComesAfterItsHangHasEndedIsNotUsedMeanwhile() throws {
-        try inLoop { loop throws in
-            let (first, firstResolver) = Promise<Int>.pending()
-            let (second, secondResolver) = Promise<Int>.pending()
-            loop.schedule(after: .seconds(1)) {
-                // The last job of a turn: the waiter is notified in the next one, long after the promise was checked.
-                for _ in 0..<1023 { loop.enqueue {} }
-                loop.enqueue { firstResolver.fulfill(1) }
-            }
-            expectEqual(try hang(first), 1)
-            expect(loop.isReady)
-            loop.schedule(after: .seconds(1)) { secondResolver.fulfill(2) }
-            expectEqual(try hang(second), 2)
-            expectEqual(loop.now.nanoseconds, 2_000_000_000)
+    @Test(.inLoop) func aHandlerBehindAHangRunsAsEver() throws {
+        let loop = EventLoop.current
+        let (promise, resolver) = Promise<Int>.pending()
+        var order: [String] = []
+        after(.seconds(1)).done {
+            promise.done { _ in order.append("attached before") }.orFail()
+            resolver.fulfill(1)
+            promise.done { _ in order.append("attached after") }.orFail()
         }
-    }
-
-    @Test func aHandlerBehindAHangRunsAsEver() throws {
-        try inLoop { loop throws in
-            let (promise, resolver) = Promise<Int>.pending()
-            var order: [String] = []
-            after(.seconds(1)).done {
-                promise.done { _ in order.append("attached before") }.orFail()
-                resolver.fulfill(1)
-                promise.done { _ in order.append("attached after") }.orFail()
-            }
-            expectEqual(try hang(promise), 1)
-            order.append("hang")
-            try loop.run()
-            expectEqual(order, ["attached before", "attached after", "hang"])
-        }
+        expectEqual(try hang(promise), 1)
+        order.append("hang")
+        try loop.run()
+        expectEqual(order, ["attached before", "attached after", "hang"])
     }
 
     @Test func manyThreadsHangOnTheSamePromises() {

@@ -1,6 +1,5 @@
 @testable import PromisesTestSupport
 
-/// A spawned loop that is stopped during its work.
 @Suite(.serialized) struct LoopEndWithWorkTests {
     @Test func whatOnlyItWouldHaveSettledIsRejected() throws {
         let lines = LogRecorder(where: { if case .undeliveredHandlers = $0 { true } else { false } })
@@ -19,49 +18,37 @@
         }
     }
 
-    @Test func aHangThereComesBack() throws {
-        try EventLoop.withLoop { _ throws in
-            let worker = try EventLoop.spawn()
-            let (fate, resolver) = Promise<String>.pending()
-            let (hanging, begun) = Guarantee<Void>.pending()
-            worker.submit {
-                begun(())
-                let never = Promise<Void>.pending()
-                do {
-                    try hang(never.promise)
-                    resolver.fulfill("fulfilled")
-                } catch { resolver.fulfill("\(error)") }
-                withExtendedLifetime(never) {}
-            }
-            try hang(hanging, timeout: patience)
-            worker.stop()
-            expect(fate, gives: "\(PromiseError.loopEnded)")
-            try hang(worker.ended, timeout: patience)
+    @Test(.inRealTime) func aHangThereComesBack() throws {
+        let worker = try EventLoop.spawn()
+        let (fate, resolver) = Promise<String>.pending()
+        let (hanging, begun) = Guarantee<Void>.pending()
+        worker.submit {
+            begun(())
+            let never = Promise<Void>.pending()
+            do {
+                try hang(never.promise)
+                resolver.fulfill("fulfilled")
+            } catch { resolver.fulfill("\(error)") }
+            withExtendedLifetime(never) {}
         }
+        try hang(hanging, timeout: patience)
+        worker.stop()
+        expect(fate, gives: "\(PromiseError.loopEnded)")
+        try hang(worker.ended, timeout: patience)
     }
 
-    @Test func afterItsEndWorkIsRefused() throws {
-        try EventLoop.withLoop { _ throws in
-            let worker = try EventLoop.spawn()
-            worker.stop()
-            worker.join()
-            expect(Promise(on: worker) { () throws -> Int in 2 }, failsWith: DispatchError.loopEnded)
-        }
-    }
-
-    @Test func endedIsFulfilledForWhoeverAsksLateToo() throws {
-        try EventLoop.withLoop { loop throws in
-            let worker = try EventLoop.spawn()
-            let ended = worker.ended
-            expect(!loop.isAlive && loop.canWakeItself && ended.isPending)
-            worker.stop()
-            hang(ended)
-            let late = worker.ended
-            expect(late.isFulfilled)
-            worker.join()
-            // What woke the hang may still be in the mail.
-            while loop.isReady { try loop.turn(.poll) }
-            expect(!loop.canWakeItself)
-        }
+    @Test(.inRealTime) func endedIsFulfilledForWhoeverAsksLateToo() throws {
+        let loop = EventLoop.current
+        let worker = try EventLoop.spawn()
+        let ended = worker.ended
+        expect(!loop.isAlive && loop.canWakeItself && ended.isPending)
+        worker.stop()
+        hang(ended)
+        let late = worker.ended
+        expect(late.isFulfilled)
+        worker.join()
+        // What woke the hang may still be in the mail.
+        while loop.isReady { try loop.turn(.poll) }
+        expect(!loop.canWakeItself)
     }
 }

@@ -15,27 +15,25 @@
 
     private struct Failure: Error, Equatable {}
 
-    @Test func itTakesAndAnswersWhatIsNotSendableAndTheLoopGoesOnBetween() throws {
-        try EventLoop.withLoop { loop throws in
-            let notes = Notes()
-            loop.enqueue { notes.add("job") }
-            let same = try loop.run { () -> Notes in
-                notes.add("begin")
-                await Task.yield()
-                notes.add("end")
-                return notes
-            }
-            expect(same === notes && notes.lines == ["begin", "job", "end"])
+    @Test(.inRealTime) func itTakesAndAnswersWhatIsNotSendableAndTheLoopGoesOnBetween() throws {
+        let loop = EventLoop.current
+        let notes = Notes()
+        loop.enqueue { notes.add("job") }
+        let same = try loop.run { () -> Notes in
+            notes.add("begin")
+            await Task.yield()
+            notes.add("end")
+            return notes
         }
+        expect(same === notes && notes.lines == ["begin", "job", "end"])
     }
 
-    @Test func whatItThrowsComesOut() throws {
-        EventLoop.withLoop { loop in
-            #expect(throws: Failure()) {
-                try loop.run {
-                    await Task.yield()
-                    throw Failure()
-                }
+    @Test(.inRealTime) func whatItThrowsComesOut() throws {
+        let loop = EventLoop.current
+        #expect(throws: Failure()) {
+            try loop.run {
+                await Task.yield()
+                throw Failure()
             }
         }
     }
@@ -45,51 +43,40 @@
         return threadOfCaller()
     }
 
-    @Test func whatItCallsStaysOnTheThread() throws {
-        try EventLoop.withLoop { loop throws in
-            let threads = try loop.run {
-                async let one = Self.thread()
-                async let other = Self.thread()
-                let grouped = await withTaskGroup(of: pthread_t.self) { group in
-                    for _ in 0..<10 { group.addTask { await Self.thread() } }
-                    return await group.reduce(into: []) { $0.append($1) }
-                }
-                return await [one, other, Self.thread()] + grouped
+    @Test(.inRealTime) func whatItCallsStaysOnTheThread() throws {
+        let loop = EventLoop.current
+        let threads = try loop.run {
+            async let one = Self.thread()
+            async let other = Self.thread()
+            let grouped = await withTaskGroup(of: pthread_t.self) { group in
+                for _ in 0..<10 { group.addTask { await Self.thread() } }
+                return await group.reduce(into: []) { $0.append($1) }
             }
-            expect(Set(threads) == [pthread_self()] && threads.count == 13)
+            return await [one, other, Self.thread()] + grouped
         }
+        expect(Set(threads) == [pthread_self()] && threads.count == 13)
     }
 
-    @Test func itAwaitsPromisesInVirtualTime() throws {
-        try EventLoop.withLoop(clock: VirtualClock()) { loop throws in
-            let begin = loop.now
-            try loop.run { await firstly { after(.seconds(3600)) }.value }
-            expectEqual(begin.duration(to: loop.now), .seconds(3600))
+    @Test(.inRealTime) func stopCancelsIt() throws {
+        let loop = EventLoop.current
+        #expect(throws: CancellationError.self) {
+            try loop.run {
+                loop.stop()
+                try await firstly { after(.seconds(3600)).asPromise() }.value
+            }
         }
+        expect(!loop.isAlive, "the timer has gone")
     }
 
-    @Test func stopCancelsIt() throws {
-        EventLoop.withLoop { loop in
-            #expect(throws: CancellationError.self) {
-                try loop.run {
-                    loop.stop()
-                    try await firstly { after(.seconds(3600)).asPromise() }.value
-                }
+    @Test(.inRealTime) func insideAHandlerOfTheSameLoop() throws {
+        let loop = EventLoop.current
+        let outcome = after(.milliseconds(1)).map { () throws -> Int in
+            try loop.run {
+                await Task.yield()
+                return 6 * 7
             }
-            expect(!loop.isAlive, "the timer has gone")
         }
-    }
-
-    @Test func insideAHandlerOfTheSameLoop() throws {
-        try EventLoop.withLoop { loop throws in
-            let outcome = after(.milliseconds(1)).map { () throws -> Int in
-                try loop.run {
-                    await Task.yield()
-                    return 6 * 7
-                }
-            }
-            expect(outcome, gives: 42)
-        }
+        expect(outcome, gives: 42)
     }
 
     @Test func onAnEndedLoopItDoesNotBegin() {
@@ -99,32 +86,30 @@
 
     /// The object that Swift retains for a task must be the one that it releases: a preference for the loop's second
     /// executor freed it.
-    @Test func preferencesReleaseWhatTheyRetain() throws {
-        try EventLoop.withLoop { loop throws in
-            let remote = loop.remote
-            for _ in 0..<100 {
-                let threads = try loop.run {
-                    await withTaskExecutorPreference(remote) { await Self.thread() }
-                }
-                expectEqual(threads, pthread_self())
+    @Test(.inRealTime) func preferencesReleaseWhatTheyRetain() throws {
+        let loop = EventLoop.current
+        let remote = loop.remote
+        for _ in 0..<100 {
+            let threads = try loop.run {
+                await withTaskExecutorPreference(remote) { await Self.thread() }
             }
-            let outside = try hang(
-                Promise {
-                    for _ in 0..<100 { await withTaskExecutorPreference(remote) { _ = await Self.thread() } }
-                    return await Task(executorPreference: remote) { await Self.thread() }.value
-                })
-            expectEqual(outside, pthread_self())
+            expectEqual(threads, pthread_self())
         }
+        let outside = try hang(
+            Promise {
+                for _ in 0..<100 { await withTaskExecutorPreference(remote) { _ = await Self.thread() } }
+                return await Task(executorPreference: remote) { await Self.thread() }.value
+            })
+        expectEqual(outside, pthread_self())
     }
 
-    @Test func aTaskThatYieldsTakesTurnsWithTimers() throws {
-        try EventLoop.withLoop { loop throws in
-            var hasFired = false
-            loop.schedule(after: .milliseconds(1)) { hasFired = true }
-            nonisolated(unsafe) let fired = { hasFired }
-            try loop.run { while !fired() { await Task.yield() } }
-            expect(hasFired)
-        }
+    @Test(.inRealTime) func aTaskThatYieldsTakesTurnsWithTimers() throws {
+        let loop = EventLoop.current
+        var hasFired = false
+        loop.schedule(after: .milliseconds(1)) { hasFired = true }
+        nonisolated(unsafe) let fired = { hasFired }
+        try loop.run { while !fired() { await Task.yield() } }
+        expect(hasFired)
     }
 }
 
@@ -176,14 +161,13 @@ struct BodiesOfActorsTests {
         expectEqual(try await Counter().addBesideBody(), 2)
     }
 
-    @Test func anActorOfTheLoopMayBeUsed() throws {
-        try EventLoop.withLoop { loop throws in
-            let local = Local(on: loop.remote)
-            loop.enqueue {
-                let count = try? local.assumeIsolated { try $0.addInBody(on: EventLoop.current) }
-                expectEqual(count, 1)
-            }
-            try loop.run()
+    @Test(.inRealTime) func anActorOfTheLoopMayBeUsed() throws {
+        let loop = EventLoop.current
+        let local = Local(on: loop.remote)
+        loop.enqueue {
+            let count = try? local.assumeIsolated { try $0.addInBody(on: EventLoop.current) }
+            expectEqual(count, 1)
         }
+        try loop.run()
     }
 }

@@ -2,36 +2,34 @@
 
 /// `for await` over sequences of a loop.
 @Suite(.serialized, .ownThread) struct StreamSequenceTests {
-    @Test func chunksAreReadWhenTheyAreAskedFor() throws {
-        try withConnections { net, a, b in
-            try net.loop.run {
-                try await b.write("0123456789").value
-                var chunks = a.chunks.makeAsyncIterator()
-                await Task.yield()
-                expectEqual(net.calls(.receive), 0, "nothing is read ahead")
-                let first = try await chunks.next(isolation: nil)
-                expectEqual(first, Array("0123456789".utf8))
-                b.close()
-                let end = try await chunks.next(isolation: nil)
-                let after = try await chunks.next(isolation: nil)
-                expect(end == nil && after == nil)
-            }
+    @Test(.network) func chunksAreReadWhenTheyAreAskedFor() throws {
+        let (a, b) = try Connection.pair()
+        try net.loop.run {
+            try await b.write("0123456789").value
+            var chunks = a.chunks.makeAsyncIterator()
+            await Task.yield()
+            expectEqual(net.calls(.receive), 0, "nothing is read ahead")
+            let first = try await chunks.next(isolation: nil)
+            expectEqual(first, Array("0123456789".utf8))
+            b.close()
+            let end = try await chunks.next(isolation: nil)
+            let after = try await chunks.next(isolation: nil)
+            expect(end == nil && after == nil)
         }
     }
 
-    @Test func failuresAreThrownOnceAndEndIt() throws {
-        try withConnections { net, a, b in
-            try net.loop.run {
-                var lines = a.frames(LineDecoder(limit: 3)).makeAsyncIterator()
-                try await b.write("abcdef\n").value
-                await #expect(throws: StreamError.limitExceeded(limit: 3)) { try await lines.next(isolation: nil) }
-                let after = try await lines.next(isolation: nil)
-                expectEqual(after, nil)
-            }
+    @Test(.network) func failuresAreThrownOnceAndEndIt() throws {
+        let (a, b) = try Connection.pair()
+        try net.loop.run {
+            var lines = a.frames(LineDecoder(limit: 3)).makeAsyncIterator()
+            try await b.write("abcdef\n").value
+            await #expect(throws: StreamError.limitExceeded(limit: 3)) { try await lines.next(isolation: nil) }
+            let after = try await lines.next(isolation: nil)
+            expectEqual(after, nil)
         }
     }
 
-    @Test func aDecoderKeepsItsStateFromFrameToFrame() throws {
+    @Test(.network) func aDecoderKeepsItsStateFromFrameToFrame() throws {
         struct Counting: FrameDecoder {
             var count = 0
             mutating func decode(_ bytes: RawSpan) -> DecodedFrame<Int> {
@@ -40,91 +38,63 @@
                 return .frame(count, consumed: 1)
             }
         }
-        try withConnections { net, a, b in
-            try hang(b.write("abc").then { b.shutdownWrite() }, timeout: patience)
-            let numbers = try net.loop.run {
-                var numbers: [Int] = []
-                for try await number in a.frames(Counting()) { numbers.append(number) }
-                return numbers
-            }
-            expectEqual(numbers, [1, 2, 3])
+        let (a, b) = try Connection.pair()
+        try hang(b.write("abc").then { b.shutdownWrite() }, timeout: patience)
+        let numbers = try net.loop.run {
+            var numbers: [Int] = []
+            for try await number in a.frames(Counting()) { numbers.append(number) }
+            return numbers
         }
+        expectEqual(numbers, [1, 2, 3])
     }
 
-    @Test func aCancelledWaitLosesNothing() throws {
-        try withConnections { net, a, b in
-            let task = Shared<Task<Void, Never>?>(nil)
-            #expect(throws: CancellationError.self) {
-                try net.loop.run {
-                    withUnsafeCurrentTask { current in
-                        let current = current
-                        net.loop.enqueue { current?.cancel() }
-                    }
-                    for try await _ in a.chunks { Issue.record("nothing has come") }
-                }
+    @Test(.listener) func connectionsUntilTheListenerIsClosed() throws {
+        _ = [try Peer(to: listener.localAddress), try Peer(to: listener.localAddress)]
+        let count = try net.loop.run {
+            var count = 0
+            for try await connection in listener.connections {
+                connection.close()
+                count += 1
+                if count == 2 { net.loop.enqueue { listener.close() } }
             }
-            try hang(b.write("x"), timeout: patience)
-            expect(a.receive(), gives: Array("x".utf8))
-            a.close()
-            b.close()
-            withExtendedLifetime(task) {}
+            return count
         }
+        expectEqual(count, 2)
     }
 
-    @Test func connectionsUntilTheListenerIsClosed() throws {
-        try withListener { net, listener in
-            let clients = [try Peer(to: listener.localAddress), try Peer(to: listener.localAddress)]
-            let count = try net.loop.run {
-                var count = 0
-                for try await connection in listener.connections {
-                    connection.close()
-                    count += 1
-                    if count == 2 { net.loop.enqueue { listener.close() } }
-                }
-                return count
+    @Test(.listener) func whoIsNotAskedForIsNotAccepted() throws {
+        _ = [try Peer(to: listener.localAddress), try Peer(to: listener.localAddress)]
+        try net.loop.run {
+            for try await connection in listener.connections {
+                connection.close()
+                break
             }
-            expectEqual(count, 2)
-            withExtendedLifetime(clients) {}
         }
+        net.settle()
+        expectEqual(net.calls(.accept), 1)
+        listener.close()
     }
 
-    @Test func whoIsNotAskedForIsNotAccepted() throws {
-        try withListener { net, listener in
-            let clients = [try Peer(to: listener.localAddress), try Peer(to: listener.localAddress)]
-            try net.loop.run {
-                for try await connection in listener.connections {
-                    connection.close()
-                    break
-                }
+    @Test(.inRealTime) func signalsAreKeptUntilTheyAreAskedFor() throws {
+        let loop = EventLoop.current
+        do {
+            // Sent by no other test: signals are process-wide.
+            let (one, other): (CInt, CInt) = (59, 60)
+            let both = try signals(one, other)
+            expect(!loop.isAlive)
+            kill(getpid(), one)
+            kill(getpid(), one)
+            try loop.run {
+                var arrived = both.makeAsyncIterator()
+                let first = try await arrived.next(isolation: nil)
+                kill(getpid(), other)
+                var second = try await arrived.next(isolation: nil)
+                // The second one may have reached the process after the first was taken.
+                if second == one { second = try await arrived.next(isolation: nil) }
+                expect(first == one && second == other)
             }
-            net.settle()
-            expectEqual(net.calls(.accept), 1)
-            listener.close()
-            withExtendedLifetime(clients) {}
         }
-    }
-
-    @Test func signalsAreKeptUntilTheyAreAskedFor() throws {
-        try EventLoop.withLoop { loop in
-            do {
-                // Sent by no other test: signals are process-wide.
-                let (one, other): (CInt, CInt) = (59, 60)
-                let both = try signals(one, other)
-                expect(!loop.isAlive)
-                kill(getpid(), one)
-                kill(getpid(), one)
-                try loop.run {
-                    var arrived = both.makeAsyncIterator()
-                    let first = try await arrived.next(isolation: nil)
-                    kill(getpid(), other)
-                    var second = try await arrived.next(isolation: nil)
-                    // The second one may have reached the process after the first was taken.
-                    if second == one { second = try await arrived.next(isolation: nil) }
-                    expect(first == one && second == other)
-                }
-            }
-            expect(!loop.isAlive && loop.keepAliveReport.isEmpty)
-        }
+        expect(!loop.isAlive && loop.keepAliveReport.isEmpty)
     }
 
     @Test func signalsEndWithTheLoop() throws {
@@ -143,31 +113,29 @@
         EventLoop.withLoop { _ in expect(Promise { await task.value }, gives: "\(PromiseError.loopEnded)") }
     }
 
-    @Test func onAnotherThreadItRefuses() throws {
-        try withConnections { _, a, _ in
-            nonisolated(unsafe) let lines = a.lines
-            let text = try hang(
-                Promise { () -> String in
-                    do {
-                        for try await _ in lines {}
-                        return "it ended"
-                    } catch { return "\(error)" }
-                })
-            expect(text.contains("connection.lines"))
-            expect(text.contains("not its loop's"))
-        }
+    @Test(.network) func onAnotherThreadItRefuses() throws {
+        let (a, _) = try Connection.pair()
+        nonisolated(unsafe) let lines = a.lines
+        let text = try hang(
+            Promise { () -> String in
+                do {
+                    for try await _ in lines {}
+                    return "it ended"
+                } catch { return "\(error)" }
+            })
+        expect(text.contains("connection.lines"))
+        expect(text.contains("not its loop's"))
     }
 
-    @Test func anActorOnTheLoopIterates() throws {
-        try withConnections { net, a, b in
-            let reader = Reader(on: net.loop.remote)
-            // It stays on this thread, where the actor lives.
-            nonisolated(unsafe) let own = a
-            reader.assumeIsolated { $0.connection = own }
-            try hang(b.write("1\n2\n3\n"), timeout: patience)
-            b.close()
-            expect(Promise { try await reader.sum() }, gives: 6)
-        }
+    @Test(.network) func anActorOnTheLoopIterates() throws {
+        let (a, b) = try Connection.pair()
+        let reader = Reader(on: net.loop.remote)
+        // It stays on this thread, where the actor lives.
+        nonisolated(unsafe) let own = a
+        reader.assumeIsolated { $0.connection = own }
+        try hang(b.write("1\n2\n3\n"), timeout: patience)
+        b.close()
+        expect(Promise { try await reader.sum() }, gives: 6)
     }
 }
 

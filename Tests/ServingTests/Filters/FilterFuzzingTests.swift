@@ -2,29 +2,29 @@
 
 /// Two ends with filters that do everything in any order, over a kernel that takes and gives any number of bytes.
 struct FilterFuzzingTests {
-    @Test(arguments: 0..<24) func bothStreamsArriveWholeWhateverTheKernelTakesAndGives(seed: UInt64) throws {
-        try withNetwork(turns: 100_000) { net in
-            var dice = SplitMix64(seed &* 0x9E37 &+ 1)
-            let (receive, send) = (net.kernel.receive, net.kernel.send)
-            let ends = try net.filteredEnds(
-                RecordFilter(key: 3).chatting(seed), RecordFilter(key: 200).chatting(seed ^ 9))
-            // Each call gets a part, or nothing for now.
-            let most = [3, 100, 5000, 65536][Int(seed % 4)]
-            net.kernel.receive = { fd, bytes, count in
-                receive(fd, bytes, min(count, 1 + dice.below(most)))
-            }
-            net.kernel.send = { fd, bytes, count in
-                if dice.once(in: 8) { return -Int(EAGAIN) }
-                return send(fd, bytes, min(count, 1 + dice.below(most)))
-            }
-            let total = most == 3 ? 400 : 40_000
-            let there = Party(ends.client, ends.server, total, seed)
-            let back = Party(ends.server, ends.client, total, seed ^ 0xFF)
-            try hang(when(fulfilled: there.run(), back.run()), timeout: patience)
-            expect(there.received == pattern(total) && back.received == pattern(total))
-            let closed = [ends.client.close(), ends.server.close()]
-            hang(when(guarantees: closed))
+    @Test(.network(turns: 100_000), arguments: 0..<24) func bothStreamsArriveWholeWhateverTheKernelTakesAndGives(
+        seed: UInt64
+    ) throws {
+        var dice = SplitMix64(seed &* 0x9E37 &+ 1)
+        let (receive, send) = (net.kernel.receive, net.kernel.send)
+        let ends = try net.filteredEnds(
+            RecordFilter(key: 3).chatting(seed), RecordFilter(key: 200).chatting(seed ^ 9))
+        // Each call gets a part, or nothing for now.
+        let most = [3, 100, 5000, 65536][Int(seed % 4)]
+        net.kernel.receive = { fd, bytes, count in
+            receive(fd, bytes, min(count, 1 + dice.below(most)))
         }
+        net.kernel.send = { fd, bytes, count in
+            if dice.once(in: 8) { return -Int(EAGAIN) }
+            return send(fd, bytes, min(count, 1 + dice.below(most)))
+        }
+        let total = most == 3 ? 400 : 40_000
+        let there = Party(ends.client, ends.server, total, seed)
+        let back = Party(ends.server, ends.client, total, seed ^ 0xFF)
+        try hang(when(fulfilled: there.run(), back.run()), timeout: patience)
+        expect(there.received == pattern(total) && back.received == pattern(total))
+        let closed = [ends.client.close(), ends.server.close()]
+        hang(when(guarantees: closed))
     }
 }
 

@@ -1,278 +1,249 @@
 @testable import PromisesTestSupport
 
-/// Filters that throw, or that break their contract.
 struct FilterMisuseTests {
-    @Test(arguments: RecordFilter.Step.allCases) func whateverAFilterThrowsFailsItsConnection(step: RecordFilter.Step)
+    @Test(.network, arguments: RecordFilter.Step.allCases) func whateverAFilterThrowsFailsItsConnection(
+        step: RecordFilter.Step
+    )
         throws
     {
-        try withNetwork { net in
-            let filter = RecordFilter()
-            let flaw = RecordFilter.Flaw.injected(step)
-            func throwing(_ now: RecordFilter.Step, _ output: inout FilterOutput) throws {
-                guard now == step else { return }
-                output.send(RecordFilter.record(.alert))
-                throw flaw
-            }
-            if step == .begin {
-                filter.onStep = throwing
-                let (connection, peer) = try net.pair()
-                expect(connection.filter(filter), failsWith: flaw)
-                connection.close()
-                expectEqual(try peer.readToEnd(), RecordFilter.record(.alert))
-                return peer.close()
-            }
-            let (connection, peer) = try net.filteredPair(filter)
+        let filter = RecordFilter()
+        let flaw = RecordFilter.Flaw.injected(step)
+        func throwing(_ now: RecordFilter.Step, _ output: inout FilterOutput) throws {
+            guard now == step else { return }
+            output.send(RecordFilter.record(.alert))
+            throw flaw
+        }
+        if step == .begin {
             filter.onStep = throwing
-            let read = connection.readLine()
-            switch step {
-            case .receive: try peer.send(RecordFilter.data([1]))
-            case .write: expect(connection.write("x"), failsWith: flaw)
-            case .end: expect(connection.shutdownWrite(), failsWith: flaw)
-            default: peer.end()
-            }
-            expect(read, failsWith: flaw)
-            expect(connection.write("x"), failsWith: flaw)
-            expect(connection.receive(), failsWith: flaw)
-            expectEqual(connection.read().settledValue, failed(EPROTO))
-            expect(!connection.isWritable)
+            let (connection, peer) = try net.pair()
+            expect(connection.filter(filter), failsWith: flaw)
             connection.close()
             expectEqual(try peer.readToEnd(), RecordFilter.record(.alert))
-            peer.close()
+            return peer.close()
         }
+        let (connection, peer) = try net.filteredPair(filter)
+        filter.onStep = throwing
+        let read = connection.readLine()
+        switch step {
+        case .receive: try peer.send(RecordFilter.data([1]))
+        case .write: expect(connection.write("x"), failsWith: flaw)
+        case .end: expect(connection.shutdownWrite(), failsWith: flaw)
+        default: peer.end()
+        }
+        expect(read, failsWith: flaw)
+        expect(connection.write("x"), failsWith: flaw)
+        expect(connection.receive(), failsWith: flaw)
+        expectEqual(connection.read().settledValue, failed(EPROTO))
+        expect(!connection.isWritable)
+        connection.close()
+        expectEqual(try peer.readToEnd(), RecordFilter.record(.alert))
     }
 
-    @Test func anErrorOfTheEndDuringACloseClosesAllTheSame() throws {
-        try withNetwork { net in
-            let filter = RecordFilter()
-            let (connection, peer) = try net.filteredPair(filter)
-            filter.onStep = { step, _ in if step == .end { throw RecordFilter.Flaw.injected(.end) } }
-            let closed = connection.close()
-            expect(try peer.readToEnd().isEmpty)
-            peer.close()
-            hang(closed)
-        }
+    @Test(.network) func anErrorOfTheEndDuringACloseClosesAllTheSame() throws {
+        let filter = RecordFilter()
+        let (connection, peer) = try net.filteredPair(filter)
+        filter.onStep = { step, _ in if step == .end { throw RecordFilter.Flaw.injected(.end) } }
+        let closed = connection.close()
+        expect(try peer.readToEnd().isEmpty)
+        peer.close()
+        hang(closed)
     }
 
-    @Test func aSystemErrorOfAFilterIsReportedAsItIs() throws {
-        try withNetwork { net in
-            let filter = RecordFilter()
-            let (connection, peer) = try net.filteredPair(filter)
-            filter.onStep = { _, _ in throw SystemError(.receive, EACCES) }
-            try peer.send("x")
-            expectEqual(try hang(connection.read(), timeout: patience), failed(EACCES))
-            connection.close()
-            peer.close()
-        }
+    @Test(.network) func aSystemErrorOfAFilterIsReportedAsItIs() throws {
+        let filter = RecordFilter()
+        let (connection, peer) = try net.filteredPair(filter)
+        filter.onStep = { _, _ in throw SystemError(.receive, EACCES) }
+        try peer.send("x")
+        expectEqual(try hang(connection.read(), timeout: patience), failed(EACCES))
     }
 
     /// Each method ends the connection to which its filter belongs.
-    @Test(arguments: RecordFilter.Step.allCases, [true, false])
+    @Test(.network, arguments: RecordFilter.Step.allCases, [true, false])
     func aFilterMayEndItsConnectionFromInside(step: RecordFilter.Step, inOrder: Bool) throws {
-        try withNetwork { net in
-            let filter = RecordFilter()
-            var connection: Connection?
-            func ending(_ now: RecordFilter.Step, _ output: inout FilterOutput) throws {
-                guard now == step, let ended = connection else { return }
-                if inOrder { ended.close() } else { ended.abort() }
-            }
-            let peer: Peer
-            var ready: Promise<Connection>?
-            if step == .begin {
-                filter.onStep = ending
-                let (made, other) = try net.pair()
-                (connection, peer) = (made, other)
-                ready = made.filter(filter)
-            } else {
-                let (made, other) = try net.filteredPair(filter)
-                (connection, peer) = (made, other)
-                filter.onStep = ending
-            }
-            let made = connection!
-            let read = made.readLine()
-            var write: Promise<Void>?
-            switch step {
-            case .begin: break
-            case .receive: try peer.send(RecordFilter.data([1]))
-            case .write: write = made.write("x")
-            case .end: made.shutdownWrite().ignoringErrors()
-            case .receiveEnd: peer.end()
-            }
-            try net.loop.run(until: { !read.isPending && write?.isPending != true && ready?.isPending != true })
-            expect(read.error != nil && ready.map { $0.error != nil } != false)
-            expect(made.isClosed)
-            connection = nil
-            peer.close()
-            hang(made.close())
+        let filter = RecordFilter()
+        var connection: Connection?
+        func ending(_ now: RecordFilter.Step, _ output: inout FilterOutput) throws {
+            guard now == step, let ended = connection else { return }
+            if inOrder { ended.close() } else { ended.abort() }
         }
+        let peer: Peer
+        var ready: Promise<Connection>?
+        if step == .begin {
+            filter.onStep = ending
+            let (made, other) = try net.pair()
+            (connection, peer) = (made, other)
+            ready = made.filter(filter)
+        } else {
+            let (made, other) = try net.filteredPair(filter)
+            (connection, peer) = (made, other)
+            filter.onStep = ending
+        }
+        let made = connection!
+        let read = made.readLine()
+        var write: Promise<Void>?
+        switch step {
+        case .begin: break
+        case .receive: try peer.send(RecordFilter.data([1]))
+        case .write: write = made.write("x")
+        case .end: made.shutdownWrite().ignoringErrors()
+        case .receiveEnd: peer.end()
+        }
+        try net.loop.run(until: { !read.isPending && write?.isPending != true && ready?.isPending != true })
+        expect(read.error != nil && ready.map { $0.error != nil } != false)
+        expect(made.isClosed)
+        connection = nil
+        peer.close()
+        hang(made.close())
     }
 
-    @Test(arguments: [true, false]) func whatACallThatEndsItsConnectionSendsLeavesIfItEndsItInOrder(inOrder: Bool)
+    @Test(.network, arguments: [true, false]) func whatACallThatEndsItsConnectionSendsLeavesIfItEndsItInOrder(
+        inOrder: Bool
+    )
         throws
     {
-        try withNetwork { net in
-            let filter = RecordFilter()
-            let (connection, peer) = try net.filteredPair(filter)
-            filter.onStep = { step, output in
-                guard step == .write else { return }
-                if inOrder { connection.close() } else { connection.abort() }
-                output.deliver([1])
-            }
-            let write = connection.write("last")
-            expect(inOrder ? write.isFulfilled : code(write) == ECANCELED)
-            expectEqual(connection.bufferedByteCount, 0, "what it delivers is dropped")
-            if inOrder {
-                let sent = RecordFilter.data(Array("last".utf8)) + RecordFilter.record(.end)
-                expectEqual(try peer.readToEnd(), sent)
-            } else {
-                expectEqual(peer.failureOfReading(), ECONNRESET)
-            }
-            filter.onStep = { _, _ in }
-            peer.close()
+        let filter = RecordFilter()
+        let (connection, peer) = try net.filteredPair(filter)
+        filter.onStep = { step, output in
+            guard step == .write else { return }
+            if inOrder { connection.close() } else { connection.abort() }
+            output.deliver([1])
         }
+        let write = connection.write("last")
+        expect(inOrder ? write.isFulfilled : code(write) == ECANCELED)
+        expectEqual(connection.bufferedByteCount, 0, "what it delivers is dropped")
+        if inOrder {
+            let sent = RecordFilter.data(Array("last".utf8)) + RecordFilter.record(.end)
+            expectEqual(try peer.readToEnd(), sent)
+        } else {
+            expectEqual(peer.failureOfReading(), ECONNRESET)
+        }
+        filter.onStep = { _, _ in }
     }
 
-    @Test func aFilterThatWritesFromInsideHasItsWriteAfterTheCall() throws {
-        try withNetwork { net in
-            let filter = RecordFilter()
-            let (connection, peer) = try net.filteredPair(filter)
-            var inner: [Promise<Void>] = []
-            filter.onStep = { step, _ in
-                guard inner.count < 2, step == .write || step == .receive else { return }
-                inner.append(connection.write("inner \(inner.count)"))
-                expect(inner.last!.isPending)
-            }
-            let outer = connection.write("outer 0")
-            try peer.send(RecordFilter.data([1]))
-            expectEqual(try hang(connection.receive(), timeout: patience), [1])
-            try hang(outer, timeout: patience)
-            try hang(when(fulfilled: inner), timeout: patience)
-            let all = ["outer 0", "inner 0", "inner 1"].map { Array($0.utf8) }
-            let expected = all.enumerated().flatMap { RecordFilter.data($1, at: $0 * 7) }
-            expectEqual(try peer.receive(exactly: expected.count), expected)
-            filter.onStep = { _, _ in }
-            connection.abort()
+    @Test(.network) func aFilterThatWritesFromInsideHasItsWriteAfterTheCall() throws {
+        let filter = RecordFilter()
+        let (connection, peer) = try net.filteredPair(filter)
+        var inner: [Promise<Void>] = []
+        filter.onStep = { step, _ in
+            guard inner.count < 2, step == .write || step == .receive else { return }
+            inner.append(connection.write("inner \(inner.count)"))
+            expect(inner.last!.isPending)
         }
+        let outer = connection.write("outer 0")
+        try peer.send(RecordFilter.data([1]))
+        expectEqual(try hang(connection.receive(), timeout: patience), [1])
+        try hang(outer, timeout: patience)
+        try hang(when(fulfilled: inner), timeout: patience)
+        let all = ["outer 0", "inner 0", "inner 1"].map { Array($0.utf8) }
+        let expected = all.enumerated().flatMap { RecordFilter.data($1, at: $0 * 7) }
+        expectEqual(try peer.receive(exactly: expected.count), expected)
+        filter.onStep = { _, _ in }
     }
 
-    @Test(arguments: [RecordFilter.Step.receive, .write])
+    @Test(.network(turns: 4000), arguments: [RecordFilter.Step.receive, .write])
     func aFilterThatTurnsTheLoopIsNotCalledAgainMeanwhile(step: RecordFilter.Step) throws {
-        try withNetwork(turns: 4000) { net in
-            let filter = RecordFilter()
-            let (connection, peer) = try net.filteredPair(filter)
-            var depth = 0
-            var deepest = 0
-            filter.onStep = { _, _ in
-                depth += 1
-                deepest = max(deepest, depth)
-                try? peer.send(RecordFilter.record(.ping))
-                for _ in 0..<5 { try net.loop.turn(.poll) }
-                depth -= 1
-                filter.onStep = { _, _ in }
-            }
-            let read = connection.receive()
-            if step == .write { try hang(connection.write("x"), timeout: patience) }
-            try peer.send(RecordFilter.data([1]))
-            expectEqual(try hang(read, timeout: patience), [1])
-            expect(deepest == 1 && depth == 0)
+        let filter = RecordFilter()
+        let (connection, peer) = try net.filteredPair(filter)
+        var depth = 0
+        var deepest = 0
+        filter.onStep = { _, _ in
+            depth += 1
+            deepest = max(deepest, depth)
+            try? peer.send(RecordFilter.record(.ping))
+            for _ in 0..<5 { try net.loop.turn(.poll) }
+            depth -= 1
+            filter.onStep = { _, _ in }
+        }
+        let read = connection.receive()
+        if step == .write { try hang(connection.write("x"), timeout: patience) }
+        try peer.send(RecordFilter.data([1]))
+        expectEqual(try hang(read, timeout: patience), [1])
+        expect(deepest == 1 && depth == 0)
+    }
+
+    @Test(.network) func plainBytesOfAWriteReachAChunkLoopInAJob() throws {
+        let filter = RecordFilter()
+        let (connection, _) = try net.filteredPair(filter)
+        var seen: [UInt8] = []
+        var isWriting = false
+        let chunks = connection.forEachChunk { chunk in
+            expect(!isWriting)
+            chunk.withUnsafeBytes { seen += $0 }
+        }
+        try net.loop.turn(.poll)
+        filter.onStep = { step, output in if step == .write { output.deliver([1, 2]) } }
+        isWriting = true
+        let write = connection.write("x")
+        isWriting = false
+        try net.loop.run(until: { seen == [1, 2] })
+        try hang(write, timeout: patience)
+        connection.abort()
+        chunks.ignoringErrors()
+    }
+
+    @Test(.network) func aFilterWhoseConnectionIsReleasedIsReleased() throws {
+        weak var filter: RecordFilter?
+        do {
+            let made = RecordFilter()
+            filter = made
+            let (connection, _) = try net.filteredPair(made)
+            // A cycle, until the connection is closed.
+            made.onStep = { _, _ in withExtendedLifetime(connection) {} }
             connection.abort()
         }
+        try net.loop.turn(.poll)
+        #expect(filter == nil)
     }
 
-    @Test func plainBytesOfAWriteReachAChunkLoopInAJob() throws {
-        try withNetwork { net in
-            let filter = RecordFilter()
-            let (connection, peer) = try net.filteredPair(filter)
-            var seen: [UInt8] = []
-            var isWriting = false
-            let chunks = connection.forEachChunk { chunk in
-                expect(!isWriting)
-                chunk.withUnsafeBytes { seen += $0 }
-            }
-            try net.loop.turn(.poll)
-            filter.onStep = { step, output in if step == .write { output.deliver([1, 2]) } }
-            isWriting = true
-            let write = connection.write("x")
-            isWriting = false
-            try net.loop.run(until: { seen == [1, 2] })
-            try hang(write, timeout: patience)
-            connection.abort()
-            chunks.ignoringErrors()
-            withExtendedLifetime(peer) {}
-        }
-    }
-
-    @Test func aFilterWhoseConnectionIsReleasedIsReleased() throws {
-        try withNetwork { net in
-            weak var filter: RecordFilter?
-            let peer: Peer
-            do {
-                let made = RecordFilter()
-                filter = made
-                let (connection, other) = try net.filteredPair(made)
-                peer = other
-                // A cycle, until the connection is closed.
-                made.onStep = { _, _ in withExtendedLifetime(connection) {} }
-                connection.abort()
-            }
-            try net.loop.turn(.poll)
-            #expect(filter == nil)
-            peer.close()
-        }
-    }
-
-    @Test func detachIsRefusedUntilTheFilterHasLeft() throws {
-        try withNetwork { net in
-            let filter = RecordFilter()
-            let (connection, peer) = try net.filteredPair(filter)
-            #expect(throws: SystemError(.fileControl, EBUSY)) { _ = try connection.detach() }
-            let budget = net.limitSends(to: 3)
-            let (cipher, _) = (
-                connection.write("filtered"),
-                filter.onStep = { step, output in
-                    if step == .receive {
-                        output.deliver(Array("left".utf8))
-                        output.removeFilter()
-                        filter.onStep = { _, _ in }
-                    }
+    @Test(.network) func detachIsRefusedUntilTheFilterHasLeft() throws {
+        let filter = RecordFilter()
+        let (connection, peer) = try net.filteredPair(filter)
+        #expect(throws: SystemError(.fileControl, EBUSY)) { _ = try connection.detach() }
+        let budget = net.limitSends(to: 3)
+        let (cipher, _) = (
+            connection.write("filtered"),
+            filter.onStep = { step, output in
+                if step == .receive {
+                    output.deliver(Array("left".utf8))
+                    output.removeFilter()
+                    filter.onStep = { _, _ in }
                 }
-            )
-            try peer.send(RecordFilter.record(.ping))
-            expectEqual(try hang(connection.receive(), timeout: patience), Array("left".utf8))
-            let plain = connection.write("plain")
-            cipher.cancel()
-            expect(cipher.isPending, "the rest of its record belongs to the stream")
-            plain.cancel()
-            expectEqual(plain.error?.isCancelled, true)
-            budget.remaining = .max
-            try hang(cipher, timeout: patience)
-            try hang(connection.write("!"), timeout: patience)
-            let expected = RecordFilter.data(Array("filtered".utf8)) + RecordFilter.record(.pong) + [33]
-            expectEqual(try peer.receive(exactly: expected.count), expected)
-            try peer.send("plain")
-            expectEqual(try hang(connection.receive(), timeout: patience), Array("plain".utf8))
-            let descriptor = try connection.detach()
-            net.ledger.disown(descriptor)
-            Glibc.close(descriptor)
-        }
+            }
+        )
+        try peer.send(RecordFilter.record(.ping))
+        expectEqual(try hang(connection.receive(), timeout: patience), Array("left".utf8))
+        let plain = connection.write("plain")
+        cipher.cancel()
+        expect(cipher.isPending, "the rest of its record belongs to the stream")
+        plain.cancel()
+        expectEqual(plain.error?.isCancelled, true)
+        budget.remaining = .max
+        try hang(cipher, timeout: patience)
+        try hang(connection.write("!"), timeout: patience)
+        let expected = RecordFilter.data(Array("filtered".utf8)) + RecordFilter.record(.pong) + [33]
+        expectEqual(try peer.receive(exactly: expected.count), expected)
+        try peer.send("plain")
+        expectEqual(try hang(connection.receive(), timeout: patience), Array("plain".utf8))
+        let descriptor = try connection.detach()
+        net.ledger.disown(descriptor)
+        Glibc.close(descriptor)
     }
 
-    @Test func aFilterMayLeaveWhileAWriteWaitsForItAndTheEndWaitsForTheWrite() throws {
-        try withNetwork { net in
-            for closes in [true, false] {
-                let filter = RecordFilter()
-                let (connection, peer) = try net.filteredPair(filter)
-                try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
-                expectEqual(try hang(connection.receive(), timeout: patience), [1])
-                let write = connection.write("plain")
-                if closes { connection.close() } else { connection.shutdownWrite() }
-                filter.onStep = { step, output in if step == .receive { output.removeFilter() } }
-                try peer.send(RecordFilter.record(.ping))
-                try hang(write, timeout: patience)
-                let pong = RecordFilter.record(.pong)
-                expectEqual(try peer.readToEnd(), pong + Array("plain".utf8))
-                peer.close()
-                hang(connection.close())
-            }
+    @Test(.network) func aFilterMayLeaveWhileAWriteWaitsForItAndTheEndWaitsForTheWrite() throws {
+        for closes in [true, false] {
+            let filter = RecordFilter()
+            let (connection, peer) = try net.filteredPair(filter)
+            try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
+            expectEqual(try hang(connection.receive(), timeout: patience), [1])
+            let write = connection.write("plain")
+            if closes { connection.close() } else { connection.shutdownWrite() }
+            filter.onStep = { step, output in if step == .receive { output.removeFilter() } }
+            try peer.send(RecordFilter.record(.ping))
+            try hang(write, timeout: patience)
+            let pong = RecordFilter.record(.pong)
+            expectEqual(try peer.readToEnd(), pong + Array("plain".utf8))
+            peer.close()
+            hang(connection.close())
         }
     }
 
@@ -288,7 +259,7 @@ struct FilterMisuseTests {
         #expect(code(try #require(write)) == ECANCELED)
     }
 
-    @Test func handshakeAndStreamMayEndInOneCall() throws {
+    @Test(.pair) func handshakeAndStreamMayEndInOneCall() throws {
         struct Whole: ConnectionFilter {
             func begin(_ output: inout FilterOutput) { output.send([7]) }
             func receive(_ bytes: RawSpan, _ output: inout FilterOutput) {
@@ -298,20 +269,18 @@ struct FilterMisuseTests {
             }
             func write(_ bytes: RawSpan, _ output: inout FilterOutput) { output.send(bytes) }
         }
-        try withPair { _, connection, peer in
-            let lines = connection.filter(Whole()).then { connection in
-                connection.readLine().then { first in connection.readLine().map { second in [first, second] } }
-            }
-            try peer.send("a\nb\n")
-            expectEqual(try hang(lines, timeout: patience), ["a", "b"])
-            expectEqual(connection.read().settledValue, .end)
-            // The peer's bytes after the end are discarded by the close, which does not reset it.
-            try peer.send("more")
-            let closed = connection.close()
-            expect(closed.isPending)
-            expectEqual(try peer.readToEnd(), [7])
-            peer.close()
-            hang(closed)
+        let lines = connection.filter(Whole()).then { connection in
+            connection.readLine().then { first in connection.readLine().map { second in [first, second] } }
         }
+        try peer.send("a\nb\n")
+        expectEqual(try hang(lines, timeout: patience), ["a", "b"])
+        expectEqual(connection.read().settledValue, .end)
+        // The peer's bytes after the end are discarded by the close, which does not reset it.
+        try peer.send("more")
+        let closed = connection.close()
+        expect(closed.isPending)
+        expectEqual(try peer.readToEnd(), [7])
+        peer.close()
+        hang(closed)
     }
 }

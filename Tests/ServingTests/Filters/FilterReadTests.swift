@@ -1,226 +1,189 @@
 @testable import PromisesTestSupport
 
-/// Reads through a filter.
 struct FilterReadTests {
-    @Test(arguments: [1, 2, 3, 5, 6, 7, 64, 4095, 65536]) func recordsMayArriveInPiecesOfEverySize(size: Int) throws {
-        try withFilteredPair(turns: 20_000) { net, connection, peer in
-            net.limitReceives(to: size)
-            let all = pattern(3000)
-            var stream: [UInt8] = []
-            var place = 0
-            for count in [1, 0, 2, 700, 1, 296, 2000] {
-                stream += RecordFilter.data(Array(all[place..<place + count]), at: place)
-                place += count
-            }
-            stream += RecordFilter.record(.ping) + RecordFilter.record(.end) + Array("behind the end".utf8)
-            try peer.send(stream)
-            expectEqual(try hang(connection.read(exactly: 5), timeout: patience), Array(all[..<5]))
-            var rest: [UInt8] = []
-            try hang(connection.forEachChunk { chunk in chunk.withUnsafeBytes { rest += $0 } }, timeout: patience)
-            expectEqual(rest, Array(all[5...]))
-            expect(connection.read().settledValue == .end && connection.readLine().isFulfilled)
-            expectEqual(try peer.receive(exactly: 5), RecordFilter.record(.pong))
-            // The end of the peer's stream does not end this side's.
-            try hang(connection.write("still"), timeout: patience)
-            expectEqual(try peer.receive(exactly: 10), RecordFilter.data(Array("still".utf8)))
-            let closed = connection.close()
-            expectEqual(try peer.receive(exactly: 5), RecordFilter.record(.end))
-            peer.close()
-            hang(closed)
+    @Test(.filteredPair(turns: 20_000), arguments: [1, 2, 3, 5, 6, 7, 64, 4095, 65536])
+    func recordsMayArriveInPiecesOfEverySize(size: Int) throws {
+        net.limitReceives(to: size)
+        let all = pattern(3000)
+        var stream: [UInt8] = []
+        var place = 0
+        for count in [1, 0, 2, 700, 1, 296, 2000] {
+            stream += RecordFilter.data(Array(all[place..<place + count]), at: place)
+            place += count
         }
+        stream += RecordFilter.record(.ping) + RecordFilter.record(.end) + Array("behind the end".utf8)
+        try peer.send(stream)
+        expectEqual(try hang(connection.read(exactly: 5), timeout: patience), Array(all[..<5]))
+        var rest: [UInt8] = []
+        try hang(connection.forEachChunk { chunk in chunk.withUnsafeBytes { rest += $0 } }, timeout: patience)
+        expectEqual(rest, Array(all[5...]))
+        expect(connection.read().settledValue == .end && connection.readLine().isFulfilled)
+        expectEqual(try peer.receive(exactly: 5), RecordFilter.record(.pong))
+        // The end of the peer's stream does not end this side's.
+        try hang(connection.write("still"), timeout: patience)
+        expectEqual(try peer.receive(exactly: 10), RecordFilter.data(Array("still".utf8)))
+        let closed = connection.close()
+        expectEqual(try peer.receive(exactly: 5), RecordFilter.record(.end))
+        peer.close()
+        hang(closed)
     }
 
-    @Test func whatALeavingFilterHasDeliveredComesBeforeWhatTheKernelHas() throws {
-        try withNetwork { net in
-            let filter = RecordFilter()
-            let (connection, peer) = try net.filteredPair(filter)
-            var seen: [UInt8] = []
-            let all = connection.forEachChunk { chunk in chunk.withUnsafeBytes { seen += $0 } }
-            try net.loop.turn(.poll)
-            try peer.send("late")
+    @Test(.network) func whatALeavingFilterHasDeliveredComesBeforeWhatTheKernelHas() throws {
+        let filter = RecordFilter()
+        let (connection, peer) = try net.filteredPair(filter)
+        var seen: [UInt8] = []
+        let all = connection.forEachChunk { chunk in chunk.withUnsafeBytes { seen += $0 } }
+        try net.loop.turn(.poll)
+        try peer.send("late")
+        peer.end()
+        // More jobs than a turn runs before it polls: the job that calls the body is after them.
+        for _ in 0..<2000 { Guarantee.value(()).done {} }
+        filter.onStep = { step, output in
+            if step == .write {
+                output.deliver(Array("early, ".utf8))
+                output.removeFilter()
+            }
+        }
+        connection.write("x").cauterize()
+        try net.loop.turn(.poll)
+        try hang(all, timeout: patience)
+        expectEqual(String(decoding: seen, as: UTF8.self), "early, late")
+    }
+
+    @Test(.network(turns: 4000)) func aRecordOfAMebibyteIsReadAsChunksFramesAndBytes() throws {
+        let (client, server) = try net.filteredEnds()
+        let large = pattern(1 << 20)
+        client.write(large).cauterize()
+        expectEqual(try hang(server.read(exactly: large.count), timeout: patience), large)
+        client.write(large).cauterize()
+        expectEqual(try hang(server.read(upTo: 10), timeout: patience), .bytes(Array(large[..<10])))
+        var rest: [UInt8] = []
+        let chunks = server.forEachChunk { chunk -> Promise<Void> in
+            expect(chunk.byteCount <= 65536)
+            chunk.withUnsafeBytes { rest += $0 }
+            return after(.zero).asVoid().asPromise()
+        }
+        client.shutdownWrite()
+        try hang(chunks, timeout: patience)
+        expectEqual(rest, Array(large[10...]))
+        client.abort()
+        server.abort()
+    }
+
+    @Test(.network, arguments: [0, 3, 7]) func anEndWithoutAnEndRecordIsATypedErrorBehindTheBytes(cut: Int) throws {
+        for form in 0..<6 {
+            let (connection, peer) = try net.filteredPair()
+            try peer.send(RecordFilter.data(Array("ab".utf8)) + RecordFilter.data([1, 2], at: 2).prefix(cut))
             peer.end()
-            // More jobs than a turn runs before it polls: the job that calls the body is after them.
-            for _ in 0..<2000 { Guarantee.value(()).done {} }
-            filter.onStep = { step, output in
-                if step == .write {
-                    output.deliver(Array("early, ".utf8))
-                    output.removeFilter()
-                }
+            if cut < 7 { expectEqual(try hang(connection.read(exactly: 1), timeout: patience), [97]) }
+            let rest: Promise<Void>
+            switch form {
+            case 0: rest = connection.readLine().asVoid()
+            case 1: rest = connection.read(exactly: 9).asVoid()
+            case 2: rest = connection.forEachChunk { _ in }
+            case 3: rest = connection.forEachLine { _ in }
+            case 4: rest = readToEnd(connection).asVoid()
+            default:
+                let failure = failed(EPROTO)
+                var outcome = try hang(connection.read(), timeout: patience)
+                while case .bytes = outcome { outcome = try hang(connection.read(), timeout: patience) }
+                rest = Promise(error: ConnectionFilterError.truncated)
+                expect(outcome == failure && connection.read().settledValue == failure)
             }
-            connection.write("x").cauterize()
-            try net.loop.turn(.poll)
-            try hang(all, timeout: patience)
-            expectEqual(String(decoding: seen, as: UTF8.self), "early, late")
-        }
-    }
-
-    @Test func aRecordOfAMebibyteIsReadAsChunksFramesAndBytes() throws {
-        try withNetwork(turns: 4000) { net in
-            let (client, server) = try net.filteredEnds()
-            let large = pattern(1 << 20)
-            client.write(large).cauterize()
-            expectEqual(try hang(server.read(exactly: large.count), timeout: patience), large)
-            client.write(large).cauterize()
-            expectEqual(try hang(server.read(upTo: 10), timeout: patience), .bytes(Array(large[..<10])))
-            var rest: [UInt8] = []
-            let chunks = server.forEachChunk { chunk -> Promise<Void> in
-                expect(chunk.byteCount <= 65536)
-                chunk.withUnsafeBytes { rest += $0 }
-                return after(.zero).asVoid().asPromise()
-            }
-            client.shutdownWrite()
-            try hang(chunks, timeout: patience)
-            expectEqual(rest, Array(large[10...]))
-            client.abort()
-            server.abort()
-        }
-    }
-
-    @Test(arguments: [0, 3, 7]) func anEndWithoutAnEndRecordIsATypedErrorBehindTheBytes(cut: Int) throws {
-        try withNetwork { net in
-            for form in 0..<6 {
-                let (connection, peer) = try net.filteredPair()
-                try peer.send(RecordFilter.data(Array("ab".utf8)) + RecordFilter.data([1, 2], at: 2).prefix(cut))
-                peer.end()
-                if cut < 7 { expectEqual(try hang(connection.read(exactly: 1), timeout: patience), [97]) }
-                let rest: Promise<Void>
-                switch form {
-                case 0: rest = connection.readLine().asVoid()
-                case 1: rest = connection.read(exactly: 9).asVoid()
-                case 2: rest = connection.forEachChunk { _ in }
-                case 3: rest = connection.forEachLine { _ in }
-                case 4: rest = readToEnd(connection).asVoid()
-                default:
-                    let failure = failed(EPROTO)
-                    var outcome = try hang(connection.read(), timeout: patience)
-                    while case .bytes = outcome { outcome = try hang(connection.read(), timeout: patience) }
-                    rest = Promise(error: ConnectionFilterError.truncated)
-                    expect(outcome == failure && connection.read().settledValue == failure)
-                }
-                expect(rest, failsWith: ConnectionFilterError.truncated)
-                expect(connection.write("x"), failsWith: ConnectionFilterError.truncated)
-                expect(connection.shutdownWrite(), failsWith: ConnectionFilterError.truncated)
-                let closed = connection.closed
-                connection.close()
-                let end = hang(closed)
-                expectEqual(end, .failed(SystemError(.receive, EPROTO)))
-            }
-        }
-    }
-
-    @Test func garbageFailsTheReadWithTheFiltersError() throws {
-        try withFilteredPair { _, connection, peer in
-            let line = connection.readLine()
-            try peer.send(RecordFilter.data(Array("half".utf8)) + [0xFF, 1, 2, 3, 4])
-            expect(line, failsWith: RecordFilter.Flaw.unknownRecord(0xFF))
-            expectEqual(connection.bufferedByteCount, 4)
-            expectEqual(
-                try hang(connection.receive(), timeout: patience), Array("half".utf8), "what came before is kept")
-            expect(connection.receive(), failsWith: RecordFilter.Flaw.unknownRecord(0xFF))
+            expect(rest, failsWith: ConnectionFilterError.truncated)
+            expect(connection.write("x"), failsWith: ConnectionFilterError.truncated)
+            expect(connection.shutdownWrite(), failsWith: ConnectionFilterError.truncated)
+            let closed = connection.closed
             connection.close()
-            expectEqual(try peer.readToEnd(), RecordFilter.record(.alert))
+            let end = hang(closed)
+            expectEqual(end, .failed(SystemError(.receive, EPROTO)))
         }
     }
 
-    @Test func aResetIsTheKernelsErrorBehindTheBytes() throws {
-        try withFilteredPair { _, connection, peer in
-            let write = connection.write(pattern(8 << 20))
-            try peer.send(RecordFilter.data([7]))
-            expectEqual(try hang(connection.receive(), timeout: patience), [7])
-            peer.reset()
-            let code = try rejection(of: write)
-            expect(code == ECONNRESET || code == EPIPE)
-            let last = try hang(connection.read(), timeout: patience)
-            if case .failed(let error) = last { expectEqual(error.code, code) } else { Issue.record("\(last)") }
-            connection.close()
-        }
+    @Test(.filteredPair) func garbageFailsTheReadWithTheFiltersError() throws {
+        let line = connection.readLine()
+        try peer.send(RecordFilter.data(Array("half".utf8)) + [0xFF, 1, 2, 3, 4])
+        expect(line, failsWith: RecordFilter.Flaw.unknownRecord(0xFF))
+        expectEqual(connection.bufferedByteCount, 4)
+        expectEqual(try hang(connection.receive(), timeout: patience), Array("half".utf8), "what came before is kept")
+        expect(connection.receive(), failsWith: RecordFilter.Flaw.unknownRecord(0xFF))
+        connection.close()
+        expectEqual(try peer.readToEnd(), RecordFilter.record(.alert))
     }
 
-    // MARK: Backpressure
-
-    @Test func nothingIsReadWhileNoReadWaits() throws {
-        try withFilteredPair { net, connection, peer in
-            try peer.send(RecordFilter.data(pattern(10_000)))
-            let begun = net.calls(.receive)
-            for _ in 0..<5 { try net.loop.turn(.poll) }
-            expect(net.calls(.receive) == begun && !net.loop.isAlive)
-            expectEqual(try hang(connection.read(upTo: 1), timeout: patience), .bytes(Array(pattern(1))))
-            expectEqual(net.calls(.receive), begun + 1)
-            for _ in 0..<5 { try net.loop.turn(.poll) }
-            expect(net.calls(.receive) == begun + 1 && connection.bufferedByteCount == 9999)
-        }
+    @Test(.filteredPair) func aResetIsTheKernelsErrorBehindTheBytes() throws {
+        let write = connection.write(pattern(8 << 20))
+        try peer.send(RecordFilter.data([7]))
+        expectEqual(try hang(connection.receive(), timeout: patience), [7])
+        peer.reset()
+        let code = try rejection(of: write)
+        expect(code == ECONNRESET || code == EPIPE)
+        let last = try hang(connection.read(), timeout: patience)
+        if case .failed(let error) = last { expectEqual(error.code, code) } else { Issue.record("\(last)") }
     }
 
-    @Test func aPeerThatPingsAndNeverReadsIsNotReadAnyMore() throws {
-        try withFilteredPair(clock: VirtualClock(), turns: 20_000) { net, connection, peer in
-            let budget = net.limitSends(to: 0)
-            let read = connection.receive()
-            let pings = [[UInt8]](repeating: RecordFilter.record(.ping), count: 4000).flatMap(\.self)
-            for _ in 0..<8 {
-                try peer.send(pings)
-                for _ in 0..<3 { try net.loop.turn(.poll) }
-            }
-            let (queued, received) = (connection.queuedBytes, connection.bytesReceived)
-            expect(queued >= 60_000 && queued < 8 * pings.count)
+    @Test(.filteredPair) func nothingIsReadWhileNoReadWaits() throws {
+        try peer.send(RecordFilter.data(pattern(10_000)))
+        let begun = net.calls(.receive)
+        for _ in 0..<5 { try net.loop.turn(.poll) }
+        expect(net.calls(.receive) == begun && !net.loop.isAlive)
+        expectEqual(try hang(connection.read(upTo: 1), timeout: patience), .bytes(Array(pattern(1))))
+        expectEqual(net.calls(.receive), begun + 1)
+        for _ in 0..<5 { try net.loop.turn(.poll) }
+        expect(net.calls(.receive) == begun + 1 && connection.bufferedByteCount == 9999)
+    }
+
+    @Test(.filteredPair(.virtual, turns: 20_000)) func aPeerThatPingsAndNeverReadsIsNotReadAnyMore() throws {
+        let budget = net.limitSends(to: 0)
+        let read = connection.receive()
+        let pings = [[UInt8]](repeating: RecordFilter.record(.ping), count: 4000).flatMap(\.self)
+        for _ in 0..<8 {
             try peer.send(pings)
-            for _ in 0..<5 { try net.loop.turn(.poll) }
-            expect(connection.bytesReceived == received && connection.queuedBytes == queued)
-            // When the peer reads, it is read from again.
-            budget.remaining = .max
-            try net.loop.run(until: { connection.queuedBytes == 0 && connection.bytesReceived > received })
-            try peer.send(RecordFilter.data([42]))
-            expectEqual(try hang(read, timeout: patience), [42])
+            for _ in 0..<3 { try net.loop.turn(.poll) }
         }
+        let (queued, received) = (connection.queuedBytes, connection.bytesReceived)
+        expect(queued >= 60_000 && queued < 8 * pings.count)
+        try peer.send(pings)
+        for _ in 0..<5 { try net.loop.turn(.poll) }
+        expect(connection.bytesReceived == received && connection.queuedBytes == queued)
+        // When the peer reads, it is read from again.
+        budget.remaining = .max
+        try net.loop.run(until: { connection.queuedBytes == 0 && connection.bytesReceived > received })
+        try peer.send(RecordFilter.data([42]))
+        expectEqual(try hang(read, timeout: patience), [42])
     }
 
-    @Test func theIdleTimeoutEndsAPeerThatPingsAndNeverReads() throws {
-        try withNetwork(clock: VirtualClock(), turns: 20_000) { net in
-            let (connection, peer) = try net.filteredPair(receiveBuffer: 4096)
-            try connection.set(.sendBuffer, to: 4096)
-            connection.idleTimeout = .seconds(60)
-            let read = connection.receive()
-            let pings = [[UInt8]](repeating: RecordFilter.record(.ping), count: 40_000).flatMap(\.self)
-            try peer.send(pings)
-            expect(read, failsWith: SystemError(.receive, ETIMEDOUT))
-            connection.abort()
+    @Test(.filteredPair(.virtual), arguments: [true, false]) func neitherRecordsNorPartsOfThemProlongAFrame(
+        inRecords: Bool
+    ) throws {
+        connection.frameTimeouts = FrameTimeouts(frame: .seconds(10))
+        let begin = net.loop.now
+        let line = connection.readLine()
+        let rest = Array("cdefghijklmnopqrstuvwxyz\n".utf8)
+        let record = RecordFilter.data(rest, at: 2)
+        func trickle(_ index: Int) {
+            after(.seconds(1)).done {
+                guard line.isPending else { return }
+                try peer.send(inRecords ? RecordFilter.data([rest[index]], at: 2 + index) : [record[index]])
+                trickle(index + 1)
+            }.cauterize()
         }
+        try peer.send(RecordFilter.data(Array("ab".utf8)))
+        trickle(0)
+        expect(line, failsWith: StreamError.timedOut(got: inRecords ? 11 : 2))
+        expectEqual(begin.duration(to: net.loop.now), .seconds(10))
+        connection.abort()
+        hang(after(.seconds(2)))
     }
 
-    // MARK: Time and the peer
-
-    @Test(arguments: [true, false]) func neitherRecordsNorPartsOfThemProlongAFrame(inRecords: Bool) throws {
-        try withFilteredPair(clock: VirtualClock()) { net, connection, peer in
-            connection.frameTimeouts = FrameTimeouts(frame: .seconds(10))
-            let begin = net.loop.now
-            let line = connection.readLine()
-            let rest = Array("cdefghijklmnopqrstuvwxyz\n".utf8)
-            let record = RecordFilter.data(rest, at: 2)
-            func trickle(_ index: Int) {
-                after(.seconds(1)).done {
-                    guard line.isPending else { return }
-                    try peer.send(inRecords ? RecordFilter.data([rest[index]], at: 2 + index) : [record[index]])
-                    trickle(index + 1)
-                }.cauterize()
-            }
-            try peer.send(RecordFilter.data(Array("ab".utf8)))
-            trickle(0)
-            expect(line, failsWith: StreamError.timedOut(got: inRecords ? 11 : 2))
-            expectEqual(begin.duration(to: net.loop.now), .seconds(10))
-            connection.abort()
-            hang(after(.seconds(2)))
-        }
-    }
-
-    @Test func anEndRecordIsThePeersEndForAWatch() throws {
-        try withFilteredPair { _, connection, peer in
-            let (gone, reset) = (connection.peerGone(), connection.peerGone(ignoringHalfClose: true))
-            try peer.send(RecordFilter.record(.end))
-            expectEqual(try hang(connection.read(), timeout: patience), .end)
-            expect(gone.settledValue == .ended && reset.isPending)
-            expectEqual(connection.peerGone().settledValue, .ended)
-            connection.abort()
-            expect(reset.asPromise().isCancelled)
-        }
+    @Test(.filteredPair) func anEndRecordIsThePeersEndForAWatch() throws {
+        let (gone, reset) = (connection.peerGone(), connection.peerGone(ignoringHalfClose: true))
+        try peer.send(RecordFilter.record(.end))
+        expectEqual(try hang(connection.read(), timeout: patience), .end)
+        expect(gone.settledValue == .ended && reset.isPending)
+        expectEqual(connection.peerGone().settledValue, .ended)
+        connection.abort()
+        expect(reset.asPromise().isCancelled)
     }
 
     @Test(.ownThread) func asynchronousSequencesFailWithTheFiltersError() throws {

@@ -2,55 +2,47 @@
 
 /// Filters that stall: nothing that waits for them may wait forever.
 struct FilterStallTests {
-    @Test func aFailureOfTheFilterEndsTheWaitForRoom() throws {
-        try withFilteredPair { net, connection, peer in
-            net.limitSends(to: 0)
-            connection.writeWatermarks = (low: 10, high: 100)
-            let (write, read) = (connection.write(pattern(200)), connection.receive())
-            let writable = connection.writable()
-            expect(writable.isPending)
-            try peer.send([0xEE, 0, 0, 0, 0])
-            expect(read, failsWith: RecordFilter.Flaw.unknownRecord(0xEE))
-            expect(write.error != nil && writable.isFulfilled, "the next write reports the reason")
-            expect(connection.queuedBytes > 100, "the alert follows what was queued")
-            connection.writeWatermarks = (low: 10, high: 100)
-            expect(connection.writable().isFulfilled && !connection.isWritable)
-            expect(connection.write("x"), failsWith: RecordFilter.Flaw.unknownRecord(0xEE))
-        }
+    @Test(.filteredPair) func aFailureOfTheFilterEndsTheWaitForRoom() throws {
+        net.limitSends(to: 0)
+        connection.writeWatermarks = (low: 10, high: 100)
+        let (write, read) = (connection.write(pattern(200)), connection.receive())
+        let writable = connection.writable()
+        expect(writable.isPending)
+        try peer.send([0xEE, 0, 0, 0, 0])
+        expect(read, failsWith: RecordFilter.Flaw.unknownRecord(0xEE))
+        expect(write.error != nil && writable.isFulfilled, "the next write reports the reason")
+        expect(connection.queuedBytes > 100, "the alert follows what was queued")
+        connection.writeWatermarks = (low: 10, high: 100)
+        expect(connection.writable().isFulfilled && !connection.isWritable)
+        expect(connection.write("x"), failsWith: RecordFilter.Flaw.unknownRecord(0xEE))
     }
 
-    @Test func aWriteInWhichTheFilterFailsLeavesNoCongestion() throws {
-        try withNetwork { net in
-            let filter = RecordFilter()
-            let (connection, peer) = try net.filteredPair(filter)
-            net.limitSends(to: 0)
-            connection.writeWatermarks = (low: 10, high: 100)
-            connection.write(pattern(50)).ignoringErrors()
-            filter.onStep = { step, output in
-                output.send(pattern(100))
-                throw RecordFilter.Flaw.injected(step)
-            }
-            expect(connection.write("x"), failsWith: RecordFilter.Flaw.injected(.write))
-            expect(connection.writable().isFulfilled)
-            connection.abort()
-            withExtendedLifetime(peer) {}
+    @Test(.network) func aWriteInWhichTheFilterFailsLeavesNoCongestion() throws {
+        let filter = RecordFilter()
+        let (connection, _) = try net.filteredPair(filter)
+        net.limitSends(to: 0)
+        connection.writeWatermarks = (low: 10, high: 100)
+        connection.write(pattern(50)).ignoringErrors()
+        filter.onStep = { step, output in
+            output.send(pattern(100))
+            throw RecordFilter.Flaw.injected(step)
         }
+        expect(connection.write("x"), failsWith: RecordFilter.Flaw.injected(.write))
+        expect(connection.writable().isFulfilled)
     }
 
-    @Test func theIdleTimeoutEndsTheQueueOfAFilterThatHasFailed() throws {
-        try withNetwork(clock: VirtualClock(), turns: 20_000) { net in
-            let (connection, peer) = try net.filteredPair(receiveBuffer: 4096)
-            try connection.set(.sendBuffer, to: 4096)
-            connection.idleTimeout = .seconds(60)
-            let (write, read) = (connection.write(pattern(8 << 20)), connection.receive())
-            try peer.send([0xEE, 0, 0, 0, 0])
-            expect(read, failsWith: RecordFilter.Flaw.unknownRecord(0xEE))
-            expect(write.error != nil && connection.queuedBytes > 0 && net.loop.isAlive)
-            hang(after(.seconds(200)))
-            expect(connection.queuedBytes == 0 && !net.loop.isAlive)
-            expect(connection.write("x"), failsWith: RecordFilter.Flaw.unknownRecord(0xEE))
-            expect(connection.close().isFulfilled, "nothing is left for which it could wait")
-        }
+    @Test(.network(.virtual, turns: 20_000)) func theIdleTimeoutEndsTheQueueOfAFilterThatHasFailed() throws {
+        let (connection, peer) = try net.filteredPair(receiveBuffer: 4096)
+        try connection.set(.sendBuffer, to: 4096)
+        connection.idleTimeout = .seconds(60)
+        let (write, read) = (connection.write(pattern(8 << 20)), connection.receive())
+        try peer.send([0xEE, 0, 0, 0, 0])
+        expect(read, failsWith: RecordFilter.Flaw.unknownRecord(0xEE))
+        expect(write.error != nil && connection.queuedBytes > 0 && net.loop.isAlive)
+        hang(after(.seconds(200)))
+        expect(connection.queuedBytes == 0 && !net.loop.isAlive)
+        expect(connection.write("x"), failsWith: RecordFilter.Flaw.unknownRecord(0xEE))
+        expect(connection.close().isFulfilled, "nothing is left for which it could wait")
     }
 
     /// Its writes wait for a byte of input, and produce no output.
@@ -61,142 +53,126 @@ struct FilterStallTests {
         func write(_ bytes: RawSpan, _ output: inout FilterOutput) { if !mayWrite { output.waitForInput() } }
     }
 
-    @Test func deferredWritesWithoutOutputEndTheWaitForRoom() throws {
-        try withPair { _, connection, peer in
-            _ = try hang(connection.filter(Collecting()), timeout: patience)
-            connection.writeWatermarks = (low: 10, high: 100)
-            let write = connection.write(pattern(200))
-            let writable = connection.writable()
-            expect(write.isPending && writable.isPending)
-            try peer.send("x")
-            try hang(write, timeout: patience)
-            expect(writable.isFulfilled && connection.isWritable)
-        }
+    @Test(.pair) func deferredWritesWithoutOutputEndTheWaitForRoom() throws {
+        _ = try hang(connection.filter(Collecting()), timeout: patience)
+        connection.writeWatermarks = (low: 10, high: 100)
+        let write = connection.write(pattern(200))
+        let writable = connection.writable()
+        expect(write.isPending && writable.isPending)
+        try peer.send("x")
+        try hang(write, timeout: patience)
+        expect(writable.isFulfilled && connection.isWritable)
     }
 
-    // MARK: Input that a filter needs
-
-    @Test(arguments: [true, false]) func plainBytesThatNoReadTakesEndAWriteThatNeedsInput(inLoop: Bool) throws {
-        try withFilteredPair(turns: 4000) { net, connection, peer in
-            try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
-            expectEqual(try hang(connection.receive(), timeout: patience), [1])
-            let write: Promise<Void>
-            if inLoop {
-                // An echo: it reads when its write is done, which needs input.
-                write = connection.forEachChunk { connection.write($0) }
-            } else {
-                write = connection.write("x")
-            }
-            let chunk = 50_000
-            for index in 0..<60 where write.isPending {
-                try peer.send(RecordFilter.data(pattern(chunk), at: 1 + index * chunk))
-                for _ in 0..<3 { try net.loop.turn(.poll) }
-            }
-            expectEqual(code(write), ENOBUFS)
-            expect(connection.bufferedByteCount <= (1 << 20) + 65536 + chunk)
-            expectEqual(code(connection.write("x")), ENOBUFS)
+    @Test(.filteredPair(turns: 4000), arguments: [true, false]) func plainBytesThatNoReadTakesEndAWriteThatNeedsInput(
+        inLoop: Bool
+    ) throws {
+        try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
+        expectEqual(try hang(connection.receive(), timeout: patience), [1])
+        let write: Promise<Void>
+        if inLoop {
+            // An echo: it reads when its write is done, which needs input.
+            write = connection.forEachChunk { connection.write($0) }
+        } else {
+            write = connection.write("x")
         }
+        let chunk = 50_000
+        for index in 0..<60 where write.isPending {
+            try peer.send(RecordFilter.data(pattern(chunk), at: 1 + index * chunk))
+            for _ in 0..<3 { try net.loop.turn(.poll) }
+        }
+        expectEqual(code(write), ENOBUFS)
+        expect(connection.bufferedByteCount <= (1 << 20) + 65536 + chunk)
+        expectEqual(code(connection.write("x")), ENOBUFS)
     }
 
-    @Test func aReadOfALargeFrameIsNotEndedByAWriteThatNeedsInput() throws {
-        try withFilteredPair(turns: 4000) { net, connection, peer in
-            try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
-            expectEqual(try hang(connection.receive(), timeout: patience), [1])
-            let (write, read) = (connection.write("x"), connection.read(exactly: 2_000_000))
-            for index in 0..<40 {
-                try peer.send(RecordFilter.data(pattern(50_000), at: 1 + index * 50_000))
-                for _ in 0..<3 { try net.loop.turn(.poll) }
-            }
-            expectEqual(try hang(read, timeout: patience).count, 2_000_000)
-            expect(write.isPending)
-            try peer.send(RecordFilter.record(.release))
-            try hang(write, timeout: patience)
+    @Test(.filteredPair(turns: 4000)) func aReadOfALargeFrameIsNotEndedByAWriteThatNeedsInput() throws {
+        try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
+        expectEqual(try hang(connection.receive(), timeout: patience), [1])
+        let (write, read) = (connection.write("x"), connection.read(exactly: 2_000_000))
+        for index in 0..<40 {
+            try peer.send(RecordFilter.data(pattern(50_000), at: 1 + index * 50_000))
+            for _ in 0..<3 { try net.loop.turn(.poll) }
         }
+        expectEqual(try hang(read, timeout: patience).count, 2_000_000)
+        expect(write.isPending)
+        try peer.send(RecordFilter.record(.release))
+        try hang(write, timeout: patience)
     }
 
-    @Test func theConnectionReadsForAWriteThoughItsOwnOutputWaits() throws {
-        try withFilteredPair(turns: 20_000) { net, connection, peer in
-            try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
-            expectEqual(try hang(connection.receive(), timeout: patience), [1])
-            let budget = net.limitSends(to: 0)
-            let write = connection.write("x")
-            let pings = [[UInt8]](repeating: RecordFilter.record(.ping), count: 4000).flatMap(\.self)
-            for _ in 0..<10 {
-                try peer.send(pings)
-                for _ in 0..<3 { try net.loop.turn(.poll) }
-            }
-            // The peer reads only after its answer, which the write needs.
-            try peer.send(RecordFilter.record(.release))
-            try net.loop.run(until: { connection.queuedBytes > 10 * pings.count })
-            budget.remaining = .max
-            try hang(write, timeout: patience)
+    @Test(.filteredPair(turns: 20_000)) func theConnectionReadsForAWriteThoughItsOwnOutputWaits() throws {
+        try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
+        expectEqual(try hang(connection.receive(), timeout: patience), [1])
+        let budget = net.limitSends(to: 0)
+        let write = connection.write("x")
+        let pings = [[UInt8]](repeating: RecordFilter.record(.ping), count: 4000).flatMap(\.self)
+        for _ in 0..<10 {
+            try peer.send(pings)
+            for _ in 0..<3 { try net.loop.turn(.poll) }
         }
+        // The peer reads only after its answer, which the write needs.
+        try peer.send(RecordFilter.record(.release))
+        try net.loop.run(until: { connection.queuedBytes > 10 * pings.count })
+        budget.remaining = .max
+        try hang(write, timeout: patience)
     }
 
-    @Test(arguments: [true, false]) func outputThatThePeerDoesNotTakeEndsAFilterThatNeedsInput(inHandshake: Bool) throws
-    {
-        try withNetwork(turns: 20_000) { net in
-            let (connection, peer) = try inHandshake ? net.pair() : net.filteredPair()
-            let waiting: Promise<Void>
-            if inHandshake {
-                net.limitSends(to: 0)
-                waiting = connection.filter(RecordFilter()).asVoid()
-            } else {
-                try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
-                expectEqual(try hang(connection.receive(), timeout: patience), [1])
-                net.limitSends(to: 0)
-                waiting = connection.write("x")
-            }
-            let pings = [[UInt8]](repeating: RecordFilter.record(.ping), count: 4000).flatMap(\.self)
-            for _ in 0..<100 where waiting.isPending {
-                try peer.send(pings)
-                for _ in 0..<3 { try net.loop.turn(.poll) }
-            }
-            expectEqual(code(waiting), ENOBUFS)
-            expect(connection.queuedBytes <= (1 << 20) + 65536)
-            connection.abort()
-        }
-    }
-
-    @Test func smallOutputsWithoutWritesCountWithTheirEntries() throws {
-        try withFilteredPair(turns: 20_000) { net, connection, peer in
+    @Test(.network(turns: 20_000), arguments: [true, false]) func outputThatThePeerDoesNotTakeEndsAFilterThatNeedsInput(
+        inHandshake: Bool
+    ) throws {
+        let (connection, peer) = try inHandshake ? net.pair() : net.filteredPair()
+        let waiting: Promise<Void>
+        if inHandshake {
             net.limitSends(to: 0)
-            net.limitReceives(to: 5)
-            connection.receive().ignoringErrors()
-            try peer.send([[UInt8]](repeating: RecordFilter.record(.ping), count: 2000).flatMap(\.self))
-            for _ in 0..<2000 { try net.loop.turn(.poll) }
-            // Each takes its 5 bytes and an entry of the queue.
-            expect(connection.queuedBytes >= 300 * 5 && connection.queuedBytes < 400 * 5)
-        }
-    }
-
-    @Test func anEndRecordRejectsTheWritesThatNeedInputAndNothingElse() throws {
-        try withFilteredPair { _, connection, peer in
+            waiting = connection.filter(RecordFilter()).asVoid()
+        } else {
             try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
             expectEqual(try hang(connection.receive(), timeout: patience), [1])
-            let write = connection.write("never")
-            let end = connection.shutdownWrite()
-            try peer.send(RecordFilter.data([2], at: 1) + RecordFilter.record(.end))
-            expectEqual(try rejection(of: write), EPIPE)
-            try hang(end, timeout: patience)
-            expectEqual(try hang(connection.receive(), timeout: patience), [2])
-            expectEqual(connection.read().settledValue, .end)
-            expectEqual(try peer.readToEnd(), RecordFilter.record(.end), "this side has its end record, too")
-            peer.close()
-            let closed = connection.closed
-            connection.close()
-            let reason = hang(closed)
-            expectEqual(reason, .closed)
+            net.limitSends(to: 0)
+            waiting = connection.write("x")
         }
+        let pings = [[UInt8]](repeating: RecordFilter.record(.ping), count: 4000).flatMap(\.self)
+        for _ in 0..<100 where waiting.isPending {
+            try peer.send(pings)
+            for _ in 0..<3 { try net.loop.turn(.poll) }
+        }
+        expectEqual(code(waiting), ENOBUFS)
+        expect(connection.queuedBytes <= (1 << 20) + 65536)
     }
 
-    @Test func aWriteBehindTheEndRecordThatNeedsInputIsRejectedAtOnce() throws {
-        try withFilteredPair { _, connection, peer in
-            try peer.send(RecordFilter.record(.hold) + RecordFilter.record(.end))
-            expectEqual(try hang(connection.read(), timeout: patience), .end)
-            expectEqual(code(connection.write("never")), EPIPE)
-            connection.close()
-            expectEqual(try peer.readToEnd(), RecordFilter.record(.end))
-        }
+    @Test(.filteredPair(turns: 20_000)) func smallOutputsWithoutWritesCountWithTheirEntries() throws {
+        net.limitSends(to: 0)
+        net.limitReceives(to: 5)
+        connection.receive().ignoringErrors()
+        try peer.send([[UInt8]](repeating: RecordFilter.record(.ping), count: 2000).flatMap(\.self))
+        for _ in 0..<2000 { try net.loop.turn(.poll) }
+        // Each takes its 5 bytes and an entry of the queue.
+        expect(connection.queuedBytes >= 300 * 5 && connection.queuedBytes < 400 * 5)
+    }
+
+    @Test(.filteredPair) func anEndRecordRejectsTheWritesThatNeedInputAndNothingElse() throws {
+        try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
+        expectEqual(try hang(connection.receive(), timeout: patience), [1])
+        let write = connection.write("never")
+        let end = connection.shutdownWrite()
+        try peer.send(RecordFilter.data([2], at: 1) + RecordFilter.record(.end))
+        expectEqual(try rejection(of: write), EPIPE)
+        try hang(end, timeout: patience)
+        expectEqual(try hang(connection.receive(), timeout: patience), [2])
+        expectEqual(connection.read().settledValue, .end)
+        expectEqual(try peer.readToEnd(), RecordFilter.record(.end), "this side has its end record, too")
+        peer.close()
+        let closed = connection.closed
+        connection.close()
+        let reason = hang(closed)
+        expectEqual(reason, .closed)
+    }
+
+    @Test(.filteredPair) func aWriteBehindTheEndRecordThatNeedsInputIsRejectedAtOnce() throws {
+        try peer.send(RecordFilter.record(.hold) + RecordFilter.record(.end))
+        expectEqual(try hang(connection.read(), timeout: patience), .end)
+        expectEqual(code(connection.write("never")), EPIPE)
+        connection.close()
+        expectEqual(try peer.readToEnd(), RecordFilter.record(.end))
     }
 }

@@ -1,39 +1,33 @@
 @testable import PromisesTestSupport
 
-/// Writes through a filter.
 struct FilterWriteTests {
-    @Test func aWriteIsFulfilledWhenTheKernelHasTakenItsOutput() throws {
-        try withFilteredPair { net, connection, peer in
-            let budget = net.limitSends(to: 14)
-            let (first, second) = (connection.write(pattern(10)), connection.write(pattern(10_000, from: 10)))
-            try net.loop.turn(.poll)
-            expect(first.isPending && connection.queuedBytes == 15 + 10_005 - 14)
-            budget.remaining = 1
-            try hang(first, timeout: patience)
-            expect(second.isPending && connection.queuedBytes == 10_005)
-            budget.remaining = 10_004
-            try net.loop.run(until: { connection.queuedBytes == 1 })
-            expect(second.isPending)
-            budget.remaining = .max
-            try hang(second, timeout: patience)
-            let all = RecordFilter.data(pattern(10)) + RecordFilter.data(pattern(10_000, from: 10), at: 10)
-            expectEqual(try peer.receive(exactly: all.count), all)
-        }
+    @Test(.filteredPair) func aWriteIsFulfilledWhenTheKernelHasTakenItsOutput() throws {
+        let budget = net.limitSends(to: 14)
+        let (first, second) = (connection.write(pattern(10)), connection.write(pattern(10_000, from: 10)))
+        try net.loop.turn(.poll)
+        expect(first.isPending && connection.queuedBytes == 15 + 10_005 - 14)
+        budget.remaining = 1
+        try hang(first, timeout: patience)
+        expect(second.isPending && connection.queuedBytes == 10_005)
+        budget.remaining = 10_004
+        try net.loop.run(until: { connection.queuedBytes == 1 })
+        expect(second.isPending)
+        budget.remaining = .max
+        try hang(second, timeout: patience)
+        let all = RecordFilter.data(pattern(10)) + RecordFilter.data(pattern(10_000, from: 10), at: 10)
+        expectEqual(try peer.receive(exactly: all.count), all)
     }
 
-    @Test func anErrorOfTheFirstSendRejectsItsWrite() throws {
-        try withNetwork { net in
-            let (connection, _) = try net.filteredPair()
-            var calls = 0
-            net.kernel.send = { _, _, _ in
-                calls += 1
-                return -Int(ECONNRESET)
-            }
-            let write = connection.write(pattern(10))
-            expect(code(write) == ECONNRESET && calls == 1)
-            expect(code(connection.write("x")) == ECONNRESET && calls == 1)
-            connection.abort()
+    @Test(.network) func anErrorOfTheFirstSendRejectsItsWrite() throws {
+        let (connection, _) = try net.filteredPair()
+        var calls = 0
+        net.kernel.send = { _, _, _ in
+            calls += 1
+            return -Int(ECONNRESET)
         }
+        let write = connection.write(pattern(10))
+        expect(code(write) == ECONNRESET && calls == 1)
+        expect(code(connection.write("x")) == ECONNRESET && calls == 1)
     }
 
     /// The peer's filter reports that the end record is missing.
@@ -53,87 +47,63 @@ struct FilterWriteTests {
         }
     }
 
-    @Test func aQueuedWriteCannotBeWithdrawn() throws {
-        try withFilteredPair { net, connection, peer in
-            let budget = net.limitSends(to: 0)
-            let sizes = [20_000, 3, 5, 40_000]
-            var offset = 0
-            var expected: [UInt8] = []
-            let writes = sizes.map { size in
-                let bytes = pattern(size, from: offset)
-                expected += RecordFilter.data(bytes, at: offset)
-                offset += size
-                return connection.write(bytes)
-            }
-            for write in writes { write.cancel() }
-            expect(writes.allSatisfy(\.isPending) && connection.queuedBytes == expected.count)
-            budget.remaining = .max
-            try hang(when(fulfilled: writes), timeout: patience)
-            expectEqual(try peer.receive(exactly: expected.count), expected)
-        }
+    @Test(.filteredPair) func theLimitAndTheWatermarksCountWhatTheFilterHasMade() throws {
+        let budget = net.limitSends(to: 0)
+        connection.writeWatermarks = (low: 50, high: 105)
+        connection.writeQueueLimit = 1000
+        let first = connection.write(pattern(100))
+        expect(!connection.isWritable && connection.queuedBytes == 105)
+        let writable = connection.writable()
+        let others = (0..<10).map { _ in connection.write("x") }
+        expect(code(others[9]) == ENOBUFS && others[0].isPending)
+        budget.remaining = .max
+        try hang(writable, timeout: patience)
+        try hang(first, timeout: patience)
+        expect(connection.isWritable)
+        connection.abort()
+        for write in others { write.ignoringErrors() }
     }
 
-    @Test func theLimitAndTheWatermarksCountWhatTheFilterHasMade() throws {
-        try withFilteredPair { net, connection, _ in
-            let budget = net.limitSends(to: 0)
-            connection.writeWatermarks = (low: 50, high: 105)
-            connection.writeQueueLimit = 1000
-            let first = connection.write(pattern(100))
-            expect(!connection.isWritable && connection.queuedBytes == 105)
-            let writable = connection.writable()
-            let others = (0..<10).map { _ in connection.write("x") }
-            expect(code(others[9]) == ENOBUFS && others[0].isPending)
-            budget.remaining = .max
-            try hang(writable, timeout: patience)
-            try hang(first, timeout: patience)
-            expect(connection.isWritable)
-            connection.abort()
-            for write in others { write.ignoringErrors() }
+    @Test(.filteredPair) func smallWritesOfATurnLeaveTogetherAndEmptyOnesKeepTheirOrder() throws {
+        let begun = net.calls(.send) + net.calls(.sendVector)
+        var order: [Int] = []
+        net.loop.enqueue {
+            for index in 0..<100 {
+                connection.write(index % 10 == 9 ? [] : [UInt8(index)]).done { order.append(index) }.cauterize()
+            }
         }
+        try net.loop.run(until: { order.count == 100 })
+        expectEqual(order, Array(0..<100))
+        expect(net.calls(.send) + net.calls(.sendVector) - begun <= 2)
+        expectEqual(try peer.receive(exactly: 90 * 6).count, 90 * 6)
     }
 
-    @Test func smallWritesOfATurnLeaveTogetherAndEmptyOnesKeepTheirOrder() throws {
-        try withFilteredPair { net, connection, peer in
-            let begun = net.calls(.send) + net.calls(.sendVector)
-            var order: [Int] = []
-            net.loop.enqueue {
-                for index in 0..<100 {
-                    connection.write(index % 10 == 9 ? [] : [UInt8(index)]).done { order.append(index) }.cauterize()
-                }
-            }
-            try net.loop.run(until: { order.count == 100 })
-            expectEqual(order, Array(0..<100))
-            expect(net.calls(.send) + net.calls(.sendVector) - begun <= 2)
-            expectEqual(try peer.receive(exactly: 90 * 6).count, 90 * 6)
+    @Test(.filteredPair) func whatAFilterSendsWithInputLeavesWithTheAnswer() throws {
+        let request = RecordFilter.record(.ping) + RecordFilter.data(Array("ask".utf8))
+        let pong = RecordFilter.record(.pong)
+        let begun = net.calls(.send) + net.calls(.sendVector)
+        try peer.send(request)
+        let answered = connection.receive().then { _ in
+            let first = connection.write("one")
+            // It was sent before the end of the turn.
+            expect(first.isFulfilled && connection.queuedBytes == 0)
+            return connection.write("two")
         }
-    }
-
-    @Test func whatAFilterSendsWithInputLeavesWithTheAnswer() throws {
-        try withFilteredPair { net, connection, peer in
-            let request = RecordFilter.record(.ping) + RecordFilter.data(Array("ask".utf8))
-            let pong = RecordFilter.record(.pong)
-            let begun = net.calls(.send) + net.calls(.sendVector)
-            try peer.send(request)
-            let answered = connection.receive().then { _ in
-                let first = connection.write("one")
-                // It was sent before the end of the turn.
-                expect(first.isFulfilled && connection.queuedBytes == 0)
-                return connection.write("two")
-            }
-            try hang(answered, timeout: patience)
-            expectEqual(net.calls(.send) + net.calls(.sendVector) - begun, 2)
-            let all = pong + RecordFilter.data(Array("one".utf8)) + RecordFilter.data(Array("two".utf8), at: 3)
-            expectEqual(try peer.receive(exactly: all.count), all)
-            // Without an answer it is sent at the end of the turn.
-            try peer.send(RecordFilter.record(.ping) + RecordFilter.data([1], at: 3))
-            expectEqual(try hang(connection.receive(), timeout: patience), [1])
-            expectEqual(try peer.receive(exactly: pong.count), pong)
-        }
+        try hang(answered, timeout: patience)
+        expectEqual(net.calls(.send) + net.calls(.sendVector) - begun, 2)
+        let all = pong + RecordFilter.data(Array("one".utf8)) + RecordFilter.data(Array("two".utf8), at: 3)
+        expectEqual(try peer.receive(exactly: all.count), all)
+        // Without an answer it is sent at the end of the turn.
+        try peer.send(RecordFilter.record(.ping) + RecordFilter.data([1], at: 3))
+        expectEqual(try hang(connection.receive(), timeout: patience), [1])
+        expectEqual(try peer.receive(exactly: pong.count), pong)
     }
 
     /// A client's last handshake message is sent with its request; a server's is sent at once, since the client has to
     /// speak.
-    @Test(arguments: [true, false]) func theLastOutputOfAHandshakeLeavesWithTheFirstRequest(isClient: Bool) throws {
+    @Test(.pair, arguments: [true, false]) func theLastOutputOfAHandshakeLeavesWithTheFirstRequest(isClient: Bool)
+        throws
+    {
         struct Greeting: ConnectionFilter {
             let isClient: Bool
             func begin(_ output: inout FilterOutput) { if isClient { output.send([1]) } }
@@ -143,162 +113,125 @@ struct FilterWriteTests {
             }
             func write(_ bytes: RawSpan, _ output: inout FilterOutput) { output.send(bytes) }
         }
-        try withPair { net, connection, peer in
-            let begun = net.calls(.send) + net.calls(.sendVector)
-            let asked = connection.filter(Greeting(isClient: isClient)).then { $0.write([3]) }
-            if isClient { expectEqual(try peer.receive(exactly: 1), [1]) }
-            try peer.send("x")
-            try hang(asked, timeout: patience)
-            expectEqual(try peer.receive(exactly: 2), [2, 3])
-            expectEqual(net.calls(.send) + net.calls(.sendVector) - begun, 2)
-        }
+        let begun = net.calls(.send) + net.calls(.sendVector)
+        let asked = connection.filter(Greeting(isClient: isClient)).then { $0.write([3]) }
+        if isClient { expectEqual(try peer.receive(exactly: 1), [1]) }
+        try peer.send("x")
+        try hang(asked, timeout: patience)
+        expectEqual(try peer.receive(exactly: 2), [2, 3])
+        expectEqual(net.calls(.send) + net.calls(.sendVector) - begun, 2)
     }
 
-    @Test func outputThatWaitsForAnAnswerIsNotLostWhenTheConnectionEnds() throws {
-        try withNetwork { net in
-            for end in 0..<3 {
-                let (connection, peer) = try net.filteredPair()
-                let client = elsewhere {
-                    try peer.send(RecordFilter.record(.ping) + RecordFilter.data([1]))
-                    let all = try peer.readToEnd()
-                    peer.close()
-                    return all
-                }
-                let ended = connection.receive().then { _ -> Promise<Void> in
-                    switch end {
-                    case 0: return connection.close().asPromise()
-                    case 1: return connection.shutdownWrite()
-                    default: return connection.write([]).then { connection.close() }
-                    }
-                }
-                expectEqual(try hang(client, timeout: patience), RecordFilter.record(.pong) + RecordFilter.record(.end))
-                try hang(ended, timeout: patience)
-                connection.abort()
-            }
-        }
-    }
-
-    @Test func endRecordsFollowTheQueueAndPrecedeTheEnd() throws {
-        try withNetwork { net in
-            for closes in [true, false] {
-                let (connection, peer) = try net.filteredPair()
-                let budget = net.limitSends(to: 100)
-                connection.write(pattern(200)).cauterize()
-                if closes { connection.close() } else { connection.shutdownWrite().cauterize() }
-                expectEqual(code(connection.write("x")), (closes ? EBADF : EPIPE))
-                budget.remaining = 105 + 2
-                try net.loop.turn(.poll)
-                try net.loop.turn(.poll)
-                budget.remaining = .max
-                if !closes { try hang(connection.shutdownWrite(), timeout: patience) }
-                try net.loop.run(until: { connection.queuedBytes == 0 })
-                expectEqual(try peer.readToEnd(), RecordFilter.data(pattern(200)) + RecordFilter.record(.end))
+    @Test(.network) func outputThatWaitsForAnAnswerIsNotLostWhenTheConnectionEnds() throws {
+        for end in 0..<3 {
+            let (connection, peer) = try net.filteredPair()
+            let client = elsewhere {
+                try peer.send(RecordFilter.record(.ping) + RecordFilter.data([1]))
+                let all = try peer.readToEnd()
                 peer.close()
-                hang(connection.close())
+                return all
             }
+            let ended = connection.receive().then { _ -> Promise<Void> in
+                switch end {
+                case 0: return connection.close().asPromise()
+                case 1: return connection.shutdownWrite()
+                default: return connection.write([]).then { connection.close() }
+                }
+            }
+            expectEqual(try hang(client, timeout: patience), RecordFilter.record(.pong) + RecordFilter.record(.end))
+            try hang(ended, timeout: patience)
+            connection.abort()
         }
     }
 
-    @Test func anAbortSendsNoEndRecord() throws {
-        try withNetwork { net in
-            let (client, server) = try net.filteredEnds()
-            let read = server.receive()
-            client.abort()
-            expect(read, failsWith: SystemError(.receive, ECONNRESET))
-            server.close()
-        }
-    }
-
-    @Test func aResetRejectsQueuedWritesAndTheShutdownBehindThem() throws {
-        try withFilteredPair { net, connection, peer in
-            let budget = net.limitSends(to: 10)
-            let (write, end) = (connection.write(pattern(1000)), connection.shutdownWrite())
-            peer.reset()
-            budget.remaining = .max
-            let code = try rejection(of: write)
-            expect(code == EPIPE || code == ECONNRESET)
-            expectEqual(try rejection(of: end), code)
-            connection.close()
-        }
-    }
-
-    // MARK: Writes that need input
-
-    @Test func aWriteThatNeedsInputMakesTheConnectionRead() throws {
-        try withFilteredPair { net, connection, peer in
-            try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
-            expectEqual(try hang(connection.receive(), timeout: patience), [1])
-            let writes = [connection.write("a"), connection.write(""), connection.write("bc")]
-            writes[1].cancel()
-            expect(writes.allSatisfy(\.isPending) && connection.queuedBytes == 3 && net.loop.isAlive)
-            // Plain bytes that arrive meanwhile are kept, and no read waits for them.
-            try peer.send(RecordFilter.data([2, 3], at: 1) + RecordFilter.record(.ping))
-            try net.loop.run(until: { connection.bufferedByteCount == 2 })
-            expect(writes[0].isPending)
-            try peer.send(RecordFilter.record(.release))
-            try hang(when(fulfilled: writes), timeout: patience)
-            let expected =
-                RecordFilter.record(.pong) + RecordFilter.data(Array("a".utf8))
-                + RecordFilter.data(Array("bc".utf8), at: 1)
-            expectEqual(try peer.receive(exactly: expected.count), expected)
-            expect(!net.loop.isAlive && connection.queuedBytes == 0)
-            expectEqual(try hang(connection.receive(), timeout: patience), [2, 3])
-        }
-    }
-
-    @Test(arguments: [true, false]) func theEndWaitsForWritesThatNeedInput(closes: Bool) throws {
-        try withFilteredPair { net, connection, peer in
-            try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
-            expectEqual(try hang(connection.receive(), timeout: patience), [1])
-            let write = connection.write("last words")
-            let end = closes ? connection.close().asPromise() : connection.shutdownWrite()
+    @Test(.network) func endRecordsFollowTheQueueAndPrecedeTheEnd() throws {
+        for closes in [true, false] {
+            let (connection, peer) = try net.filteredPair()
+            let budget = net.limitSends(to: 100)
+            connection.write(pattern(200)).cauterize()
+            if closes { connection.close() } else { connection.shutdownWrite().cauterize() }
             expectEqual(code(connection.write("x")), (closes ? EBADF : EPIPE))
-            for _ in 0..<5 { try net.loop.turn(.poll) }
-            expect(end.isPending && write.isPending)
-            try peer.send(RecordFilter.record(.release))
-            try hang(write, timeout: patience)
-            expectEqual(
-                try peer.readToEnd(), RecordFilter.data(Array("last words".utf8)) + RecordFilter.record(.end))
+            budget.remaining = 105 + 2
+            try net.loop.turn(.poll)
+            try net.loop.turn(.poll)
+            budget.remaining = .max
+            if !closes { try hang(connection.shutdownWrite(), timeout: patience) }
+            try net.loop.run(until: { connection.queuedBytes == 0 })
+            expectEqual(try peer.readToEnd(), RecordFilter.data(pattern(200)) + RecordFilter.record(.end))
             peer.close()
-            try hang(end, timeout: patience)
-            connection.close()
+            hang(connection.close())
         }
     }
 
-    @Test(arguments: ["end", "end record", "reset", "reset in a close", "abort", "garbage", "close"])
+    @Test(.filteredPair) func aWriteThatNeedsInputMakesTheConnectionRead() throws {
+        try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
+        expectEqual(try hang(connection.receive(), timeout: patience), [1])
+        let writes = [connection.write("a"), connection.write(""), connection.write("bc")]
+        writes[1].cancel()
+        expect(writes.allSatisfy(\.isPending) && connection.queuedBytes == 3 && net.loop.isAlive)
+        // Plain bytes that arrive meanwhile are kept, and no read waits for them.
+        try peer.send(RecordFilter.data([2, 3], at: 1) + RecordFilter.record(.ping))
+        try net.loop.run(until: { connection.bufferedByteCount == 2 })
+        expect(writes[0].isPending)
+        try peer.send(RecordFilter.record(.release))
+        try hang(when(fulfilled: writes), timeout: patience)
+        let expected =
+            RecordFilter.record(.pong) + RecordFilter.data(Array("a".utf8))
+            + RecordFilter.data(Array("bc".utf8), at: 1)
+        expectEqual(try peer.receive(exactly: expected.count), expected)
+        expect(!net.loop.isAlive && connection.queuedBytes == 0)
+        expectEqual(try hang(connection.receive(), timeout: patience), [2, 3])
+    }
+
+    @Test(.filteredPair, arguments: [true, false]) func theEndWaitsForWritesThatNeedInput(closes: Bool) throws {
+        try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
+        expectEqual(try hang(connection.receive(), timeout: patience), [1])
+        let write = connection.write("last words")
+        let end = closes ? connection.close().asPromise() : connection.shutdownWrite()
+        expectEqual(code(connection.write("x")), (closes ? EBADF : EPIPE))
+        for _ in 0..<5 { try net.loop.turn(.poll) }
+        expect(end.isPending && write.isPending)
+        try peer.send(RecordFilter.record(.release))
+        try hang(write, timeout: patience)
+        expectEqual(try peer.readToEnd(), RecordFilter.data(Array("last words".utf8)) + RecordFilter.record(.end))
+        peer.close()
+        try hang(end, timeout: patience)
+    }
+
+    @Test(
+        .filteredPair(.virtual),
+        arguments: ["end", "end record", "reset", "reset in a close", "abort", "garbage", "close"])
     func writesThatNeedInputAreRejectedWithTheirConnection(how: String) throws {
-        try withFilteredPair(clock: VirtualClock()) { net, connection, peer in
-            try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
-            expectEqual(try hang(connection.receive(), timeout: patience), [1])
-            let write = connection.write("never")
-            let later = connection.write("")
-            switch how {
-            case "end": peer.end()
-            case "end record": try peer.send(RecordFilter.record(.end))
-            case "reset": peer.reset()
-            case "reset in a close":
-                connection.close()
-                peer.reset()
-            case "abort": connection.abort()
-            case "garbage": try peer.send([0xEE, 0, 0, 0, 0])
-            default: connection.close()
-            }
-            try hang(when(resolved: write, later).asVoid(), timeout: .seconds(3600))
-            let error = try #require(write.error)
-            expectEqual("\(later.error!)", "\(error)")
-            switch how {
-            case "end": expect(error as? ConnectionFilterError == .truncated)
-            case "end record": expectEqual(code(write), EPIPE)
-            case "reset":
-                expectEqual(code(write), ECONNRESET)
-                // It is not read for writes that have failed.
-                let begun = net.calls(.receive)
-                for _ in 0..<5 { try net.loop.turn(.poll) }
-                expect(net.calls(.receive) == begun && !net.loop.isAlive)
-            case "reset in a close": expectEqual(code(write), ECONNRESET)
-            case "abort", "close": expectEqual(code(write), ECANCELED)
-            default: expect(error as? RecordFilter.Flaw == .unknownRecord(0xEE))
-            }
+        try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
+        expectEqual(try hang(connection.receive(), timeout: patience), [1])
+        let write = connection.write("never")
+        let later = connection.write("")
+        switch how {
+        case "end": peer.end()
+        case "end record": try peer.send(RecordFilter.record(.end))
+        case "reset": peer.reset()
+        case "reset in a close":
+            connection.close()
+            peer.reset()
+        case "abort": connection.abort()
+        case "garbage": try peer.send([0xEE, 0, 0, 0, 0])
+        default: connection.close()
+        }
+        try hang(when(resolved: write, later).asVoid(), timeout: .seconds(3600))
+        let error = try #require(write.error)
+        expectEqual("\(later.error!)", "\(error)")
+        switch how {
+        case "end": expect(error as? ConnectionFilterError == .truncated)
+        case "end record": expectEqual(code(write), EPIPE)
+        case "reset":
+            expectEqual(code(write), ECONNRESET)
+            // It is not read for writes that have failed.
+            let begun = net.calls(.receive)
+            for _ in 0..<5 { try net.loop.turn(.poll) }
+            expect(net.calls(.receive) == begun && !net.loop.isAlive)
+        case "reset in a close": expectEqual(code(write), ECONNRESET)
+        case "abort", "close": expectEqual(code(write), ECANCELED)
+        default: expect(error as? RecordFilter.Flaw == .unknownRecord(0xEE))
         }
     }
 }

@@ -1,6 +1,5 @@
 @testable import PromisesTestSupport
 
-/// The result of a `ByteReader` over `bytes`.
 private func read<Value>(_ bytes: [UInt8], _ body: (inout ByteReader) throws -> Value) throws -> Value {
     var reader = ByteReader(bytes.span.bytes)
     return try body(&reader)

@@ -25,41 +25,42 @@ struct FrameFuzzingTests {
     ]
     private static let seeds = getenv("FUZZ_SEEDS").flatMap { Int(String(cString: $0)) } ?? (isSanitized ? 12 : 60)
 
-    @Test(arguments: 0..<UInt64(seeds)) func everyFormBringsWhatTheWholeStreamWould(seed: UInt64) throws {
+    @Test(.network(turns: .max), arguments: 0..<UInt64(seeds)) func everyFormBringsWhatTheWholeStreamWould(seed: UInt64)
+        throws
+    {
         var dice = SplitMix64(seed)
         var model = FramingModel(stream(&dice))
-        try withConnections(turns: .max) { net, a, b in
-            try say(model.stream, b, net, &dice)
-            var tries = 0
-            // Refusals consume nothing, so every now and then another read must.
-            while tries < 400 && (!model.rest.isEmpty || tries < 20) {
-                tries += 1
-                let size = 1 + dice.below(dice.pick([3, 30, 400, 6000]))
-                switch dice.below(6) {
-                case 0: try check(a.read(exactly: size).map { .bytes($0) }, model.exactly(size))
-                case 1:
-                    let delimiter = dice.pick(Self.delimiters)
-                    let read = a.read(until: delimiter, limit: size)
-                    try check(read.map { $0.map { .bytes($0) } ?? .nothing }, model.until(delimiter, limit: size))
-                case 2:
-                    let read = a.readLine(limit: size)
-                    try check(read.map { $0.map { .line($0) } ?? .nothing }, model.line(limit: size))
-                case 3:
-                    let part = try hang(a.receive(upTo: size), timeout: patience)
-                    expect(part.count <= size && model.rest.starts(with: part))
-                    expect(!part.isEmpty || model.rest.isEmpty)
-                    model.skip(part.count)
-                case 4: try withdraw(a.read(exactly: model.rest.count + size), net, &dice)
-                case 5 where !model.rest.isEmpty:
-                    try withdraw(a.read(until: [0xC1, 0xC1, 0xC1], limit: .max), net, &dice)
-                default: break
-                }
+        let (a, b) = try Connection.pair()
+        try say(model.stream, b, net, &dice)
+        var tries = 0
+        // Refusals consume nothing, so every now and then another read must.
+        while tries < 400 && (!model.rest.isEmpty || tries < 20) {
+            tries += 1
+            let size = 1 + dice.below(dice.pick([3, 30, 400, 6000]))
+            switch dice.below(6) {
+            case 0: try check(a.read(exactly: size).map { .bytes($0) }, model.exactly(size))
+            case 1:
+                let delimiter = dice.pick(Self.delimiters)
+                let read = a.read(until: delimiter, limit: size)
+                try check(read.map { $0.map { .bytes($0) } ?? .nothing }, model.until(delimiter, limit: size))
+            case 2:
+                let read = a.readLine(limit: size)
+                try check(read.map { $0.map { .line($0) } ?? .nothing }, model.line(limit: size))
+            case 3:
+                let part = try hang(a.receive(upTo: size), timeout: patience)
+                expect(part.count <= size && model.rest.starts(with: part))
+                expect(!part.isEmpty || model.rest.isEmpty)
+                model.skip(part.count)
+            case 4: try withdraw(a.read(exactly: model.rest.count + size), net, &dice)
+            case 5 where !model.rest.isEmpty:
+                try withdraw(a.read(until: [0xC1, 0xC1, 0xC1], limit: .max), net, &dice)
+            default: break
             }
-            expect(net.loop.metrics.turns <= 200 + 6 * net.calls(.receive) + 3 * tries, "it spins")
-            a.abort()
-            b.abort()
-            try net.loop.run()
         }
+        expect(net.loop.metrics.turns <= 200 + 6 * net.calls(.receive) + 3 * tries, "it spins")
+        a.abort()
+        b.abort()
+        try net.loop.run()
     }
 
     @Test func theModelKnowsGoodTextFromBad() {

@@ -1,164 +1,155 @@
 @testable import PromisesTestSupport
 
-/// Reading after an error that ended a loop over frames.
 struct FrameRecoveryTests {
     private struct Refused: Error, Equatable {}
 
     enum Origin: CaseIterable { case decoder, body, answer, laterAnswer, limitOfTime }
 
-    @Test(arguments: Origin.allCases) func theErrorReachesTheClosureOnceWhateverItComesFrom(_ origin: Origin) throws {
-        try withConnections(clock: VirtualClock()) { _, a, b in
-            if origin == .limitOfTime { a.frameTimeouts = FrameTimeouts(idle: .seconds(1)) }
-            var errors: [any Error] = []
-            let all = a.forEachFrame(LineDecoder(limit: origin == .decoder ? 4 : 64)) { _, _ -> Promise<Void> in
-                switch origin {
-                case .body: throw Refused()
-                case .answer: return Promise(error: Refused())
-                case .laterAnswer: return after(.milliseconds(10)).done { throw Refused() }
-                case .decoder, .limitOfTime: return .value
-                }
-            } recover: { error in
-                errors.append(error)
-                return a.write("refused")
-            }
-            if origin != .limitOfTime { try hang(b.write("a line\n"), timeout: patience) }
-            try hang(all, timeout: patience)
-            expectEqual(errors.count, 1)
+    @Test(.network(.virtual), arguments: Origin.allCases) func theErrorReachesTheClosureOnceWhateverItComesFrom(
+        _ origin: Origin
+    ) throws {
+        let (a, b) = try Connection.pair()
+        if origin == .limitOfTime { a.frameTimeouts = FrameTimeouts(idle: .seconds(1)) }
+        var errors: [any Error] = []
+        let all = a.forEachFrame(LineDecoder(limit: origin == .decoder ? 4 : 64)) { _, _ -> Promise<Void> in
             switch origin {
-            case .decoder: expectEqual(errors.first as? StreamError, .limitExceeded(limit: 4))
-            case .body, .answer, .laterAnswer: expectEqual(errors.first as? Refused, Refused())
-            case .limitOfTime: expectEqual(errors.first as? StreamError, .timedOut(got: 0))
+            case .body: throw Refused()
+            case .answer: return Promise(error: Refused())
+            case .laterAnswer: return after(.milliseconds(10)).done { throw Refused() }
+            case .decoder, .limitOfTime: return .value
             }
-            expectEqual(try hang(b.read(), timeout: patience), .bytes(Array("refused".utf8)))
+        } recover: { error in
+            errors.append(error)
+            return a.write("refused")
+        }
+        if origin != .limitOfTime { try hang(b.write("a line\n"), timeout: patience) }
+        try hang(all, timeout: patience)
+        expectEqual(errors.count, 1)
+        switch origin {
+        case .decoder: expectEqual(errors.first as? StreamError, .limitExceeded(limit: 4))
+        case .body, .answer, .laterAnswer: expectEqual(errors.first as? Refused, Refused())
+        case .limitOfTime: expectEqual(errors.first as? StreamError, .timedOut(got: 0))
+        }
+        expectEqual(try hang(b.read(), timeout: patience), .bytes(Array("refused".utf8)))
+    }
+
+    @Test(.network) func anOrderlyEndIsNoError() throws {
+        for stops in [false, true] {
+            let (a, b) = try Connection.pair()
+            let all = a.forEachFrame(LineDecoder(limit: 64)) { _, _ -> Promise<Void> in
+                if stops { throw StopReading() }
+                return .value
+            } recover: { error in
+                Issue.record("\(error)")
+                return .value
+            }
+            try hang(b.write("a line\n").then { stops ? .value : b.shutdownWrite() }, timeout: patience)
+            try hang(all, timeout: patience)
         }
     }
 
-    @Test func anOrderlyEndIsNoError() throws {
-        try withNetwork { net in
-            for stops in [false, true] {
-                let (a, b) = try Connection.pair()
-                let all = a.forEachFrame(LineDecoder(limit: 64)) { _, _ -> Promise<Void> in
-                    if stops { throw StopReading() }
-                    return .value
-                } recover: { error in
-                    Issue.record("\(error)")
-                    return .value
-                }
-                try hang(b.write("a line\n").then { stops ? .value : b.shutdownWrite() }, timeout: patience)
-                try hang(all, timeout: patience)
-            }
-        }
-    }
-
-    @Test func theResultFollowsTheClosure() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            for isThrown in [false, true] {
-                let (a, b) = try Connection.pair()
-                let all = a.forEachFrame(LineDecoder(limit: 4)) { _, _ in
-                    Promise<Void>.value
-                } recover: { _ in
-                    if isThrown { throw Refused() }
-                    return after(.seconds(1)).done { throw Refused() }
-                }
-                try hang(b.write("a line\n"), timeout: patience)
-                #expect(throws: Refused()) { try hang(all, timeout: patience) }
-            }
-        }
-    }
-
-    @Test func cancellingTheResultCancelsWhatItFollows() throws {
-        try withConnections(clock: VirtualClock()) { _, a, b in
-            var isCancelled = false
-            let (never, resolver) = Promise<Void>.pending()
-            resolver.onCancel { isCancelled = true }
-            let (begun, begin) = Promise<Void>.pending()
+    @Test(.network(.virtual)) func theResultFollowsTheClosure() throws {
+        for isThrown in [false, true] {
+            let (a, b) = try Connection.pair()
             let all = a.forEachFrame(LineDecoder(limit: 4)) { _, _ in
                 Promise<Void>.value
             } recover: { _ in
-                begin.fulfill()
-                return never
+                if isThrown { throw Refused() }
+                return after(.seconds(1)).done { throw Refused() }
             }
-            try hang(when(fulfilled: b.write("a line\n"), begun), timeout: patience)
-            all.cancel()
-            #expect(throws: PromiseError.cancelled) { try hang(all, timeout: patience) }
-            hang(after(.zero))
-            expect(isCancelled)
+            try hang(b.write("a line\n"), timeout: patience)
+            #expect(throws: Refused()) { try hang(all, timeout: patience) }
         }
+    }
+
+    @Test(.network(.virtual)) func cancellingTheResultCancelsWhatItFollows() throws {
+        let (a, b) = try Connection.pair()
+        var isCancelled = false
+        let (never, resolver) = Promise<Void>.pending()
+        resolver.onCancel { isCancelled = true }
+        let (begun, begin) = Promise<Void>.pending()
+        let all = a.forEachFrame(LineDecoder(limit: 4)) { _, _ in
+            Promise<Void>.value
+        } recover: { _ in
+            begin.fulfill()
+            return never
+        }
+        try hang(when(fulfilled: b.write("a line\n"), begun), timeout: patience)
+        all.cancel()
+        #expect(throws: PromiseError.cancelled) { try hang(all, timeout: patience) }
+        hang(after(.zero))
+        expect(isCancelled)
     }
 
     /// The wait of a loop that the closure begins is no part of the message whose answer has failed.
-    @Test func anotherLoopGoesOn() throws {
-        try withConnections(clock: VirtualClock()) { _, a, b in
-            a.frameTimeouts = FrameTimeouts(message: .seconds(1))
-            var payloads: [[UInt8]] = []
-            let all = a.forEachFrame(LineDecoder(limit: 64)) { _, _ in
-                Promise<Void>(error: Refused())
-            } recover: { _ in
-                a.forEachFrame(LengthPrefixDecoder<UInt8>()) { payload, _ in payloads.append(payload) }
-            }
-            try hang(b.write("upgrade\n"), timeout: patience)
-            let rest = after(.seconds(2)).then { b.write([1, 7]) }.then { b.shutdownWrite() }
-            try hang(when(fulfilled: rest, all), timeout: patience)
-            expectEqual(payloads, [[7]])
+    @Test(.network(.virtual)) func anotherLoopGoesOn() throws {
+        let (a, b) = try Connection.pair()
+        a.frameTimeouts = FrameTimeouts(message: .seconds(1))
+        var payloads: [[UInt8]] = []
+        let all = a.forEachFrame(LineDecoder(limit: 64)) { _, _ in
+            Promise<Void>(error: Refused())
+        } recover: { _ in
+            a.forEachFrame(LengthPrefixDecoder<UInt8>()) { payload, _ in payloads.append(payload) }
         }
+        try hang(b.write("upgrade\n"), timeout: patience)
+        let rest = after(.seconds(2)).then { b.write([1, 7]) }.then { b.shutdownWrite() }
+        try hang(when(fulfilled: rest, all), timeout: patience)
+        expectEqual(payloads, [[7]])
     }
 
     /// Frames that have already arrived belong to the second loop, whose first call comes in a separate job.
-    @Test func anotherLoopReceivesWhatIsBuffered() throws {
-        try withConnections { _, a, b in
-            var payloads: [[UInt8]] = []
-            var isInClosure = false
-            let all = a.forEachFrame(LineDecoder(limit: 64)) { _, _ -> Promise<Void> in
-                throw Refused()
-            } recover: { _ in
-                isInClosure = true
-                defer { isInClosure = false }
-                return a.forEachFrame(LengthPrefixDecoder<UInt8>()) { payload, _ in
-                    expect(!isInClosure)
-                    payloads.append(payload)
-                }
+    @Test(.network) func anotherLoopReceivesWhatIsBuffered() throws {
+        let (a, b) = try Connection.pair()
+        var payloads: [[UInt8]] = []
+        var isInClosure = false
+        let all = a.forEachFrame(LineDecoder(limit: 64)) { _, _ -> Promise<Void> in
+            throw Refused()
+        } recover: { _ in
+            isInClosure = true
+            defer { isInClosure = false }
+            return a.forEachFrame(LengthPrefixDecoder<UInt8>()) { payload, _ in
+                expect(!isInClosure)
+                payloads.append(payload)
             }
-            try hang(b.write(Array("upgrade\n".utf8) + [1, 7, 2, 8, 9]).then { b.shutdownWrite() }, timeout: patience)
-            try hang(all, timeout: patience)
-            expectEqual(payloads, [[7], [8, 9]])
         }
+        try hang(b.write(Array("upgrade\n".utf8) + [1, 7, 2, 8, 9]).then { b.shutdownWrite() }, timeout: patience)
+        try hang(all, timeout: patience)
+        expectEqual(payloads, [[7], [8, 9]])
     }
 
     /// As in a `recover` after the loop, whose promise the cancellation withdraws.
-    @Test(arguments: [false, true], [false, true])
+    @Test(.network, arguments: [false, true], [false, true])
     func aCancelledLoopRecoversNothing(isThrown: Bool, isReturned: Bool) throws {
-        try withConnections { _, a, b in
-            var all = Promise<Void>.value
-            var recoveries = 0
-            let loop = {
-                a.forEachFrame(LineDecoder(limit: 64)) { _, _ -> Promise<Void> in
-                    all.cancel()
-                    if isThrown { throw Refused() }
-                    return Promise(error: Refused())
-                } recover: { _ in
-                    recoveries += 1
-                    return .value
-                }
+        let (a, b) = try Connection.pair()
+        var all = Promise<Void>.value
+        var recoveries = 0
+        let loop = {
+            a.forEachFrame(LineDecoder(limit: 64)) { _, _ -> Promise<Void> in
+                all.cancel()
+                if isThrown { throw Refused() }
+                return Promise(error: Refused())
+            } recover: { _ in
+                recoveries += 1
+                return .value
             }
-            all = isReturned ? Promise.value.then { loop() } : loop()
-            try hang(b.write("a line\n"), timeout: patience)
-            #expect(throws: PromiseError.cancelled) { try hang(all, timeout: patience) }
-            hang(after(.zero))
-            expectEqual(recoveries, 0)
         }
+        all = isReturned ? Promise.value.then { loop() } : loop()
+        try hang(b.write("a line\n"), timeout: patience)
+        #expect(throws: PromiseError.cancelled) { try hang(all, timeout: patience) }
+        hang(after(.zero))
+        expectEqual(recoveries, 0)
     }
 
-    @Test func theClosureMayCloseTheConnectionAndReturnTheResultItself() throws {
-        try withConnections { _, a, b in
-            var all = Promise<Void>.value
-            all = a.forEachFrame(LineDecoder(limit: 4)) { _, _ in
-                Promise<Void>.value
-            } recover: { _ in
-                a.close()
-                return all
-            }
-            try hang(b.write("a line\n"), timeout: patience)
-            #expect(throws: PromiseError.returnedSelf) { try hang(all, timeout: patience) }
+    @Test(.network) func theClosureMayCloseTheConnectionAndReturnTheResultItself() throws {
+        let (a, b) = try Connection.pair()
+        var all = Promise<Void>.value
+        all = a.forEachFrame(LineDecoder(limit: 4)) { _, _ in
+            Promise<Void>.value
+        } recover: { _ in
+            a.close()
+            return all
         }
+        try hang(b.write("a line\n"), timeout: patience)
+        #expect(throws: PromiseError.returnedSelf) { try hang(all, timeout: patience) }
     }
 }

@@ -1,6 +1,5 @@
 @testable import PromisesTestSupport
 
-/// Reads of a number of bytes, or up to a delimiter.
 struct FrameTests {
     private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 
@@ -27,86 +26,59 @@ struct FrameTests {
         }
     }
 
-    @Test func aDelimiterThatComesByteByByte() throws {
-        try withConnections(turns: 4000) { net, a, b in
-            net.kernel.receive = { real, count in { real($0, $1, min($2, count)) } }(net.kernel.receive, 1)
-            let header = bytes("\r\n\rheader\r\r\n\r\r\n\r\nbody")
-            try hang(b.write(header), timeout: patience)
-            let end = header.count - 8
-            expectEqual(try hang(a.read(until: bytes("\r\n\r\n")), timeout: patience), Array(header[..<end]))
-            expectEqual(try hang(a.read(exactly: 4), timeout: patience), bytes("body"))
-        }
+    @Test(.pair) func aResetInTheMiddleIsReportedAndLosesNothing() throws {
+        let read = connection.read(exactly: 10)
+        try net.deliver("12345", from: peer)
+        try net.loop.turn(.poll)
+        peer.reset()
+        expectEqual(try rejection(of: read), ECONNRESET)
+        expectEqual(connection.read(exactly: 5).settledValue, bytes("12345"))
+        expectEqual(code(connection.read(exactly: 1)), ECONNRESET)
+        expectEqual(connection.read().settledValue, failed(ECONNRESET))
     }
 
-    @Test func aResetInTheMiddleIsReportedAndLosesNothing() throws {
-        try withPair { net, connection, peer in
-            let read = connection.read(exactly: 10)
-            try net.deliver("12345", from: peer)
-            try net.loop.turn(.poll)
-            peer.reset()
-            expectEqual(try rejection(of: read), ECONNRESET)
-            expectEqual(connection.read(exactly: 5).settledValue, bytes("12345"))
-            expectEqual(code(connection.read(exactly: 1)), ECONNRESET)
-            expectEqual(connection.read().settledValue, failed(ECONNRESET))
-        }
+    @Test(.network) func beyondTheLimitNothingIsLost() throws {
+        let (a, b) = try Connection.pair()
+        try hang(b.write("12345;"), timeout: patience)
+        expect(a.read(until: [0x3B], limit: 4), failsWith: StreamError.limitExceeded(limit: 4))
+        expectEqual(a.read(until: [0x3B], limit: 5).settledValue, bytes("12345"))
+        // Without a delimiter the read fails as soon as none can come in time.
+        let read = a.read(until: bytes("--"), limit: 3)
+        try hang(b.write("1234"), timeout: patience)
+        net.settle(.milliseconds(1))
+        expect(read.isPending)
+        try hang(b.write("5"), timeout: patience)
+        expect(read, failsWith: StreamError.limitExceeded(limit: 3))
+        expectEqual(try hang(a.read(exactly: 5), timeout: patience), bytes("12345"))
     }
 
-    @Test func beyondTheLimitNothingIsLost() throws {
-        try withConnections { net, a, b in
-            try hang(b.write("12345;"), timeout: patience)
-            expect(a.read(until: [0x3B], limit: 4), failsWith: StreamError.limitExceeded(limit: 4))
-            expectEqual(a.read(until: [0x3B], limit: 5).settledValue, bytes("12345"))
-            // Without a delimiter the read fails as soon as none can come in time.
-            let read = a.read(until: bytes("--"), limit: 3)
-            try hang(b.write("1234"), timeout: patience)
-            net.settle(.milliseconds(1))
-            expect(read.isPending)
-            try hang(b.write("5"), timeout: patience)
-            expect(read, failsWith: StreamError.limitExceeded(limit: 3))
-            expectEqual(try hang(a.read(exactly: 5), timeout: patience), bytes("12345"))
+    @Test(.network) func badInputNamesValueAndCall() throws {
+        let (a, b) = try Connection.pair()
+        let refused: [(promise: Promise<Void>, detail: String)] = [
+            (a.read(exactly: 0).asVoid(), "exactly: 0"), (a.read(exactly: .min).asVoid(), "exactly: \(Int.min)"),
+            (a.read(until: []).asVoid(), "until: an empty delimiter"),
+            (a.read(until: [1], limit: 0).asVoid(), "limit: 0"), (a.readLine(limit: -5).asVoid(), "limit: -5"),
+        ]
+        for (promise, detail) in refused {
+            expectEqual(try rejection(of: promise), EINVAL)
+            let error = promise.error as? SystemError
+            expect(error?.detail == detail && error?.call == .receive)
         }
-    }
-
-    @Test func badInputNamesValueAndCall() throws {
-        try withConnections { _, a, b in
-            let refused: [(promise: Promise<Void>, detail: String)] = [
-                (a.read(exactly: 0).asVoid(), "exactly: 0"), (a.read(exactly: .min).asVoid(), "exactly: \(Int.min)"),
-                (a.read(until: []).asVoid(), "until: an empty delimiter"),
-                (a.read(until: [1], limit: 0).asVoid(), "limit: 0"), (a.readLine(limit: -5).asVoid(), "limit: -5"),
-            ]
-            for (promise, detail) in refused {
-                expectEqual(try rejection(of: promise), EINVAL)
-                let error = promise.error as? SystemError
-                expect(error?.detail == detail && error?.call == .receive)
-            }
-            let waiting = a.read(exactly: 1)
-            expect(code(a.read(exactly: 1)) == EBUSY && a.read().settledValue == failed(EBUSY))
-            expectEqual(try rejection(of: a.forEachChunk { _ in }), EBUSY)
-            try hang(b.write("x"), timeout: patience)
-            expectEqual(try hang(waiting, timeout: patience), [0x78])
-        }
-    }
-
-    @Test func closingEndsAReadThatWaits() throws {
-        try withConnections { net, a, b in
-            let read = a.read(until: [0])
-            try hang(b.write("part"), timeout: patience)
-            net.settle(.milliseconds(1))
-            a.close(linger: .zero)
-            expectEqual(try rejection(of: read), ECANCELED)
-            expectEqual(code(a.read(exactly: 1)), EBADF)
-        }
+        let waiting = a.read(exactly: 1)
+        expect(code(a.read(exactly: 1)) == EBUSY && a.read().settledValue == failed(EBUSY))
+        expectEqual(try rejection(of: a.forEachChunk { _ in }), EBUSY)
+        try hang(b.write("x"), timeout: patience)
+        expectEqual(try hang(waiting, timeout: patience), [0x78])
     }
 
     /// Every byte of this could begin the delimiter: searching all of them again with each piece would take minutes.
-    @Test func aLongSearchIsLinear() throws {
-        try withConnections(turns: 200_000) { net, a, b in
-            net.kernel.receive = { real in { real($0, $1, min($2, 64)) } }(net.kernel.receive)
-            let text = [UInt8](repeating: 0x61, count: 1 << 20)
-            let write = b.write([text, bytes("b")])
-            let read = a.read(until: bytes("ab"), limit: .max)
-            expectEqual(try hang(read, timeout: patience)?.count, text.count - 1)
-            try hang(write, timeout: patience)
-        }
+    @Test(.network(turns: 200_000)) func aLongSearchIsLinear() throws {
+        let (a, b) = try Connection.pair()
+        net.kernel.receive = { real in { real($0, $1, min($2, 64)) } }(net.kernel.receive)
+        let text = [UInt8](repeating: 0x61, count: 1 << 20)
+        let write = b.write([text, bytes("b")])
+        let read = a.read(until: bytes("ab"), limit: .max)
+        expectEqual(try hang(read, timeout: patience)?.count, text.count - 1)
+        try hang(write, timeout: patience)
     }
 }

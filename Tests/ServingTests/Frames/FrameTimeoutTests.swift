@@ -10,171 +10,138 @@ struct FrameTimeoutTests {
         return got
     }
 
-    @Test func silenceBetweenFramesIsIdleAndTheConnectionStaysUsable() throws {
-        try withPair(clock: VirtualClock()) { net, connection, peer in
-            connection.frameTimeouts = limits
-            let begin = net.loop.now
-            expectEqual(try timeout(of: connection.readLine()), 0)
-            expectEqual(begin.duration(to: net.loop.now), .seconds(60))
-            try hang(connection.write("bye"))
-            expectEqual(try peer.receive(exactly: 3), Array("bye".utf8))
-            try net.deliver("late\n", from: peer)
-            expectEqual(try hang(connection.readLine()), "late")
-        }
+    @Test(.pair(.virtual)) func silenceBetweenFramesIsIdleAndTheConnectionStaysUsable() throws {
+        connection.frameTimeouts = limits
+        let begin = net.loop.now
+        expectEqual(try timeout(of: connection.readLine()), 0)
+        expectEqual(begin.duration(to: net.loop.now), .seconds(60))
+        try hang(connection.write("bye"))
+        expectEqual(try peer.receive(exactly: 3), Array("bye".utf8))
+        try net.deliver("late\n", from: peer)
+        expectEqual(try hang(connection.readLine()), "late")
     }
 
     /// The poller has no handler for the descriptor then, since its event is being delivered.
-    @Test func aLimitIsReachedWhileAFilterTurnsTheLoop() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let filter = RecordFilter()
-            let (connection, peer) = try net.filteredPair(filter)
-            connection.frameTimeouts = limits
-            filter.onStep = { _, _ in hang(after(.seconds(70))) }
-            let read = connection.readLine()
-            try net.deliver(RecordFilter.record(.pong), from: peer)
-            try net.loop.turn(.poll)
-            connection.abort()
-            expectEqual(try timeout(of: read), 0)
-        }
+    @Test(.network(.virtual)) func aLimitIsReachedWhileAFilterTurnsTheLoop() throws {
+        let filter = RecordFilter()
+        let (connection, peer) = try net.filteredPair(filter)
+        connection.frameTimeouts = limits
+        filter.onStep = { _, _ in hang(after(.seconds(70))) }
+        let read = connection.readLine()
+        try net.deliver(RecordFilter.record(.pong), from: peer)
+        try net.loop.turn(.poll)
+        connection.abort()
+        expectEqual(try timeout(of: read), 0)
     }
 
-    @Test func aFrameCountsFromItsFirstByteHoweverItDrips() throws {
-        try withPair(clock: VirtualClock()) { net, connection, peer in
-            let fd = net.ledger.accepted[0]
-            connection.frameTimeouts = limits
-            for form in 0..<3 {
-                let read: Promise<Void> =
-                    switch form {
-                    case 0: connection.readLine().asVoid()
-                    case 1: connection.read(exactly: 100).asVoid()
-                    default: connection.forEachLine { _ -> Promise<Void> in .value }
-                    }
-                hang(after(.seconds(50)))
-                for second in 0..<9 {
-                    try peer.send("x")
-                    awaitArrival(of: POLLIN, at: fd)
-                    try net.loop.turn(.poll)
-                    if second < 8 { hang(after(.seconds(1))) }
+    @Test(.pair(.virtual)) func aFrameCountsFromItsFirstByteHoweverItDrips() throws {
+        let fd = net.ledger.accepted[0]
+        connection.frameTimeouts = limits
+        for form in 0..<3 {
+            let read: Promise<Void> =
+                switch form {
+                case 0: connection.readLine().asVoid()
+                case 1: connection.read(exactly: 100).asVoid()
+                default: connection.forEachLine { _ -> Promise<Void> in .value }
                 }
-                // Eight seconds since the first byte.
-                let last = net.loop.now
-                expectEqual(try timeout(of: read), 9)
-                expectEqual(last.duration(to: net.loop.now), .seconds(2))
-                // The next read gets the bytes that have arrived.
-                expectEqual(try hang(connection.receive()), [UInt8](repeating: 0x78, count: 9))
-            }
-        }
-    }
-
-    @Test func eachFrameCountsAnewAndTheTimerIsMovedSeldom() throws {
-        let clock = VirtualClock()
-        try withPair(clock: clock, turns: 4000) { net, connection, peer in
-            let fd = net.ledger.accepted[0]
-            connection.frameTimeouts = limits
-            var lines = 0
-            let all = connection.forEachLine { _ -> Promise<Void> in
-                lines += 1
-                return .value
-            }
-            // Each packet ends a line and begins the next.
-            for _ in 0..<100 {
-                try peer.send("x\nx")
+            hang(after(.seconds(50)))
+            for second in 0..<9 {
+                try peer.send("x")
                 awaitArrival(of: POLLIN, at: fd)
                 try net.loop.turn(.poll)
-                clock.advance(by: .seconds(6))
-                try net.loop.turn(.poll)
+                if second < 8 { hang(after(.seconds(1))) }
             }
-            expect(lines == 100 && all.isPending)
-            expect(net.loop.metrics.timersFired <= 100, "600 seconds of ten")
-            expectEqual(try timeout(of: all), 1)
+            let last = net.loop.now
+            expectEqual(try timeout(of: read), 9)
+            expectEqual(last.duration(to: net.loop.now), .seconds(2))
+            expectEqual(try hang(connection.receive()), [UInt8](repeating: 0x78, count: 9))
         }
     }
 
-    @Test func whatTheHandlerTakesDoesNotCount() throws {
-        try withPair(clock: VirtualClock()) { net, connection, peer in
-            connection.frameTimeouts = limits
-            try net.deliver("one\ntw", from: peer)
-            let all = connection.forEachLine { _ in after(.seconds(300)).asPromise() }
-            let begin = net.loop.now
-            expectEqual(try timeout(of: all), 2)
-            expectEqual(begin.duration(to: net.loop.now), .seconds(310))
+    @Test(.pair(.virtual, turns: 4000)) func eachFrameCountsAnewAndTheTimerIsMovedSeldom() throws {
+        let fd = net.ledger.accepted[0]
+        connection.frameTimeouts = limits
+        var lines = 0
+        let all = connection.forEachLine { _ -> Promise<Void> in
+            lines += 1
+            return .value
         }
-    }
-
-    @Test func whatHasReachedTheKernelIsNotLate() throws {
-        let clock = VirtualClock()
-        try withPair(clock: clock) { net, connection, peer in
-            connection.frameTimeouts = limits
-            let read = connection.readLine()
+        // Each packet ends a line and begins the next.
+        for _ in 0..<100 {
+            try peer.send("x\nx")
+            awaitArrival(of: POLLIN, at: fd)
             try net.loop.turn(.poll)
-            clock.advance(by: .seconds(600))
-            try net.deliver("in time\n", from: peer)
-            expectEqual(try hang(read), "in time")
+            net.clock.advance(by: .seconds(6))
+            try net.loop.turn(.poll)
         }
+        expect(lines == 100 && all.isPending)
+        expect(net.loop.metrics.timersFired <= 100, "600 seconds of ten")
+        expectEqual(try timeout(of: all), 1)
     }
 
-    @Test func limitsCanBeChangedAndTakenAway() throws {
-        try withPair(clock: VirtualClock()) { net, connection, _ in
-            connection.frameTimeouts = nil
-            expectEqual(connection.frameTimeouts, nil)
+    @Test(.pair(.virtual)) func whatTheHandlerTakesDoesNotCount() throws {
+        connection.frameTimeouts = limits
+        try net.deliver("one\ntw", from: peer)
+        let all = connection.forEachLine { _ in after(.seconds(300)).asPromise() }
+        let begin = net.loop.now
+        expectEqual(try timeout(of: all), 2)
+        expectEqual(begin.duration(to: net.loop.now), .seconds(310))
+    }
+
+    @Test(.pair(.virtual)) func limitsCanBeChangedAndTakenAway() throws {
+        connection.frameTimeouts = nil
+        expectEqual(connection.frameTimeouts, nil)
+        connection.frameTimeouts = limits
+        expectEqual(connection.frameTimeouts, limits)
+        let read = connection.readLine()
+        let begin = net.loop.now
+        connection.frameTimeouts?.idle = .seconds(5)
+        expectEqual(try timeout(of: read), 0)
+        expectEqual(begin.duration(to: net.loop.now), .seconds(5))
+        connection.frameTimeouts = FrameTimeouts(idle: .zero, frame: nil)
+        let endless = connection.readLine()
+        hang(after(.seconds(1000)))
+        expect(endless.isPending)
+        connection.frameTimeouts = limits
+        connection.frameTimeouts = nil
+        hang(after(.seconds(1000)))
+        expect(endless.isPending)
+        endless.catch { _ in }
+    }
+
+    @Test(.network(.virtual)) func theTimerGoesWithTheConnection() throws {
+        for way in 0..<3 {
+            let (connection, peer) = try net.pair()
             connection.frameTimeouts = limits
-            expectEqual(connection.frameTimeouts, limits)
             let read = connection.readLine()
+            read.cancel()
+            switch way {
+            case 0: connection.abort()
+            case 1: try Connection(adopting: connection.detach()).abort()
+            default: break
+            }
+            withExtendedLifetime(peer) {}
+        }
+        try net.loop.run()
+        expectEqual(net.loop.now.nanoseconds, 0, "a timer has stayed")
+    }
+
+    @Test(.pair(.virtual)) func aTimerWithoutAReadDoesNotKeepTheLoop() throws {
+        connection.frameTimeouts = limits
+        try peer.send("line\nhalf")
+        expectEqual(try hang(connection.readLine()), "line")
+        connection.readLine().cancel()
+        try net.loop.run()
+        expectEqual(net.loop.now.nanoseconds, 0)
+    }
+
+    @Test(.pair(.virtual)) func aReadThatContinuesALateFrameGetsTheWholeTimeAgain() throws {
+        connection.frameTimeouts = limits
+        try net.deliver("half", from: peer)
+        for _ in 0..<3 {
             let begin = net.loop.now
-            connection.frameTimeouts?.idle = .seconds(5)
-            expectEqual(try timeout(of: read), 0)
-            expectEqual(begin.duration(to: net.loop.now), .seconds(5))
-            connection.frameTimeouts = FrameTimeouts(idle: .zero, frame: nil)
-            let endless = connection.readLine()
-            hang(after(.seconds(1000)))
-            expect(endless.isPending)
-            connection.frameTimeouts = limits
-            connection.frameTimeouts = nil
-            hang(after(.seconds(1000)))
-            expect(endless.isPending)
-            endless.catch { _ in }
-        }
-    }
-
-    @Test func theTimerGoesWithTheConnection() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            for way in 0..<3 {
-                let (connection, peer) = try net.pair()
-                connection.frameTimeouts = limits
-                let read = connection.readLine()
-                read.cancel()
-                switch way {
-                case 0: connection.abort()
-                case 1: try Connection(adopting: connection.detach()).abort()
-                default: break
-                }
-                withExtendedLifetime(peer) {}
-            }
-            try net.loop.run()
-            expectEqual(net.loop.now.nanoseconds, 0, "a timer has stayed")
-        }
-    }
-
-    @Test func aTimerWithoutAReadDoesNotKeepTheLoop() throws {
-        try withPair(clock: VirtualClock()) { net, connection, peer in
-            connection.frameTimeouts = limits
-            try peer.send("line\nhalf")
-            expectEqual(try hang(connection.readLine()), "line")
-            connection.readLine().cancel()
-            try net.loop.run()
-            expectEqual(net.loop.now.nanoseconds, 0)
-        }
-    }
-
-    @Test func aReadThatContinuesALateFrameGetsTheWholeTimeAgain() throws {
-        try withPair(clock: VirtualClock()) { net, connection, peer in
-            connection.frameTimeouts = limits
-            try net.deliver("half", from: peer)
-            for _ in 0..<3 {
-                let begin = net.loop.now
-                expectEqual(try timeout(of: connection.readLine()), 4)
-                expectEqual(begin.duration(to: net.loop.now), .seconds(10))
-            }
+            expectEqual(try timeout(of: connection.readLine()), 4)
+            expectEqual(begin.duration(to: net.loop.now), .seconds(10))
         }
     }
 }

@@ -1,6 +1,5 @@
 @testable import PromisesTestSupport
 
-/// The bytes after the last delimiter, as a frame.
 @Suite(.ownThread) struct LastLineTests {
     private let decoder = LineDecoder(lastLine: .accept)
 
@@ -12,180 +11,154 @@
         return a
     }
 
-    @Test(arguments: [
-        ("a\nb", ["a", "b"]), ("a\nb\n", ["a", "b"]), ("a\nb\r", ["a", "b"]), ("\n", [""]), ("\r", [""]), ("", []),
-    ])
+    @Test(
+        .network,
+        arguments: [
+            ("a\nb", ["a", "b"]), ("a\nb\n", ["a", "b"]), ("a\nb\r", ["a", "b"]), ("\n", [""]), ("\r", [""]), ("", []),
+        ])
     func loopsAndReadsGetIt(text: String, lines: [String]) throws {
-        try withNetwork { net in
+        var seen: [String] = []
+        try hang(try stream(text).forEachFrame(decoder) { frame, _ in seen.append(frame) }, timeout: patience)
+        expectEqual(seen, lines)
+        seen = []
+        let answered = try stream(text).forEachFrame(decoder) { line, _ -> Guarantee<Void> in
+            after(.milliseconds(1)).done { seen.append(line) }
+        }
+        try hang(answered, timeout: patience)
+        expectEqual(seen, lines)
+        let a = try stream(text)
+        for line in lines { expectEqual(try hang(a.readFrame(decoder), timeout: patience), line) }
+        expectEqual(try hang(a.readFrame(decoder), timeout: patience), nil)
+        let iterated = try net.loop.run {
             var seen: [String] = []
-            try hang(try stream(text).forEachFrame(decoder) { frame, _ in seen.append(frame) }, timeout: patience)
-            expectEqual(seen, lines)
-            seen = []
-            let answered = try stream(text).forEachFrame(decoder) { line, _ -> Guarantee<Void> in
-                after(.milliseconds(1)).done { seen.append(line) }
-            }
-            try hang(answered, timeout: patience)
-            expectEqual(seen, lines)
-            let a = try stream(text)
-            for line in lines { expectEqual(try hang(a.readFrame(decoder), timeout: patience), line) }
-            expectEqual(try hang(a.readFrame(decoder), timeout: patience), nil)
-            let iterated = try net.loop.run {
-                var seen: [String] = []
-                for try await line in try stream(text).frames(decoder) { seen.append(line) }
-                return seen
-            }
-            expectEqual(iterated, lines)
+            for try await line in try stream(text).frames(decoder) { seen.append(line) }
+            return seen
         }
+        expectEqual(iterated, lines)
     }
 
-    /// The end arrives after the line, while a read waits.
-    @Test func theEndCompletesAReadThatWaits() throws {
-        try withConnections { net, a, b in
-            let read = a.readFrame(decoder)
-            try hang(b.write("half"), timeout: patience)
-            net.settle(.milliseconds(1))
-            expect(read.isPending)
-            b.close()
-            expectEqual(try hang(read, timeout: patience), "half")
-            expectEqual(try hang(a.receive(), timeout: patience), [])
-        }
+    @Test(.network) func theEndCompletesAReadThatWaits() throws {
+        let (a, b) = try Connection.pair()
+        let read = a.readFrame(decoder)
+        try hang(b.write("half"), timeout: patience)
+        net.settle(.milliseconds(1))
+        expect(read.isPending)
+        b.close()
+        expectEqual(try hang(read, timeout: patience), "half")
+        expectEqual(try hang(a.receive(), timeout: patience), [])
     }
 
-    @Test func theDefaultRejectsIt() throws {
-        try withNetwork { net in
-            let a = try stream("b")
-            expect(a.readLine(), failsWith: StreamError.endedEarly(expected: .delimiter([0x0A]), got: 1))
-            expect(a.readFrame(LineDecoder()), failsWith: StreamError.endedEarly(expected: .delimiter([0x0A]), got: 1))
-            expect(
-                a.readFrame(LengthPrefixDecoder<UInt16>()), failsWith: StreamError.endedEarly(expected: .frame, got: 1))
-            expectEqual(try hang(a.readFrame(decoder), timeout: patience), "b")
-        }
+    @Test(.network) func theDefaultRejectsIt() throws {
+        let a = try stream("b")
+        expect(a.readLine(), failsWith: StreamError.endedEarly(expected: .delimiter([0x0A]), got: 1))
+        expect(a.readFrame(LineDecoder()), failsWith: StreamError.endedEarly(expected: .delimiter([0x0A]), got: 1))
+        expect(
+            a.readFrame(LengthPrefixDecoder<UInt16>()), failsWith: StreamError.endedEarly(expected: .frame, got: 1))
+        expectEqual(try hang(a.readFrame(decoder), timeout: patience), "b")
     }
 
     /// One byte that is not UTF-8 ends nothing.
-    @Test func linesOfBytes() throws {
-        try withConnections { _, a, b in
-            try hang(b.write([0xFF, 0x0A, 0x61, 0xFF]), timeout: patience)
-            b.close()
-            var lines: [[UInt8]] = []
-            try hang(
-                a.forEachFrame(DelimiterDecoder("\n", lastFrame: .accept)) { frame, _ in lines.append(frame) },
-                timeout: patience)
-            expectEqual(lines, [[0xFF], [0x61, 0xFF]])
-        }
+    @Test(.network) func linesOfBytes() throws {
+        let (a, b) = try Connection.pair()
+        try hang(b.write([0xFF, 0x0A, 0x61, 0xFF]), timeout: patience)
+        b.close()
+        var lines: [[UInt8]] = []
+        try hang(
+            a.forEachFrame(DelimiterDecoder("\n", lastFrame: .accept)) { frame, _ in lines.append(frame) },
+            timeout: patience)
+        expectEqual(lines, [[0xFF], [0x61, 0xFF]])
     }
 
-    @Test func limitsAndTextHoldForTheLastOne() throws {
-        try withNetwork { net in
-            let a = try stream("123\r")
-            expect(
-                a.readFrame(LineDecoder(limit: 2, lastLine: .accept)), failsWith: StreamError.limitExceeded(limit: 2))
-            let short = DelimiterDecoder("\r\n", limit: 3, lastFrame: .accept)
-            expect(a.readFrame(short), failsWith: StreamError.limitExceeded(limit: 3))
-            expectEqual(try hang(a.readFrame(LineDecoder(limit: 3, lastLine: .accept)), timeout: patience), "123")
-            let (c, d) = try Connection.pair()
-            try hang(d.write([0x61, 0xFF]), timeout: patience)
-            d.close()
-            expect(c.readFrame(decoder), failsWith: StreamError.notUTF8(position: 1))
-            expectEqual(try hang(c.receive(), timeout: patience), [0x61, 0xFF])
-        }
+    @Test(.network) func limitsAndTextHoldForTheLastOne() throws {
+        let a = try stream("123\r")
+        expect(a.readFrame(LineDecoder(limit: 2, lastLine: .accept)), failsWith: StreamError.limitExceeded(limit: 2))
+        let short = DelimiterDecoder("\r\n", limit: 3, lastFrame: .accept)
+        expect(a.readFrame(short), failsWith: StreamError.limitExceeded(limit: 3))
+        expectEqual(try hang(a.readFrame(LineDecoder(limit: 3, lastLine: .accept)), timeout: patience), "123")
+        let (c, d) = try Connection.pair()
+        try hang(d.write([0x61, 0xFF]), timeout: patience)
+        d.close()
+        expect(c.readFrame(decoder), failsWith: StreamError.notUTF8(position: 1))
+        expectEqual(try hang(c.receive(), timeout: patience), [0x61, 0xFF])
     }
 
     /// A stream that fails has no last line: the rest of it is unknown.
-    @Test func aFailureIsNoEnd() throws {
-        try withNetwork { net in
-            let listener = try Listener.bind("127.0.0.1:0")
-            let client = connect(to: listener.localAddress)
-            let a = try hang(listener.accept(), timeout: patience)
-            let b = try hang(client, timeout: patience)
-            let read = a.readFrame(decoder)
-            try hang(b.write("half"), timeout: patience)
-            net.settle(.milliseconds(1))
-            b.abort()
-            #expect(throws: SystemError.self) { try hang(read, timeout: patience) }
-            listener.close()
-        }
+    @Test(.network) func aFailureIsNoEnd() throws {
+        let listener = try Listener.bind("127.0.0.1:0")
+        let client = connect(to: listener.localAddress)
+        let a = try hang(listener.accept(), timeout: patience)
+        let b = try hang(client, timeout: patience)
+        let read = a.readFrame(decoder)
+        try hang(b.write("half"), timeout: patience)
+        net.settle(.milliseconds(1))
+        b.abort()
+        #expect(throws: SystemError.self) { try hang(read, timeout: patience) }
+        listener.close()
     }
 
-    /// With a filter, the filter decides whether the stream has ended in order.
-    @Test(arguments: [true, false]) func aFilterSaysWhatAnEndIs(isInOrder: Bool) throws {
-        try withFilteredPair { _, connection, peer in
-            let end = isInOrder ? RecordFilter.record(.end) : []
-            try peer.send(RecordFilter.data(Array("a\nb".utf8)) + end)
-            peer.end()
-            var lines: [String] = []
-            let read = connection.forEachFrame(decoder) { frame, _ in lines.append(frame) }
-            if isInOrder {
-                try hang(read, timeout: patience)
-            } else {
-                expect(read, failsWith: ConnectionFilterError.truncated)
-            }
-            expectEqual(lines, (isInOrder ? ["a", "b"] : ["a"]))
+    @Test(.filteredPair, arguments: [true, false]) func aFilterSaysWhatAnEndIs(isInOrder: Bool) throws {
+        let end = isInOrder ? RecordFilter.record(.end) : []
+        try peer.send(RecordFilter.data(Array("a\nb".utf8)) + end)
+        peer.end()
+        var lines: [String] = []
+        let read = connection.forEachFrame(decoder) { frame, _ in lines.append(frame) }
+        if isInOrder {
+            try hang(read, timeout: patience)
+        } else {
+            expect(read, failsWith: ConnectionFilterError.truncated)
         }
+        expectEqual(lines, (isInOrder ? ["a", "b"] : ["a"]))
     }
 
-    /// A time limit also applies to the last line, and its bytes stay.
-    @Test func aTimeLimitEndsTheWaitForTheEnd() throws {
-        try withConnections(clock: VirtualClock()) { _, a, b in
-            a.frameTimeouts = FrameTimeouts(frame: .seconds(1))
-            b.write("half").cauterize()
-            expect(a.readFrame(decoder), failsWith: StreamError.timedOut(got: 4))
-            b.close()
-            expectEqual(try hang(a.readFrame(decoder), timeout: .seconds(3600)), "half")
-        }
+    @Test(.network(.virtual)) func aTimeLimitEndsTheWaitForTheEnd() throws {
+        let (a, b) = try Connection.pair()
+        a.frameTimeouts = FrameTimeouts(frame: .seconds(1))
+        b.write("half").cauterize()
+        expect(a.readFrame(decoder), failsWith: StreamError.timedOut(got: 4))
+        b.close()
+        expectEqual(try hang(a.readFrame(decoder), timeout: .seconds(3600)), "half")
     }
 
     /// A drain ends a loop after the frames that it has; a part of a line is waited for, and the end of the stream
     /// completes it.
-    @Test func aDrainWaitsForTheLastLine() throws {
-        try withListener { net, listener in
-            var lines: [String] = []
-            let served = listener.serve { connection in
-                connection.forEachFrame(decoder) { frame, _ in lines.append(frame) }
-            }
-            let peer = try Peer(to: listener.localAddress, sending: "a\nb")
-            try net.loop.run(until: { lines == ["a"] })
-            let drained = listener.drain(deadline: .seconds(10))
-            try net.loop.turn(.poll)
-            expectEqual(listener.activeConnections, 1)
-            peer.end()
-            try hang(drained.asVoid().asPromise(), timeout: patience)
-            try hang(served.asVoid(), timeout: patience)
-            expectEqual(lines, ["a", "b"])
+    @Test(.listener) func aDrainWaitsForTheLastLine() throws {
+        var lines: [String] = []
+        let served = listener.serve { connection in
+            connection.forEachFrame(decoder) { frame, _ in lines.append(frame) }
         }
-    }
-
-    @Test func theBodyMayStopBeforeIt() throws {
-        try withNetwork { net in
-            let a = try stream("a\nb")
-            try hang(a.forEachFrame(decoder) { _, _ in throw StopReading() }, timeout: patience)
-            expectEqual(try hang(a.receive(), timeout: patience), Array("b".utf8))
-        }
+        let peer = try Peer(to: listener.localAddress, sending: "a\nb")
+        try net.loop.run(until: { lines == ["a"] })
+        let drained = listener.drain(deadline: .seconds(10))
+        try net.loop.turn(.poll)
+        expectEqual(listener.activeConnections, 1)
+        peer.end()
+        try hang(drained.asVoid().asPromise(), timeout: patience)
+        try hang(served.asVoid(), timeout: patience)
+        expectEqual(lines, ["a", "b"])
     }
 
     /// A cancelled wait leaves no state in the decoder of a sequence.
-    @Test func aSequenceGoesOnBehindOtherReads() throws {
-        try withConnections { net, a, b in
-            let frames = a.frames(decoder)
-            try hang(b.write("half a line"), timeout: patience)
-            #expect(throws: CancellationError.self) {
-                try net.loop.run {
-                    withUnsafeCurrentTask { current in
-                        let current = current
-                        net.loop.schedule(after: .milliseconds(1)) { current?.cancel() }
-                    }
-                    for try await line in frames { Issue.record("\(line)") }
+    @Test(.network) func aSequenceGoesOnBehindOtherReads() throws {
+        let (a, b) = try Connection.pair()
+        let frames = a.frames(decoder)
+        try hang(b.write("half a line"), timeout: patience)
+        #expect(throws: CancellationError.self) {
+            try net.loop.run {
+                withUnsafeCurrentTask { current in
+                    let current = current
+                    net.loop.schedule(after: .milliseconds(1)) { current?.cancel() }
                 }
+                for try await line in frames { Issue.record("\(line)") }
             }
-            expectEqual(try hang(a.receive(), timeout: patience), Array("half a line".utf8))
-            try hang(b.write("1\n"), timeout: patience)
-            b.close()
-            let lines = try net.loop.run {
-                var lines: [String] = []
-                for try await line in frames { lines.append(line) }
-                return lines
-            }
-            expectEqual(lines, ["1"])
         }
+        expectEqual(try hang(a.receive(), timeout: patience), Array("half a line".utf8))
+        try hang(b.write("1\n"), timeout: patience)
+        b.close()
+        let lines = try net.loop.run {
+            var lines: [String] = []
+            for try await line in frames { lines.append(line) }
+            return lines
+        }
+        expectEqual(lines, ["1"])
     }
 }

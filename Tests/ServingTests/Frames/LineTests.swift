@@ -2,57 +2,41 @@
 
 struct LineTests {
     /// Lines of up to 15 ASCII bytes take a separate path to a text.
-    @Test func everyLengthWithOtherBytesAtEveryPlace() throws {
-        try withConnections { _, a, b in
-            for length in 0...18 {
-                let ascii = (0..<length).map { UInt8(0x61 + $0) }
-                try hang(b.write(ascii + [0x0A]), timeout: patience)
-                expectEqual(try hang(a.readLine(), timeout: patience), String(decoding: ascii, as: UTF8.self))
-                for place in 0..<length {
-                    let text = Array(ascii[..<place] + "ü".utf8 + ascii[(place + 1)...])
-                    try hang(b.write(text + [0x0D, 0x0A]), timeout: patience)
-                    expectEqual(try hang(a.readLine(), timeout: patience), String(decoding: text, as: UTF8.self))
-                    var flawed = ascii
-                    flawed[place] = 0x80
-                    try hang(b.write(flawed + [0x0A]), timeout: patience)
-                    expect(a.readLine(), failsWith: StreamError.notUTF8(position: place))
-                    expectEqual(try hang(a.read(until: "\n"), timeout: patience), flawed)
-                }
+    @Test(.network) func everyLengthWithOtherBytesAtEveryPlace() throws {
+        let (a, b) = try Connection.pair()
+        for length in 0...18 {
+            let ascii = (0..<length).map { UInt8(0x61 + $0) }
+            try hang(b.write(ascii + [0x0A]), timeout: patience)
+            expectEqual(try hang(a.readLine(), timeout: patience), String(decoding: ascii, as: UTF8.self))
+            for place in 0..<length {
+                let text = Array(ascii[..<place] + "ü".utf8 + ascii[(place + 1)...])
+                try hang(b.write(text + [0x0D, 0x0A]), timeout: patience)
+                expectEqual(try hang(a.readLine(), timeout: patience), String(decoding: text, as: UTF8.self))
+                var flawed = ascii
+                flawed[place] = 0x80
+                try hang(b.write(flawed + [0x0A]), timeout: patience)
+                expect(a.readLine(), failsWith: StreamError.notUTF8(position: place))
+                expectEqual(try hang(a.read(until: "\n"), timeout: patience), flawed)
             }
         }
     }
 
-    @Test func eachLineWaitsForTheOneBefore() throws {
-        try withConnections { _, a, b in
-            try hang(b.write("1\n2\n3\n"), timeout: patience)
-            b.close()
-            var log: [String] = []
-            let all = a.forEachLine { line -> Guarantee<Void> in
-                log.append("begin \(line)")
-                return after(.milliseconds(1)).done { log.append("end \(line)") }
-            }
-            try hang(all, timeout: patience)
-            expectEqual(log, ["begin 1", "end 1", "begin 2", "end 2", "begin 3", "end 3"])
-        }
-    }
-
-    @Test func anErrorEndsItAndTheRestIsThere() throws {
+    @Test(.network) func anErrorEndsItAndTheRestIsThere() throws {
         struct Enough: Error, Equatable {}
-        try withConnections { _, a, b in
-            try hang(b.write("1\n2\n3\nend"), timeout: patience)
-            var lines: [String] = []
-            let all = a.forEachLine { line in
-                lines.append(line)
-                if line == "2" { throw Enough() }
-            }
-            expect(all, failsWith: Enough())
-            expectEqual(lines, ["1", "2"])
-            b.close()
-            var rest: [String] = []
-            let early = StreamError.endedEarly(expected: .delimiter([0x0A]), got: 3)
-            expect(a.forEachLine { rest.append($0) }, failsWith: early)
-            expectEqual(rest, ["3"])
-            expectEqual(try hang(a.receive(), timeout: patience), Array("end".utf8))
+        let (a, b) = try Connection.pair()
+        try hang(b.write("1\n2\n3\nend"), timeout: patience)
+        var lines: [String] = []
+        let all = a.forEachLine { line in
+            lines.append(line)
+            if line == "2" { throw Enough() }
         }
+        expect(all, failsWith: Enough())
+        expectEqual(lines, ["1", "2"])
+        b.close()
+        var rest: [String] = []
+        let early = StreamError.endedEarly(expected: .delimiter([0x0A]), got: 3)
+        expect(a.forEachLine { rest.append($0) }, failsWith: early)
+        expectEqual(rest, ["3"])
+        expectEqual(try hang(a.receive(), timeout: patience), Array("end".utf8))
     }
 }

@@ -32,7 +32,6 @@ struct MessageTimeoutTests {
             }
         }
 
-        /// Sends `text`, which is handled at once; then `seconds` pass.
         func send(_ text: String, andWait seconds: Int) throws {
             try net.deliver(text, from: peer)
             try net.loop.turn(.poll)
@@ -56,7 +55,6 @@ struct MessageTimeoutTests {
         }
     }
 
-    /// Reads lines until one is late.
     private func parts(_ connection: Connection) -> Promise<Void> {
         connection.readLine().then { _ in parts(connection) }
     }
@@ -78,7 +76,6 @@ struct MessageTimeoutTests {
         try converse(limits) { it in
             for text in ["one\n", "a\n", "end\ntwo\n", "b\n", "end\n"] { try it.send(text, andWait: 9) }
             expect(it.messages == ["onea", "twob"] && it.late == nil)
-            // Between two messages there is no limit.
             hang(after(.seconds(100)))
             expectEqual(it.late, nil)
             try it.send("three\n", andWait: 19)
@@ -109,38 +106,33 @@ struct MessageTimeoutTests {
         }
     }
 
-    @Test func aRateAppliesToALargeFrame() throws {
-        try withPair(clock: VirtualClock(), turns: 4000) { net, connection, peer in
-            connection.frameTimeouts = FrameTimeouts(frame: .seconds(10), minimumRate: 10)
-            let read = connection.read(exactly: 10_000)
-            for _ in 0..<100 {
-                try net.deliver([UInt8](repeating: 0, count: 10), from: peer)
-                try net.loop.turn(.poll)
-                hang(after(.seconds(1)))
-            }
-            expect(read.isPending)
-            hang(after(.seconds(9)))
-            expect(read.isPending)
-            hang(after(.seconds(2)))
-            guard case StreamError.timedOut(got: 1000)? = read.error else { return expect(Bool(false), "\(read)") }
+    @Test(.pair(.virtual, turns: 4000)) func aRateAppliesToALargeFrame() throws {
+        connection.frameTimeouts = FrameTimeouts(frame: .seconds(10), minimumRate: 10)
+        let read = connection.read(exactly: 10_000)
+        for _ in 0..<100 {
+            try net.deliver([UInt8](repeating: 0, count: 10), from: peer)
+            try net.loop.turn(.poll)
+            hang(after(.seconds(1)))
         }
+        expect(read.isPending)
+        hang(after(.seconds(9)))
+        expect(read.isPending)
+        hang(after(.seconds(2)))
+        guard case StreamError.timedOut(got: 1000)? = read.error else { return expect(Bool(false), "\(read)") }
     }
 
     /// Otherwise a peer that sends a part whenever the time is over would stay forever.
-    @Test func aPartThatIsThereWhenTheTimeIsOverGainsNone() throws {
-        let clock = VirtualClock()
-        try withPair(clock: clock) { net, connection, peer in
-            connection.frameTimeouts = limits
-            let all = connection.forEachLine { _ in parts(connection) }
-            for _ in 0..<3 where all.isPending {
-                try net.deliver("part\n", from: peer)
-                try net.loop.turn(.poll)
-                try net.loop.turn(.poll)
-                clock.advance(by: .seconds(30))
-            }
-            try hang(all.recover(policy: .allErrors) { _ in .value })
-            guard case StreamError.timedOut(got: 10)? = all.error else { return expect(Bool(false), "\(all)") }
+    @Test(.pair(.virtual)) func aPartThatIsThereWhenTheTimeIsOverGainsNone() throws {
+        connection.frameTimeouts = limits
+        let all = connection.forEachLine { _ in parts(connection) }
+        for _ in 0..<3 where all.isPending {
+            try net.deliver("part\n", from: peer)
+            try net.loop.turn(.poll)
+            try net.loop.turn(.poll)
+            net.clock.advance(by: .seconds(30))
         }
+        try hang(all.recover(policy: .allErrors) { _ in .value })
+        guard case StreamError.timedOut(got: 10)? = all.error else { return expect(Bool(false), "\(all)") }
     }
 
     @Test func aHandlerWithoutALoopSaysWhereAMessageBegins() throws {
@@ -159,8 +151,6 @@ struct MessageTimeoutTests {
         }
     }
 
-    // MARK: Loops
-
     /// Sends `text` eight times, six seconds apart, or until `isOver`.
     private func repeatedly(_ text: String, from peer: Peer, _ net: Network, until isOver: () -> Bool) throws {
         for _ in 0..<8 where !isOver() {
@@ -171,84 +161,78 @@ struct MessageTimeoutTests {
     }
 
     /// Each arrival ends a line and begins the next.
-    @Test(arguments: [false, true]) func eachLineOfALoopIsAMessageAlsoInAStream(isAsync: Bool) throws {
-        try withListener(clock: VirtualClock(), turns: 4000) { net, listener in
-            var errors: [any Error] = []
-            var count = 0
-            let served =
-                isAsync
-                ? listener.serveAsync(onError: { error, _ in errors.append(error) }) { connection in
-                    connection.frameTimeouts = limits
-                    for try await _ in connection.lines { count += 1 }
+    @Test(.listener(.virtual, turns: 4000), arguments: [false, true]) func eachLineOfALoopIsAMessageAlsoInAStream(
+        isAsync: Bool
+    ) throws {
+        var errors: [any Error] = []
+        var count = 0
+        let served =
+            isAsync
+            ? listener.serveAsync(onError: { error, _ in errors.append(error) }) { connection in
+                connection.frameTimeouts = limits
+                for try await _ in connection.lines { count += 1 }
+            }
+            : listener.serve(onError: { error, _ in errors.append(error) }) { connection in
+                connection.frameTimeouts = limits
+                return connection.forEachLine { _ -> Promise<Void> in
+                    count += 1
+                    return .value
                 }
-                : listener.serve(onError: { error, _ in errors.append(error) }) { connection in
-                    connection.frameTimeouts = limits
-                    return connection.forEachLine { _ -> Promise<Void> in
-                        count += 1
-                        return .value
-                    }
-                }
-            let peer = try Peer(to: listener.localAddress, sending: "a")
-            try net.loop.run(until: { listener.activeConnections == 1 })
-            try repeatedly("\nb", from: peer, net) { !errors.isEmpty }
-            expect(errors.isEmpty && count == 8)
-            try listener.end(served, closing: [peer])
-        }
+            }
+        let peer = try Peer(to: listener.localAddress, sending: "a")
+        try net.loop.run(until: { listener.activeConnections == 1 })
+        try repeatedly("\nb", from: peer, net) { !errors.isEmpty }
+        expect(errors.isEmpty && count == 8)
+        try listener.end(served, closing: [peer])
     }
 
-    @Test func theReadsBehindAsyncLinesAreMessagesOfTheirOwn() throws {
-        try withListener(clock: VirtualClock(), turns: 4000) { net, listener in
-            var errors: [any Error] = []
-            var count = 0
-            let served = listener.serveAsync(onError: { error, _ in errors.append(error) }) { connection in
-                connection.frameTimeouts = limits
-                for try await _ in connection.lines { break }
-                while try await connection.readLine().value != nil { count += 1 }
-            }
-            let peer = try Peer(to: listener.localAddress, sending: "head\na")
-            try net.loop.run(until: { listener.activeConnections == 1 })
-            try repeatedly("\nb", from: peer, net) { !errors.isEmpty }
-            expect(errors.isEmpty && count == 8)
-            peer.reset()
-            try listener.end(served)
+    @Test(.listener(.virtual, turns: 4000)) func theReadsBehindAsyncLinesAreMessagesOfTheirOwn() throws {
+        var errors: [any Error] = []
+        var count = 0
+        let served = listener.serveAsync(onError: { error, _ in errors.append(error) }) { connection in
+            connection.frameTimeouts = limits
+            for try await _ in connection.lines { break }
+            while try await connection.readLine().value != nil { count += 1 }
         }
+        let peer = try Peer(to: listener.localAddress, sending: "head\na")
+        try net.loop.run(until: { listener.activeConnections == 1 })
+        try repeatedly("\nb", from: peer, net) { !errors.isEmpty }
+        expect(errors.isEmpty && count == 8)
+        peer.reset()
+        try listener.end(served)
     }
 
     /// Otherwise a peer that sends the parts of a body slowly would stay forever.
-    @Test(arguments: [false, true]) func aLoopInABodyReadsAPartOfItsMessage(isInside: Bool) throws {
-        try withPair(clock: VirtualClock(), turns: 4000) { net, connection, peer in
-            connection.frameTimeouts = limits
-            let all = connection.forEachLine { _ in
-                connection.forEachLine { _ -> Promise<Void> in if isInside { .value } else { throw StopReading() } }
-                    .then { parts(connection) }
-            }
-            try repeatedly("part\n", from: peer, net) { !all.isPending }
-            guard case StreamError.timedOut? = all.error else { return expect(Bool(false), "\(all)") }
+    @Test(.pair(.virtual, turns: 4000), arguments: [false, true]) func aLoopInABodyReadsAPartOfItsMessage(
+        isInside: Bool
+    ) throws {
+        connection.frameTimeouts = limits
+        let all = connection.forEachLine { _ in
+            connection.forEachLine { _ -> Promise<Void> in if isInside { .value } else { throw StopReading() } }
+                .then { parts(connection) }
         }
+        try repeatedly("part\n", from: peer, net) { !all.isPending }
+        guard case StreamError.timedOut? = all.error else { return expect(Bool(false), "\(all)") }
     }
 
-    @Test func aReadThatOutlastsItsLoopEndsAtTheLimitOfTheMessage() throws {
-        try withPair(clock: VirtualClock(), turns: 4000) { _, connection, peer in
-            connection.frameTimeouts = FrameTimeouts(message: .seconds(20))
-            var part: Promise<[UInt8]>?
-            let all = connection.forEachLine { _ -> Promise<Void> in
-                part = connection.read(exactly: 100)
-                throw StopReading()
-            }
-            try peer.send("head\nrest")
-            try hang(all, timeout: patience)
-            try hang(part!.asVoid().recover(policy: .allErrors) { _ in .value }, timeout: .seconds(21))
-            guard case StreamError.timedOut(got: 4)? = part?.error else { return expect(Bool(false), "\(part!)") }
+    @Test(.pair(.virtual, turns: 4000)) func aReadThatOutlastsItsLoopEndsAtTheLimitOfTheMessage() throws {
+        connection.frameTimeouts = FrameTimeouts(message: .seconds(20))
+        var part: Promise<[UInt8]>?
+        let all = connection.forEachLine { _ -> Promise<Void> in
+            part = connection.read(exactly: 100)
+            throw StopReading()
         }
+        try peer.send("head\nrest")
+        try hang(all, timeout: patience)
+        try hang(part!.asVoid().recover(policy: .allErrors) { _ in .value }, timeout: .seconds(21))
+        guard case StreamError.timedOut(got: 4)? = part?.error else { return expect(Bool(false), "\(part!)") }
     }
 
-    @Test func aLoopBehindALoopBeginsMessages() throws {
-        try withPair(clock: VirtualClock(), turns: 4000) { net, connection, peer in
-            connection.frameTimeouts = limits
-            let all = connection.forEachLine { _ -> Promise<Void> in throw StopReading() }
-                .then { connection.forEachLine { _ in parts(connection) } }
-            try repeatedly("part\n", from: peer, net) { !all.isPending }
-            guard case StreamError.timedOut? = all.error else { return expect(Bool(false), "\(all)") }
-        }
+    @Test(.pair(.virtual, turns: 4000)) func aLoopBehindALoopBeginsMessages() throws {
+        connection.frameTimeouts = limits
+        let all = connection.forEachLine { _ -> Promise<Void> in throw StopReading() }
+            .then { connection.forEachLine { _ in parts(connection) } }
+        try repeatedly("part\n", from: peer, net) { !all.isPending }
+        guard case StreamError.timedOut? = all.error else { return expect(Bool(false), "\(all)") }
     }
 }

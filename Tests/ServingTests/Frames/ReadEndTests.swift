@@ -1,7 +1,6 @@
 @testable import Promises
 @testable import PromisesTestSupport
 
-/// Two bytes.
 private struct Pairs: FrameDecoder {
     func decode(_ bytes: RawSpan) throws -> DecodedFrame<Void> {
         bytes.byteCount < 2 ? .incomplete(missing: 2 - bytes.byteCount) : .frame((), consumed: 2)
@@ -113,8 +112,6 @@ struct ReadEndTests {
         }
     }
 
-    // MARK: The properties of a decoder are user code
-
     private final class Meddling: FrameDecoder {
         var meddle: () -> Void = {}
         func decode(_ bytes: RawSpan) throws -> DecodedFrame<Void> {
@@ -129,33 +126,31 @@ struct ReadEndTests {
     enum Use: CaseIterable { case read, loop, loopThatAnswers }
     enum Meddle: CaseIterable { case cancels, reads, aborts }
 
-    @Test(arguments: Use.allCases, Meddle.allCases)
+    @Test(.pair(.virtual), arguments: Use.allCases, Meddle.allCases)
     func aDecoderMeddlesWhenItIsAskedWhatItHolds(use: Use, _ meddle: Meddle) throws {
-        try withPair(clock: VirtualClock()) { _, connection, peer in
-            let decoder = Meddling()
-            let all =
-                use == .read
-                ? connection.readFrame(decoder).asVoid()
-                : connection.forEachFrame(decoder) { _, _ in after(.milliseconds(10)) }
-            var other: Promise<[UInt8]>?
-            decoder.meddle = {
-                decoder.meddle = {}
-                switch meddle {
-                case .cancels: all.cancel()
-                case .reads: other = connection.read(exactly: 2)
-                case .aborts: connection.abort()
-                }
+        let decoder = Meddling()
+        let all =
+            use == .read
+            ? connection.readFrame(decoder).asVoid()
+            : connection.forEachFrame(decoder) { _, _ in after(.milliseconds(10)) }
+        var other: Promise<[UInt8]>?
+        decoder.meddle = {
+            decoder.meddle = {}
+            switch meddle {
+            case .cancels: all.cancel()
+            case .reads: other = connection.read(exactly: 2)
+            case .aborts: connection.abort()
             }
-            // Half a frame, whose rest is waited for; or a frame, whose answer is.
-            try peer.send(use == .loopThatAnswers ? "abc" : "a")
-            _ = try? hang(all, timeout: .seconds(1))
-            expect(!all.isPending)
-            if meddle == .reads {
-                try peer.send(use == .loopThatAnswers ? "de" : "b")
-                expectEqual(
-                    try other.map { try hang($0, timeout: patience) },
-                    Array((use == .loopThatAnswers ? "de" : "ab").utf8))
-            }
+        }
+        // Half a frame, whose rest is waited for; or a frame, whose answer is.
+        try peer.send(use == .loopThatAnswers ? "abc" : "a")
+        _ = try? hang(all, timeout: .seconds(1))
+        expect(!all.isPending)
+        if meddle == .reads {
+            try peer.send(use == .loopThatAnswers ? "de" : "b")
+            expectEqual(
+                try other.map { try hang($0, timeout: patience) },
+                Array((use == .loopThatAnswers ? "de" : "ab").utf8))
         }
     }
 }

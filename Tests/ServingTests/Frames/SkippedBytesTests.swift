@@ -2,7 +2,6 @@
 
 /// Lines; empty ones, and those that begin with `#`, are skipped.
 private struct ScriptDecoder: FrameDecoder {
-    /// Skips one line per call.
     func decode(_ bytes: RawSpan) throws -> DecodedFrame<String> {
         bytes.withUnsafeBytes { bytes in
             guard let end = bytes.firstIndex(of: 0x0A) else { return .incomplete(missing: 1) }
@@ -19,146 +18,122 @@ private struct SkippingDecoder: FrameDecoder {
 }
 
 struct SkippedBytesTests {
-    @Test(arguments: [1, 2, 3, 7, 1000]) func areInNoFrame(step: Int) throws {
-        try withNetwork(turns: 5000) { net in
-            let bytes = Array("\n# a comment\none\n\n\n#\ntwo\n# the end\n\n".utf8)
-            let pieces = stride(from: 0, to: bytes.count, by: step).map {
-                Array(bytes[$0..<min($0 + step, bytes.count)])
-            }
-            let (a, b) = try Connection.pair()
-            var seen: [String] = []
-            let all = a.forEachFrame(ScriptDecoder()) { frame, _ in seen.append(frame) }
-            try hang(forEach(pieces) { b.write($0) }.then { b.shutdownWrite() }, timeout: patience)
-            try hang(all, timeout: patience)
-            expectEqual(seen, ["one", "two"])
-
-            let (c, d) = try Connection.pair()
-            forEach(pieces) { d.write($0) }.then { d.shutdownWrite() }.cauterize()
-            expectEqual(try hang(c.readFrame(ScriptDecoder()), timeout: patience), "one")
-            expectEqual(try hang(c.readFrame(ScriptDecoder()), timeout: patience), "two")
-            expectEqual(try hang(c.readFrame(ScriptDecoder()), timeout: patience), nil)
+    @Test(.network(turns: 5000), arguments: [1, 2, 3, 7, 1000]) func areInNoFrame(step: Int) throws {
+        let bytes = Array("\n# a comment\none\n\n\n#\ntwo\n# the end\n\n".utf8)
+        let pieces = stride(from: 0, to: bytes.count, by: step).map {
+            Array(bytes[$0..<min($0 + step, bytes.count)])
         }
+        let (a, b) = try Connection.pair()
+        var seen: [String] = []
+        let all = a.forEachFrame(ScriptDecoder()) { frame, _ in seen.append(frame) }
+        try hang(forEach(pieces) { b.write($0) }.then { b.shutdownWrite() }, timeout: patience)
+        try hang(all, timeout: patience)
+        expectEqual(seen, ["one", "two"])
+
+        let (c, d) = try Connection.pair()
+        forEach(pieces) { d.write($0) }.then { d.shutdownWrite() }.cauterize()
+        expectEqual(try hang(c.readFrame(ScriptDecoder()), timeout: patience), "one")
+        expectEqual(try hang(c.readFrame(ScriptDecoder()), timeout: patience), "two")
+        expectEqual(try hang(c.readFrame(ScriptDecoder()), timeout: patience), nil)
     }
 
-    @Test(arguments: [true, false]) func doNotProlongTheIdleTime(loops: Bool) throws {
-        try withPair(clock: VirtualClock()) { net, connection, peer in
-            connection.frameTimeouts = FrameTimeouts(idle: .seconds(60))
-            let all: Promise<Void> =
-                loops
-                ? connection.forEachFrame(ScriptDecoder()) { _, _ in } : connection.readFrame(ScriptDecoder()).asVoid()
-            let begin = net.loop.now
-            for _ in 0..<3 {
-                hang(after(.seconds(19)))
-                try net.deliver("\n", from: peer)
-                try net.loop.turn(.poll)
-            }
-            #expect(throws: StreamError.timedOut(got: 0)) { try hang(all) }
-            expectEqual(begin.duration(to: net.loop.now), .seconds(60))
-            // The next read gets the whole time.
-            #expect(throws: StreamError.timedOut(got: 0)) { try hang(connection.readFrame(ScriptDecoder())) }
-            expectEqual(begin.duration(to: net.loop.now), .seconds(120))
+    @Test(.pair(.virtual), arguments: [true, false]) func doNotProlongTheIdleTime(loops: Bool) throws {
+        connection.frameTimeouts = FrameTimeouts(idle: .seconds(60))
+        let all: Promise<Void> =
+            loops
+            ? connection.forEachFrame(ScriptDecoder()) { _, _ in } : connection.readFrame(ScriptDecoder()).asVoid()
+        let begin = net.loop.now
+        for _ in 0..<3 {
+            hang(after(.seconds(19)))
+            try net.deliver("\n", from: peer)
+            try net.loop.turn(.poll)
         }
+        #expect(throws: StreamError.timedOut(got: 0)) { try hang(all) }
+        expectEqual(begin.duration(to: net.loop.now), .seconds(60))
+        #expect(throws: StreamError.timedOut(got: 0)) { try hang(connection.readFrame(ScriptDecoder())) }
+        expectEqual(begin.duration(to: net.loop.now), .seconds(120))
     }
 
     /// Skipped bytes count as part of the frame after them, and of its message: a peer cannot send them forever.
     @Test(
+        .pair(.virtual),
         arguments: [
             FrameTimeouts(frame: .seconds(5)), FrameTimeouts(message: .seconds(5)),
             FrameTimeouts(idle: .seconds(60), frame: .seconds(5), minimumRate: 1),
         ], [0, 1, 2])
     func countForTheTimeOfTheirFrame(limits: FrameTimeouts, form: Int) throws {
-        try withPair(clock: VirtualClock()) { net, connection, peer in
-            connection.frameTimeouts = limits
-            let all: Promise<Void> =
-                switch form {
-                case 0: connection.forEachFrame(ScriptDecoder()) { _, _ -> Promise<Void> in .value }
-                case 1: connection.readFrame(ScriptDecoder()).asVoid()
-                default: Promise<Void>(on: .current) { for try await _ in connection.frames(ScriptDecoder()) {} }
-                }
-            hang(after(.seconds(50)))
-            let begin = net.loop.now
-            // Two seconds each; after the last one, half of a frame follows, which is just as late.
-            for text in ["\n", "# comment\n", "\nx"] {
-                try net.deliver(text, from: peer)
-                try net.loop.turn(.poll)
-                hang(after(.seconds(2)))
+        connection.frameTimeouts = limits
+        let all: Promise<Void> =
+            switch form {
+            case 0: connection.forEachFrame(ScriptDecoder()) { _, _ -> Promise<Void> in .value }
+            case 1: connection.readFrame(ScriptDecoder()).asVoid()
+            default: Promise<Void>(on: .current) { for try await _ in connection.frames(ScriptDecoder()) {} }
             }
-            try hang(all.recover(policy: .allErrors) { _ in .value })
-            expectEqual(all.error as? StreamError, .timedOut(got: 1))
-            expectEqual(begin.duration(to: net.loop.now), .seconds(6))
+        hang(after(.seconds(50)))
+        let begin = net.loop.now
+        // Two seconds each; after the last one, half of a frame follows, which is just as late.
+        for text in ["\n", "# comment\n", "\nx"] {
+            try net.deliver(text, from: peer)
+            try net.loop.turn(.poll)
+            hang(after(.seconds(2)))
         }
+        try hang(all.recover(policy: .allErrors) { _ in .value })
+        expectEqual(all.error as? StreamError, .timedOut(got: 1))
+        expectEqual(begin.duration(to: net.loop.now), .seconds(6))
     }
 
-    /// A frame that follows in time, and the one after it, have their own time.
-    @Test func leaveTheNextFrameItsTime() throws {
-        try withPair(clock: VirtualClock()) { net, connection, peer in
-            connection.frameTimeouts = FrameTimeouts(frame: .seconds(5), message: .seconds(5))
-            var seen: [String] = []
-            let all = connection.forEachFrame(ScriptDecoder()) { frame, _ -> Promise<Void> in
-                seen.append(frame)
-                return .value
-            }
-            for text in ["\n", "one\n\n", "# two\n", "two\n"] {
-                try net.deliver(text, from: peer)
-                try net.loop.turn(.poll)
-                hang(after(.seconds(2)))
-            }
-            // Nothing limits the time between two frames.
-            hang(after(.seconds(600)))
-            expect(seen == ["one", "two"] && all.isPending)
-            all.cancel()
+    @Test(.pair(.virtual)) func leaveTheNextFrameItsTime() throws {
+        connection.frameTimeouts = FrameTimeouts(frame: .seconds(5), message: .seconds(5))
+        var seen: [String] = []
+        let all = connection.forEachFrame(ScriptDecoder()) { frame, _ -> Promise<Void> in
+            seen.append(frame)
+            return .value
         }
-    }
-
-    @Test func theEndBehindHalfAFrameIsAnErrorAllTheSame() throws {
-        try withNetwork { net in
-            for loops in [true, false] {
-                let (a, b) = try Connection.pair()
-                let all =
-                    loops ? a.forEachFrame(ScriptDecoder()) { _, _ in } : a.readFrame(ScriptDecoder()).asVoid()
-                try hang(b.write("\n\nhalf").then { b.shutdownWrite() }, timeout: patience)
-                #expect(throws: StreamError.endedEarly(expected: .frame, got: 4)) { try hang(all, timeout: patience) }
-            }
+        for text in ["\n", "one\n\n", "# two\n", "two\n"] {
+            try net.deliver(text, from: peer)
+            try net.loop.turn(.poll)
+            hang(after(.seconds(2)))
         }
+        hang(after(.seconds(600)))
+        expect(seen == ["one", "two"] && all.isPending)
+        all.cancel()
     }
 
     /// A decoder that skips nothing waits for more.
-    @Test(arguments: [Int.min, -1, 0, 1, 2, 3, 4, Int.max], [true, false]) func aDecoderThatMiscounts(
+    @Test(.network, arguments: [Int.min, -1, 0, 1, 2, 3, 4, Int.max], [true, false]) func aDecoderThatMiscounts(
         consumed: Int, loops: Bool
     ) throws {
-        try withConnections { net, a, b in
-            a.frameTimeouts = FrameTimeouts(idle: .seconds(60), frame: .seconds(60))
-            let decoder = SkippingDecoder(consumed: consumed)
-            let all = loops ? a.forEachFrame(decoder) { _, _ in } : a.readFrame(decoder).asVoid()
-            try hang(b.write([1, 2, 3]), timeout: patience)
-            try net.loop.run(until: { a.bytesReceived == 3 })
-            try net.loop.turn(.poll)
-            if [0, 1, 3].contains(consumed) {
-                expect(all.isPending && a.bufferedByteCount == (consumed > 0 ? 0 : 3))
-                return all.cancel()
-            }
-            let left = consumed == 2 ? 1 : 3
-            let text = "SkippingDecoder has returned .skipped(consumed: \(consumed)) for \(left) bytes"
-            #expect(throws: PromiseError.badInput(text)) { try hang(all, timeout: patience) }
-            expectEqual(a.bufferedByteCount, left)
+        let (a, b) = try Connection.pair()
+        a.frameTimeouts = FrameTimeouts(idle: .seconds(60), frame: .seconds(60))
+        let decoder = SkippingDecoder(consumed: consumed)
+        let all = loops ? a.forEachFrame(decoder) { _, _ in } : a.readFrame(decoder).asVoid()
+        try hang(b.write([1, 2, 3]), timeout: patience)
+        try net.loop.run(until: { a.bytesReceived == 3 })
+        try net.loop.turn(.poll)
+        if [0, 1, 3].contains(consumed) {
+            expect(all.isPending && a.bufferedByteCount == (consumed > 0 ? 0 : 3))
+            return all.cancel()
         }
+        let left = consumed == 2 ? 1 : 3
+        let text = "SkippingDecoder has returned .skipped(consumed: \(consumed)) for \(left) bytes"
+        #expect(throws: PromiseError.badInput(text)) { try hang(all, timeout: patience) }
+        expectEqual(a.bufferedByteCount, left)
     }
 
-    @Test func aFloodOfThemLetsOtherJobsRun() throws {
-        try withConnections { net, a, b in
-            try hang(b.write(String(repeating: "\n", count: 1000)), timeout: patience)
-            let all = a.forEachFrame(ScriptDecoder()) { _, _ in }
-            var turns = 0
-            func tick() {
-                net.loop.enqueue {
-                    turns += 1
-                    if a.bytesReceived < 1000 || a.bufferedByteCount > 0 { tick() }
-                }
+    @Test(.network) func aFloodOfThemLetsOtherJobsRun() throws {
+        let (a, b) = try Connection.pair()
+        try hang(b.write(String(repeating: "\n", count: 1000)), timeout: patience)
+        let all = a.forEachFrame(ScriptDecoder()) { _, _ in }
+        var turns = 0
+        func tick() {
+            net.loop.enqueue {
+                turns += 1
+                if a.bytesReceived < 1000 || a.bufferedByteCount > 0 { tick() }
             }
-            tick()
-            try net.loop.run(until: { a.bytesReceived == 1000 && a.bufferedByteCount == 0 })
-            expect(turns >= 1000 / 64)
-            all.cancel()
         }
+        tick()
+        try net.loop.run(until: { a.bytesReceived == 1000 && a.bufferedByteCount == 0 })
+        expect(turns >= 1000 / 64)
+        all.cancel()
     }
 }

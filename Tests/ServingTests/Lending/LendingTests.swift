@@ -1,6 +1,5 @@
 @testable import PromisesTestSupport
 
-/// A type of one byte, and a text after its length. Counts its calls.
 private final class RecordDecoder: FrameDecoder {
     private(set) var calls = 0
 
@@ -27,7 +26,6 @@ private func text(of record: inout ByteReader) throws -> [UInt8] {
     return [UInt8](try record.bytes(prefixedBy: UInt32.self, limit: 1 << 20))
 }
 
-/// Frames whose bytes are lent to the body.
 struct LendingTests {
     private let records = (0..<30).map { (type: UInt8($0), text: pattern($0 * 7)) }
 
@@ -37,188 +35,126 @@ struct LendingTests {
         return stride(from: 0, to: bytes.count, by: step).map { Array(bytes[$0..<min($0 + step, bytes.count)]) }
     }
 
-    @Test(arguments: [1, 2, 5, 64, 100_000]) func eachFrameIsLentOnceHoweverItArrives(step: Int) throws {
-        try withConnections(turns: 20_000) { _, a, b in
-            var seen: [[UInt8]] = []
-            let all = a.forEachFrame(RecordDecoder()) { type, bytes -> Promise<Void> in
-                let remaining = bytes.remaining
-                expect(Int(type) == seen.count && remaining == 5 + seen.count * 7)
-                seen.append(try text(of: &bytes))
-                let isAtEnd = bytes.isAtEnd
-                expect(isAtEnd)
-                return .value
-            }
-            try hang(forEach(pieces(step)) { b.write($0) }.then { b.shutdownWrite() }, timeout: patience)
-            try hang(all, timeout: patience)
-            expectEqual(seen, records.map(\.text))
+    @Test(.network(turns: 50_000), arguments: [1, 2, 5, 64, 100_000], [false, true])
+    func eachFrameIsLentOnceHoweverItArrives(step: Int, filtered: Bool) throws {
+        let (a, b) = try Connection.pair()
+        if filtered { try hang(when(fulfilled: a.filter(RecordFilter()), b.filter(RecordFilter(key: 3)))) }
+        var seen: [[UInt8]] = []
+        let all = a.forEachFrame(RecordDecoder()) { type, bytes -> Promise<Void> in
+            let remaining = bytes.remaining
+            expect(Int(type) == seen.count && remaining == 5 + seen.count * 7)
+            seen.append(try text(of: &bytes))
+            let isAtEnd = bytes.isAtEnd
+            expect(isAtEnd)
+            return .value
         }
-    }
-
-    @Test(arguments: [1, 3, 100_000]) func behindAFilter(step: Int) throws {
-        try withConnections(turns: 50_000) { _, a, b in
-            try hang(when(fulfilled: a.filter(RecordFilter()), b.filter(RecordFilter(key: 3))), timeout: patience)
-            a.forEachFrame(RecordDecoder()) { type, bytes in
-                let text = try text(of: &bytes)
-                return a.write { output in
-                    output.append(type)
-                    output.append(UInt32(text.count))
-                    output.append(text)
-                }
-            }.cauterize()
-            let whole = pieces(.max / 2).flatMap { $0 }
-            let answers = b.read(exactly: whole.count)
-            try hang(forEach(pieces(step)) { b.write($0) }, timeout: patience)
-            expectEqual(try hang(answers, timeout: patience), whole)
-        }
+        try hang(forEach(pieces(step)) { b.write($0) }.then { b.shutdownWrite() }, timeout: patience)
+        try hang(all, timeout: patience)
+        expectEqual(seen, records.map(\.text))
     }
 
     /// Actions of a body on its connection while it has a frame of it, with another frame after that.
     enum Deed: CaseIterable { case close, abort, readOn, readFrame, hang, cancel, startLoop }
 
-    @Test(arguments: Deed.allCases) func aFrameStaysValidWhateverTheBodyDoes(deed: Deed) throws {
-        try withConnections(turns: 2000) { net, a, b in
-            let (first, second) = (pattern(3000), pattern(2000, from: 77))
-            var seen: [[UInt8]] = []
-            var inner: [UInt8]?
-            var all: Promise<Void>?
-            all = a.forEachFrame(RecordDecoder()) { _, bytes -> Promise<Void> in
-                if !seen.isEmpty {
-                    seen.append(try text(of: &bytes))
-                    return .value
-                }
-                var next = Promise.value
-                switch deed {
-                case .close: a.close()
-                case .abort: a.abort()
-                case .readOn: next = a.read(exactly: 2005).done { inner = $0 }
-                case .readFrame:
-                    next = a.readFrame { try text(of: &$0) }.done { inner = $0 }
-                case .hang:
-                    // More arrives meanwhile.
-                    try hang(b.write(record(3, second)).then { after(.milliseconds(1)) }, timeout: patience)
-                case .cancel: all?.cancel()
-                case .startLoop:
-                    next = a.forEachFrame(RecordDecoder()) { _, bytes in
-                        inner = try text(of: &bytes)
-                        throw StopReading()
-                    }
-                }
+    @Test(.network(turns: 2000), arguments: Deed.allCases) func aFrameStaysValidWhateverTheBodyDoes(deed: Deed) throws {
+        let (a, b) = try Connection.pair()
+        let (first, second) = (pattern(3000), pattern(2000, from: 77))
+        var seen: [[UInt8]] = []
+        var inner: [UInt8]?
+        var all: Promise<Void>?
+        all = a.forEachFrame(RecordDecoder()) { _, bytes -> Promise<Void> in
+            if !seen.isEmpty {
                 seen.append(try text(of: &bytes))
-                return next
+                return .value
             }
-            try hang(b.write(record(1, first) + record(2, second)), timeout: patience)
-            try net.loop.run(until: { !seen.isEmpty })
-            b.shutdownWrite().ignoringErrors()
-            let result = Result { try all.map { try hang($0, timeout: patience) } }
-            expectEqual(seen.first, first)
+            var next = Promise.value
             switch deed {
-            case .close, .abort: #expect(throws: SystemError.self) { try result.get() }
-            case .readOn: expect(inner == record(2, second) && seen.count == 1)
-            case .readFrame, .startLoop: expect(inner == second && seen.count == 1)
-            case .hang: expectEqual(seen, [first, second, second])
-            case .cancel:
-                expectEqual(all?.error?.isCancelled, true)
-                expectEqual(try hang(a.readFrame { try text(of: &$0) }, timeout: patience), second)
-            }
-            expect((try? result.get()) != nil || ![.readOn, .readFrame, .hang, .startLoop].contains(deed))
-        }
-    }
-
-    @Test func theDescriptorMayBeTakenOutOfTheBody() throws {
-        try withConnections { _, a, b in
-            var (seen, descriptor): ([UInt8], CInt) = ([], -1)
-            let all = a.forEachFrame(RecordDecoder()) { _, bytes in
-                descriptor = try a.detach()
-                seen = try text(of: &bytes)
-                throw StopReading()
-            }
-            try hang(b.write(record(1, pattern(50))), timeout: patience)
-            try hang(all, timeout: patience)
-            expect(seen == pattern(50) && descriptor >= 0)
-            try Connection(adopting: descriptor).close()
-        }
-    }
-
-    @Test func aBodyThatReadsBeyondItsFrameFails() throws {
-        try withConnections { _, a, b in
-            let all = a.forEachFrame(RecordDecoder()) { _, bytes in try bytes.skip(20) }
-            try hang(b.write(record(1, [1, 2, 3]) + record(2, pattern(100))), timeout: patience)
-            #expect(throws: ByteError.endOfInput(missing: 12)) { try hang(all, timeout: patience) }
-            // The frame after it is left.
-            expectEqual(a.bufferedByteCount, 105)
-        }
-    }
-
-    @Test func aFrameBeyondTheLimitTakesNoMemory() throws {
-        try withConnections { _, a, b in
-            let all = a.forEachFrame(RecordDecoder()) { _, _ in Issue.record("there is no frame") }
-            try hang(b.write([1, 0xFF, 0xFF, 0xFF, 0xFF, 0]), timeout: patience)
-            #expect(throws: StreamError.limitExceeded(limit: 1 << 20)) { try hang(all, timeout: patience) }
-        }
-    }
-
-    @Test func theEndWithinAFrameIsAnError() throws {
-        try withConnections { _, a, b in
-            let all = a.forEachFrame(RecordDecoder()) { _, _ in Issue.record("there is no frame") }
-            try hang(b.write([1, 0, 0, 0, 9, 0]).then { b.shutdownWrite() }, timeout: patience)
-            #expect(throws: StreamError.endedEarly(expected: .frame, got: 6)) { try hang(all, timeout: patience) }
-        }
-    }
-
-    /// A large frame in pieces is decoded a few times, not once per piece.
-    @Test func aDecoderIsCalledWhenItsMissingBytesAreHere() throws {
-        try withConnections(turns: 20_000) { _, a, b in
-            let decoder = RecordDecoder()
-            let all = a.forEachFrame(decoder) { _, bytes in
-                let remaining = bytes.remaining
-                expectEqual(remaining, 1_000_005)
-            }
-            let pieces = stride(from: 0, to: 1_000_005, by: 1000).map { offset in
-                Array(record(1, pattern(1_000_000))[offset..<min(offset + 1000, 1_000_005)])
-            }
-            try hang(forEach(pieces) { b.write($0) }.then { b.shutdownWrite() }, timeout: patience)
-            try hang(all, timeout: patience)
-            expect(decoder.calls <= 4)
-        }
-    }
-
-    @Test func aDrainLetsAFrameFinishThatHasBegun() throws {
-        try withListener(clock: VirtualClock(), turns: 1000) { net, listener in
-            let served = listener.serve { connection in
-                connection.forEachFrame(RecordDecoder()) { type, _ in
-                    after(.seconds(1)).then { connection.write { $0.append(type) } }
+            case .close: a.close()
+            case .abort: a.abort()
+            case .readOn: next = a.read(exactly: 2005).done { inner = $0 }
+            case .readFrame:
+                next = a.readFrame { try text(of: &$0) }.done { inner = $0 }
+            case .hang:
+                // More arrives meanwhile.
+                try hang(b.write(record(3, second)).then { after(.milliseconds(1)) }, timeout: patience)
+            case .cancel: all?.cancel()
+            case .startLoop:
+                next = a.forEachFrame(RecordDecoder()) { _, bytes in
+                    inner = try text(of: &bytes)
+                    throw StopReading()
                 }
             }
-            let client = try hang(connect(to: listener.localAddress), timeout: patience)
-            let whole = record(7, pattern(100))
-            try hang(client.write(whole[..<50]), timeout: patience)
-            net.settle(.milliseconds(1))
-            let drained = listener.drain(deadline: .seconds(10))
-            net.settle(.milliseconds(1))
-            try hang(client.write(whole[50...]), timeout: patience)
-            expectEqual(try hang(client.read(exactly: 1), timeout: patience), [7])
-            expectEqual(try hang(client.receive(), timeout: patience), [])
-            client.close()
-            expectEqual(hang(drained).aborted, 0)
-            try hang(served, timeout: patience)
+            seen.append(try text(of: &bytes))
+            return next
         }
+        try hang(b.write(record(1, first) + record(2, second)), timeout: patience)
+        try net.loop.run(until: { !seen.isEmpty })
+        b.shutdownWrite().ignoringErrors()
+        let result = Result { try all.map { try hang($0, timeout: patience) } }
+        expectEqual(seen.first, first)
+        switch deed {
+        case .close, .abort: #expect(throws: SystemError.self) { try result.get() }
+        case .readOn: expect(inner == record(2, second) && seen.count == 1)
+        case .readFrame, .startLoop: expect(inner == second && seen.count == 1)
+        case .hang: expectEqual(seen, [first, second, second])
+        case .cancel:
+            expectEqual(all?.error?.isCancelled, true)
+            expectEqual(try hang(a.readFrame { try text(of: &$0) }, timeout: patience), second)
+        }
+        expect((try? result.get()) != nil || ![.readOn, .readFrame, .hang, .startLoop].contains(deed))
+    }
+
+    @Test(.network) func theDescriptorMayBeTakenOutOfTheBody() throws {
+        let (a, b) = try Connection.pair()
+        var (seen, descriptor): ([UInt8], CInt) = ([], -1)
+        let all = a.forEachFrame(RecordDecoder()) { _, bytes in
+            descriptor = try a.detach()
+            seen = try text(of: &bytes)
+            throw StopReading()
+        }
+        try hang(b.write(record(1, pattern(50))), timeout: patience)
+        try hang(all, timeout: patience)
+        expect(seen == pattern(50) && descriptor >= 0)
+        try Connection(adopting: descriptor).close()
+    }
+
+    @Test(.network) func aBodyThatReadsBeyondItsFrameFails() throws {
+        let (a, b) = try Connection.pair()
+        let all = a.forEachFrame(RecordDecoder()) { _, bytes in try bytes.skip(20) }
+        try hang(b.write(record(1, [1, 2, 3]) + record(2, pattern(100))), timeout: patience)
+        #expect(throws: ByteError.endOfInput(missing: 12)) { try hang(all, timeout: patience) }
+        // The frame after it is left.
+        expectEqual(a.bufferedByteCount, 105)
+    }
+
+    @Test(.network(turns: 20_000)) func aDecoderIsCalledWhenItsMissingBytesAreHere() throws {
+        let (a, b) = try Connection.pair()
+        let decoder = RecordDecoder()
+        let all = a.forEachFrame(decoder) { _, bytes in
+            let remaining = bytes.remaining
+            expectEqual(remaining, 1_000_005)
+        }
+        let pieces = stride(from: 0, to: 1_000_005, by: 1000).map { offset in
+            Array(record(1, pattern(1_000_000))[offset..<min(offset + 1000, 1_000_005)])
+        }
+        try hang(forEach(pieces) { b.write($0) }.then { b.shutdownWrite() }, timeout: patience)
+        try hang(all, timeout: patience)
+        expect(decoder.calls <= 4)
     }
 
     /// The last frame takes the rest at the end.
-    @Test func aLastFrameIsLentToo() throws {
-        try withConnections { _, a, b in
-            var lines: [String] = []
-            let all = a.forEachFrame(LineDecoder(lastLine: .accept)) { line, bytes in
-                lines += [line, try String(utf8: bytes.rest())]
-            }
-            try hang(b.write("one\ntwo").then { b.shutdownWrite() }, timeout: patience)
-            try hang(all, timeout: patience)
-            expectEqual(lines, ["one", "one\n", "two", "two"])
+    @Test(.network) func aLastFrameIsLentToo() throws {
+        let (a, b) = try Connection.pair()
+        var lines: [String] = []
+        let all = a.forEachFrame(LineDecoder(lastLine: .accept)) { line, bytes in
+            lines += [line, try String(utf8: bytes.rest())]
         }
+        try hang(b.write("one\ntwo").then { b.shutdownWrite() }, timeout: patience)
+        try hang(all, timeout: patience)
+        expectEqual(lines, ["one", "one\n", "two", "two"])
     }
 }
 
-/// A whole request as one read.
 struct ReadFrameByClosureTests {
     private func request(_ reader: inout ByteReader) throws -> (name: String, body: [UInt8]) {
         let name = try String(utf8: reader.line(limit: 100))
@@ -233,74 +169,44 @@ struct ReadFrameByClosureTests {
         return output.bytes
     }
 
-    @Test(arguments: [1, 7, 100_000]) func readsARequestHoweverItArrives(step: Int) throws {
-        try withConnections(turns: 5000) { _, a, b in
-            var seen: [String] = []
-            func readAll() -> Promise<Void> {
-                a.readFrame(request).then { request -> Promise<Void> in
-                    guard let request else { return .value }
-                    seen.append("\(request.name) \(request.body.count)")
-                    return readAll()
-                }
+    @Test(.network(turns: 5000), arguments: [1, 7, 100_000]) func readsARequestHoweverItArrives(step: Int) throws {
+        let (a, b) = try Connection.pair()
+        var seen: [String] = []
+        func readAll() -> Promise<Void> {
+            a.readFrame(request).then { request -> Promise<Void> in
+                guard let request else { return .value }
+                seen.append("\(request.name) \(request.body.count)")
+                return readAll()
             }
-            let all = readAll()
-            let whole = bytes("one", pattern(10)) + bytes("two", []) + bytes("three", pattern(300))
-            let pieces = stride(from: 0, to: whole.count, by: step).map {
-                Array(whole[$0..<min($0 + step, whole.count)])
-            }
-            try hang(forEach(pieces) { b.write($0) }.then { b.shutdownWrite() }, timeout: patience)
-            try hang(all, timeout: patience)
-            expectEqual(seen, ["one 10", "two 0", "three 300"])
         }
+        let all = readAll()
+        let whole = bytes("one", pattern(10)) + bytes("two", []) + bytes("three", pattern(300))
+        let pieces = stride(from: 0, to: whole.count, by: step).map {
+            Array(whole[$0..<min($0 + step, whole.count)])
+        }
+        try hang(forEach(pieces) { b.write($0) }.then { b.shutdownWrite() }, timeout: patience)
+        try hang(all, timeout: patience)
+        expectEqual(seen, ["one 10", "two 0", "three 300"])
     }
 
-    @Test func aBufferedRequestIsReadInsideTheCall() throws {
-        try withConnections { net, a, b in
-            try hang(b.write(bytes("one", [1]) + bytes("two", [2])), timeout: patience)
-            expectEqual(try hang(a.readFrame(request), timeout: patience)?.name, "one")
-            let calls = net.calls(.receive)
-            expectEqual(a.readFrame(request).settledValue.flatMap { $0 }?.name, "two")
-            expectEqual(net.calls(.receive), calls)
+    @Test(.network) func errorsConsumeNothing() throws {
+        let (a, b) = try Connection.pair()
+        try hang(b.write(bytes("x", pattern(5))), timeout: patience)
+        let flawed = a.readFrame { reader -> Int in
+            try reader.skip(4)
+            throw Flaw(3)
         }
-    }
-
-    /// A large request in pieces is read a few times, not once per piece.
-    @Test func isNotCalledForEachPiece() throws {
-        try withConnections(turns: 20_000) { _, a, b in
-            var calls = 0
-            let read = a.readFrame { reader in
-                calls += 1
-                return try request(&reader).body
-            }
-            let whole = bytes("large", pattern(1_000_000))
-            let pieces = stride(from: 0, to: whole.count, by: 1000).map {
-                Array(whole[$0..<min($0 + 1000, whole.count)])
-            }
-            try hang(forEach(pieces) { b.write($0) }, timeout: patience)
-            expectEqual(try hang(read, timeout: patience), pattern(1_000_000))
-            expect(calls <= 4)
-        }
-    }
-
-    @Test func errorsConsumeNothing() throws {
-        try withConnections { _, a, b in
-            try hang(b.write(bytes("x", pattern(5))), timeout: patience)
-            let flawed = a.readFrame { reader -> Int in
-                try reader.skip(4)
-                throw Flaw(3)
-            }
-            #expect(throws: Flaw(3)) { try hang(flawed, timeout: patience) }
-            let long = a.readFrame { reader in [UInt8](try reader.bytes(until: 9, limit: 2)) }
-            #expect(throws: StreamError.limitExceeded(limit: 2)) { try hang(long, timeout: patience) }
-            let nothing = a.readFrame { _ in 7 }
-            #expect(throws: PromiseError.self) { try hang(nothing, timeout: patience) }
-            let cancelled = a.readFrame { try $0.skip(1000) }
-            cancelled.cancel()
-            expectEqual(try hang(a.readFrame(request), timeout: patience)?.body, pattern(5))
-            b.write("half").cauterize()
-            let early = a.readFrame(request)
-            b.shutdownWrite().cauterize()
-            #expect(throws: StreamError.endedEarly(expected: .frame, got: 4)) { try hang(early, timeout: patience) }
-        }
+        #expect(throws: Flaw(3)) { try hang(flawed, timeout: patience) }
+        let long = a.readFrame { reader in [UInt8](try reader.bytes(until: 9, limit: 2)) }
+        #expect(throws: StreamError.limitExceeded(limit: 2)) { try hang(long, timeout: patience) }
+        let nothing = a.readFrame { _ in 7 }
+        #expect(throws: PromiseError.self) { try hang(nothing, timeout: patience) }
+        let cancelled = a.readFrame { try $0.skip(1000) }
+        cancelled.cancel()
+        expectEqual(try hang(a.readFrame(request), timeout: patience)?.body, pattern(5))
+        b.write("half").cauterize()
+        let early = a.readFrame(request)
+        b.shutdownWrite().cauterize()
+        #expect(throws: StreamError.endedEarly(expected: .frame, got: 4)) { try hang(early, timeout: patience) }
     }
 }

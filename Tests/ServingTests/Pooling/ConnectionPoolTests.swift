@@ -1,257 +1,171 @@
 @testable import PromisesTestSupport
 
-/// The connection that a request gets, and when.
 struct ConnectionPoolTests {
-    @Test func aConnectionServesOneRequestAfterAnother() throws {
-        try withPool { _, server, pool in
-            for text in ["a", "b", "c"] { expectEqual(try hang(pool.ask(text, server.address)), text) }
-            expectEqual(server.accepted.count, 1)
-            expectEqual(pool.counts.all, [0, 1, 1, 0])
-            // The text of an address is the address.
-            let reply = pool.with(.name(server.address.description)) { talk("d", $0) }
-            expectEqual(try hang(reply), "d")
-            let other = pool.with(.addresses([server.address])) { talk("e", $0) }
-            expectEqual(try hang(other), "e")
-            expectEqual(server.accepted.count, 2, "a list of addresses has connections of its own")
-        }
+    @Test(.network(.virtual)) func aConnectionServesOneRequestAfterAnother() throws {
+        let pool = Pool<Connection>()
+        for text in ["a", "b", "c"] { expectEqual(try hang(pool.ask(text, server.address)), text) }
+        expectEqual(server.accepted.count, 1)
+        expectEqual(pool.counts.all, [0, 1, 1, 0])
+        // The text of an address is the address.
+        let reply = pool.with(.name(server.address.description)) { talk("d", $0) }
+        expectEqual(try hang(reply), "d")
+        let other = pool.with(.addresses([server.address])) { talk("e", $0) }
+        expectEqual(try hang(other), "e")
+        expectEqual(server.accepted.count, 2, "a list of addresses has connections of its own")
     }
 
-    @Test func theConnectionThatWasUsedLastIsUsedFirstAndTheOthersExpire() throws {
-        let clock = VirtualClock()
-        try withLineServer(clock: clock) { net, server in
-            let pool = Pool<Connection>(limits: PoolLimits(perKey: 3, idleTimeout: .seconds(60)))
-            try hang(when(fulfilled: (0..<3).map { pool.ask("\($0)", server.address) }))
-            expectEqual(pool.counts.all, [0, 3, 3, 0])
-            for _ in 0..<5 {
-                clock.advance(by: .seconds(20))
-                try hang(pool.ask("again", server.address))
-            }
-            net.settle(.milliseconds(1))
-            expectEqual(pool.counts.all, [0, 1, 1, 0], "two have been idle for 60 seconds")
-            expectEqual(server.accepted.count, 3)
-            net.settle(.seconds(59))
-            expectEqual(pool.counts.idle, 1)
-            net.settle(.seconds(2))
+    @Test(.network(.virtual)) func theConnectionThatWasUsedLastIsUsedFirstAndTheOthersExpire() throws {
+        let pool = Pool<Connection>(limits: PoolLimits(perKey: 3, idleTimeout: .seconds(60)))
+        try hang(when(fulfilled: (0..<3).map { pool.ask("\($0)", server.address) }))
+        expectEqual(pool.counts.all, [0, 3, 3, 0])
+        for _ in 0..<5 {
+            net.clock.advance(by: .seconds(20))
+            try hang(pool.ask("again", server.address))
+        }
+        net.settle(.milliseconds(1))
+        expectEqual(pool.counts.all, [0, 1, 1, 0], "two have been idle for 60 seconds")
+        expectEqual(server.accepted.count, 3)
+        net.settle(.seconds(59))
+        expectEqual(pool.counts.idle, 1)
+        net.settle(.seconds(2))
+        expectEqual(pool.counts.all, [0, 0, 0, 0])
+    }
+
+    @Test(.network(.virtual)) func aRequestThatWaitsTooLongNamesAddressLimitAndTime() throws {
+        let pool = Pool<Connection>(limits: PoolLimits(perKey: 1, waitTimeout: .seconds(5), idleTimeout: nil))
+        let long = pool.with(.address(server.address)) { _ in after(.seconds(7)) }
+        net.settle(.seconds(1))
+        let late = pool.ask("late", server.address)
+        net.settle(.seconds(2))
+        let served = pool.ask("served", server.address)
+        let key = PoolKey.address(server.address)
+        expect(late, failsWith: PoolError.timedOut(key: key, limit: 1, waited: .seconds(5)))
+        expect("\(late.error!)".contains("\(key)"))
+        try hang(long)
+        expectEqual(try hang(served), "served")
+        expectEqual(pool.counts.all, [0, 1, 1, 0])
+    }
+
+    @Test(.network(.virtual)) func moreThanMayWaitAreRefused() throws {
+        let pool = Pool<Connection>(limits: PoolLimits(perKey: 1, waiting: 1))
+        let requests = (0..<3).map { pool.ask("\($0)", server.address) }
+        let key = PoolKey.address(server.address)
+        expect(requests[2], failsWith: PoolError.tooManyWaiting(key: key, limit: 1))
+        expectEqual(try hang(requests[0]), "0")
+        expectEqual(try hang(requests[1]), "1")
+    }
+
+    @Test(.network) func limitsBelowOneAreRefused() throws {
+        for (limits, text) in [
+            (PoolLimits(perKey: 0), "perKey: 0 is below 1"), (PoolLimits(total: 0), "total: 0 is below 1"),
+            (PoolLimits(waiting: -1), "waiting: -1 is below 0"),
+        ] {
+            let pool = Pool<Connection>(limits: limits)
+            let request = pool.with("127.0.0.1:1") { _ in Promise<Void>.value }
+            expect(request, failsWith: PromiseError.badInput(text))
             expectEqual(pool.counts.all, [0, 0, 0, 0])
         }
     }
 
-    @Test func requestsBeyondTheLimitWaitInTheirOrder() throws {
-        try withPool(PoolLimits(perKey: 2)) { _, server, pool in
-            var begun: [Int] = []
-            var running = 0
-            var most = 0
-            let requests = (0..<10).map { number in
-                pool.with(.address(server.address)) { connection -> Promise<String> in
-                    begun.append(number)
-                    running += 1
-                    most = max(most, running)
-                    return talk("\(number)", connection).get { _ in running -= 1 }
+    @Test(.network(.virtual)) func aRejectedRequestAbortsItsConnection() throws {
+        server.answer = { _, _ in .value }
+        let pool = Pool<Connection>()
+        let silent = pool.with(.address(server.address)) { talk("?", $0).timeout(.seconds(1)) }
+        expect(silent, failsWith: PromiseError.timedOut)
+        expectEqual(pool.counts.all, [0, 0, 0, 0])
+        expectEqual(hang(server.accepted[0].closed), .failed(SystemError(.receive, ECONNRESET)))
+        let thrown = pool.with(.address(server.address)) { _ -> Promise<Void> in throw Flaw(1) }
+        expect(thrown, failsWith: Flaw(1))
+        expectEqual(pool.counts.all, [0, 0, 0, 0])
+    }
+
+    @Test(.network(.virtual)) func aCancelledRequestAbortsItsConnectionAndServesTheNext() throws {
+        let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
+        let request = pool.with(.address(server.address)) { $0.readLine() }
+        let next = pool.ask("next", server.address)
+        net.settle(.milliseconds(1))
+        expectEqual(pool.counts.all, [0, 1, 0, 1])
+        request.cancel()
+        expectEqual(try hang(next), "next")
+        expectEqual(server.accepted.count, 2)
+    }
+
+    @Test(.network(.virtual), arguments: 0..<8) func aConnectionOfNoFurtherUseDoesNotReturn(reason: Int) throws {
+        server.answer = { line, connection in connection.write(line == "two" ? "1\n2\n" : line + "\n") }
+        let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
+        var descriptor: CInt?
+        try hang(
+            pool.with(.address(server.address)) { connection -> Promise<Void> in
+                switch reason {
+                case 0: connection.close()
+                case 1: connection.abort()
+                case 2: connection.shutdownWrite().cauterize()
+                case 3: connection.read().done { _ in }
+                case 4: return talk("two", connection).asVoid()
+                case 5: connection.write(pattern(8 << 20)).ignoringErrors()
+                case 6: connection.peerGone().done { _ in }
+                default: descriptor = try connection.detach()
                 }
-            }
-            expectEqual(pool.counts.all, [2, 0, 0, 10])
-            expectEqual(try hang(when(fulfilled: requests)), (0..<10).map { "\($0)" })
-            expect(begun == Array(0..<10) && most == 2)
-            expectEqual(server.accepted.count, 2)
-        }
-    }
-
-    @Test func aRequestThatWaitsTooLongNamesAddressLimitAndTime() throws {
-        try withPool(PoolLimits(perKey: 1, waitTimeout: .seconds(5), idleTimeout: nil)) { net, server, pool in
-            let long = pool.with(.address(server.address)) { _ in after(.seconds(7)) }
-            net.settle(.seconds(1))
-            let late = pool.ask("late", server.address)
-            net.settle(.seconds(2))
-            let served = pool.ask("served", server.address)
-            let key = PoolKey.address(server.address)
-            expect(late, failsWith: PoolError.timedOut(key: key, limit: 1, waited: .seconds(5)))
-            expect("\(late.error!)".contains("\(key)"))
-            try hang(long)
-            expectEqual(try hang(served), "served")
-            expectEqual(pool.counts.all, [0, 1, 1, 0])
-        }
-    }
-
-    @Test func tenThousandRequestsWaitAndLeaveInAnyOrder() throws {
-        try withPool(PoolLimits(perKey: 1, waitTimeout: .seconds(600)), turns: 100_000) { net, server, pool in
-            let long = pool.with(.address(server.address)) { _ in after(.seconds(1)) }
-            let requests = (0..<10_000).map { pool.ask("\($0)", server.address) }
-            expectEqual(pool.counts.waiting, 10_001)
-            // From the middle, from the end and from the beginning.
-            for index in (100..<9_900) where index % 100 != 0 { requests[index].cancel() }
-            let rest = requests.enumerated().filter { $0.offset % 100 == 0 || !(100..<9_900).contains($0.offset) }
-            net.settle(.milliseconds(1))
-            expectEqual(pool.counts.waiting, rest.count)
-            try hang(long)
-            expectEqual(try hang(when(fulfilled: rest.map(\.element))), rest.map { "\($0.offset)" })
-            expectEqual(server.accepted.count, 1)
-        }
-    }
-
-    @Test func moreThanMayWaitAreRefused() throws {
-        try withPool(PoolLimits(perKey: 1, waiting: 1)) { _, server, pool in
-            let requests = (0..<3).map { pool.ask("\($0)", server.address) }
-            let key = PoolKey.address(server.address)
-            expect(requests[2], failsWith: PoolError.tooManyWaiting(key: key, limit: 1))
-            expectEqual(try hang(requests[0]), "0")
-            expectEqual(try hang(requests[1]), "1")
-        }
-    }
-
-    @Test func limitsBelowOneAreRefused() throws {
-        try withNetwork { _ in
-            for (limits, text) in [
-                (PoolLimits(perKey: 0), "perKey: 0 is below 1"), (PoolLimits(total: 0), "total: 0 is below 1"),
-                (PoolLimits(waiting: -1), "waiting: -1 is below 0"),
-            ] {
-                let pool = Pool<Connection>(limits: limits)
-                let request = pool.with("127.0.0.1:1") { _ in Promise<Void>.value }
-                expect(request, failsWith: PromiseError.badInput(text))
-                expectEqual(pool.counts.all, [0, 0, 0, 0])
-            }
-        }
-    }
-
-    // MARK: What becomes of a connection
-
-    @Test func aRejectedRequestAbortsItsConnection() throws {
-        try withLineServer { _, server in
-            server.answer = { _, _ in .value }
-            let pool = Pool<Connection>()
-            let silent = pool.with(.address(server.address)) { talk("?", $0).timeout(.seconds(1)) }
-            expect(silent, failsWith: PromiseError.timedOut)
-            expectEqual(pool.counts.all, [0, 0, 0, 0])
-            expectEqual(hang(server.accepted[0].closed), .failed(SystemError(.receive, ECONNRESET)))
-            let thrown = pool.with(.address(server.address)) { _ -> Promise<Void> in throw Flaw(1) }
-            expect(thrown, failsWith: Flaw(1))
-            expectEqual(pool.counts.all, [0, 0, 0, 0])
-        }
-    }
-
-    @Test func aCancelledRequestAbortsItsConnectionAndServesTheNext() throws {
-        try withPool(PoolLimits(perKey: 1)) { net, server, pool in
-            let request = pool.with(.address(server.address)) { $0.readLine() }
-            let next = pool.ask("next", server.address)
-            net.settle(.milliseconds(1))
-            expectEqual(pool.counts.all, [0, 1, 0, 1])
-            request.cancel()
-            expectEqual(try hang(next), "next")
-            expectEqual(server.accepted.count, 2)
-        }
-    }
-
-    @Test func aRequestThatIsCancelledAsItIsServedLosesNoConnection() throws {
-        try withPool(PoolLimits(perKey: 1)) { net, server, pool in
-            try hang(pool.ask("first", server.address))
-            // The idle connection is given to the request at once; the body has not been called yet.
-            var calls = 0
-            let request = pool.with(.address(server.address)) { _ -> Promise<Void> in
-                calls += 1
                 return .value
-            }
-            expectEqual(pool.counts.all, [0, 1, 0, 0])
-            request.cancel()
-            net.settle(.milliseconds(1))
-            expect(calls == 0 && pool.counts.all == [0, 1, 1, 0])
-            expectEqual(try hang(pool.ask("next", server.address)), "next")
-            expectEqual(server.accepted.count, 1)
+            })
+        expectEqual(pool.counts.all, [0, reason == 5 ? 1 : 0, 0, 0], "one with a queue is open for a while")
+        expectEqual(try hang(pool.ask("next", server.address)), "next")
+        expectEqual(server.accepted.count, 2)
+        if let descriptor {
+            net.ledger.disown(descriptor)
+            close(descriptor)
         }
+        pool.close()
+        server.end()
+        net.settle(.seconds(10))
     }
 
-    @Test(arguments: 0..<8) func aConnectionOfNoFurtherUseDoesNotReturn(reason: Int) throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer(net)
-            server.answer = { line, connection in connection.write(line == "two" ? "1\n2\n" : line + "\n") }
-            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
-            var descriptor: CInt?
-            try hang(
-                pool.with(.address(server.address)) { connection -> Promise<Void> in
-                    switch reason {
-                    case 0: connection.close()
-                    case 1: connection.abort()
-                    case 2: connection.shutdownWrite().cauterize()
-                    case 3: connection.read().done { _ in }
-                    case 4: return talk("two", connection).asVoid()
-                    case 5: connection.write(pattern(8 << 20)).ignoringErrors()
-                    case 6: connection.peerGone().done { _ in }
-                    default: descriptor = try connection.detach()
-                    }
-                    return .value
-                })
-            expectEqual(pool.counts.all, [0, reason == 5 ? 1 : 0, 0, 0], "one with a queue is open for a while")
-            expectEqual(try hang(pool.ask("next", server.address)), "next")
-            expectEqual(server.accepted.count, 2)
-            if let descriptor {
-                net.ledger.disown(descriptor)
-                close(descriptor)
-            }
-            pool.close()
-            server.end()
-            net.settle(.seconds(10))
+    @Test(.network(.virtual)) func aBodyMayUseThePool() throws {
+        let (one, two) = (try LineServer(net), try LineServer(net))
+        let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
+        let request = pool.with(.address(one.address)) { connection in
+            pool.ask("inner", two.address).then { inner in talk(inner + " outer", connection) }
         }
+        expectEqual(try hang(request), "inner outer")
+        // The outer request has the only connection to this address, so the inner request can never get one.
+        let stuck = pool.with(.address(one.address)) { _ in pool.ask("inner", one.address) }
+        #expect(throws: PoolError.self) { try hang(stuck) }
+        expectEqual(pool.counts.waiting, 0)
+        pool.close()
+        for server in [one, two] { server.end() }
     }
 
-    @Test func aBodyMayUseThePool() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let (one, two) = (try LineServer(net), try LineServer(net))
-            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
-            let request = pool.with(.address(one.address)) { connection in
-                pool.ask("inner", two.address).then { inner in talk(inner + " outer", connection) }
-            }
-            expectEqual(try hang(request), "inner outer")
-            // The outer request has the only connection to this address, so the inner request can never get one.
-            let stuck = pool.with(.address(one.address)) { _ in pool.ask("inner", one.address) }
-            #expect(throws: PoolError.self) { try hang(stuck) }
-            expectEqual(pool.counts.waiting, 0)
-            pool.close()
-            for server in [one, two] { server.end() }
-        }
-    }
-
-    @Test func theSettingsOfARequestEndWithIt() throws {
-        try withPool(PoolLimits(perKey: 1)) { _, server, pool in
-            var limit = 0
-            var watermarks = (low: 0, high: 0)
-            try hang(
-                pool.with(.address(server.address)) { connection in
-                    (limit, watermarks) = (connection.writeQueueLimit, connection.writeWatermarks)
-                    connection.frameTimeouts = FrameTimeouts(idle: .seconds(1), frame: .seconds(1))
-                    connection.writeQueueLimit = 1
-                    connection.writeWatermarks = (low: 0, high: 1)
-                    return talk("a", connection)
-                })
-            let next = pool.with(.address(server.address)) { connection in
-                expectEqual(connection.frameTimeouts, nil)
-                expect(connection.writeQueueLimit == limit && connection.writeWatermarks == watermarks)
-                return talk("b", connection)
-            }
-            expectEqual(try hang(next), "b")
-            expectEqual(server.accepted.count, 1)
-        }
-    }
-
-    @Test func aWatchThatHasEndedWithItsWorkCostsNoConnection() throws {
-        try withPool(PoolLimits(perKey: 1)) { _, server, pool in
-            for text in ["a", "b"] {
-                let reply = pool.with(.address(server.address)) { connection in
-                    connection.cancelWhenPeerGone { talk(text, connection) }
-                }
-                expectEqual(try hang(reply), text)
-            }
-            expectEqual(server.accepted.count, 1)
-        }
-    }
-
-    @Test func anIdleTimeoutOfTheConnectionEndsWithTheRequest() throws {
-        try withPool(PoolLimits(idleTimeout: .seconds(60))) { net, server, pool in
-            let request = pool.with(.address(server.address)) { connection in
+    @Test(.network(.virtual)) func theSettingsOfARequestEndWithIt() throws {
+        let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
+        var limit = 0
+        var watermarks = (low: 0, high: 0)
+        try hang(
+            pool.with(.address(server.address)) { connection in
+                (limit, watermarks) = (connection.writeQueueLimit, connection.writeWatermarks)
+                connection.frameTimeouts = FrameTimeouts(idle: .seconds(1), frame: .seconds(1))
                 connection.idleTimeout = .seconds(3)
+                connection.readRate = 1000
+                connection.writeQueueLimit = 1
+                connection.writeWatermarks = (low: 0, high: 1)
                 return talk("a", connection)
-            }
-            try hang(request)
-            net.settle(.seconds(30))
-            expectEqual(try hang(pool.ask("b", server.address)), "b")
-            expectEqual(server.accepted.count, 1)
+            })
+        let next = pool.with(.address(server.address)) { connection in
+            expect(connection.frameTimeouts == nil && connection.idleTimeout == nil && connection.readRate == nil)
+            expect(connection.writeQueueLimit == limit && connection.writeWatermarks == watermarks)
+            return talk("b", connection)
         }
+        expectEqual(try hang(next), "b")
+        expectEqual(server.accepted.count, 1)
+    }
+
+    @Test(.network(.virtual)) func aWatchThatHasEndedWithItsWorkCostsNoConnection() throws {
+        let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
+        for text in ["a", "b"] {
+            let reply = pool.with(.address(server.address)) { connection in
+                connection.cancelWhenPeerGone { talk(text, connection) }
+            }
+            expectEqual(try hang(reply), text)
+        }
+        expectEqual(server.accepted.count, 1)
     }
 }

@@ -3,201 +3,146 @@
 
 /// The end of a pool: closed, drained, released, with its loop. `withNetwork` checks that no descriptor is left.
 struct PoolEndTests {
-    @Test func anIdleConnectionDoesNotKeepTheLoopAlive() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let (listener, peer) = try client(net)
-            let pool = Pool<Connection>()
-            try hang(pool.with(.address(listener.localAddress)) { _ in peer.asVoid() })
-            listener.close()
-            expectEqual(pool.counts.idle, 1)
-            expect(!net.loop.isAlive)
-            try net.loop.run()
-            expectEqual(pool.counts.idle, 1)
-            let reasons = net.loop.keepAliveReport
-            expect(reasons.isEmpty && reasons.descriptors.count == 1 && reasons.unreferencedTimers == 1)
-            // In use it keeps the loop alive again, as does a waiting request.
-            let busy = pool.with(.address(listener.localAddress)) { $0.readLine() }
-            expect(net.loop.isAlive)
-            net.settle(.milliseconds(1))
-            expect(net.loop.keepAliveReport.descriptors.contains { $0.isReferenced })
-            busy.cancel()
-            net.settle(.milliseconds(1))
-            expect(pool.counts.all == [0, 0, 0, 0] && !net.loop.isAlive)
-            try peer.settledValue?.get().abort()
-        }
+    @Test(.network(.virtual)) func anIdleConnectionDoesNotKeepTheLoopAlive() throws {
+        let (listener, peer) = try client(net)
+        let pool = Pool<Connection>()
+        try hang(pool.with(.address(listener.localAddress)) { _ in peer.asVoid() })
+        listener.close()
+        expectEqual(pool.counts.idle, 1)
+        expect(!net.loop.isAlive)
+        try net.loop.run()
+        expectEqual(pool.counts.idle, 1)
+        let reasons = net.loop.keepAliveReport
+        expect(reasons.isEmpty && reasons.descriptors.count == 1 && reasons.unreferencedTimers == 1)
+        // In use it keeps the loop alive again, as does a waiting request.
+        let busy = pool.with(.address(listener.localAddress)) { $0.readLine() }
+        expect(net.loop.isAlive)
+        net.settle(.milliseconds(1))
+        expect(net.loop.keepAliveReport.descriptors.contains { $0.isReferenced })
+        busy.cancel()
+        net.settle(.milliseconds(1))
+        expect(pool.counts.all == [0, 0, 0, 0] && !net.loop.isAlive)
+        try peer.settledValue?.get().abort()
     }
 
-    /// A listener and the first connection that it accepts.
     private func client(_ net: Network) throws -> (Listener, Guarantee<Result<Connection, any Error>>) {
         let listener = try net.listen()
         let peer = listener.accept()
         return (listener, Guarantee { resolve in peer.tap { resolve($0) }.ignoringErrors() })
     }
 
-    @Test func closeRejectsThoseThatWaitAndLetsTheOthersFinish() throws {
-        try withPool(PoolLimits(perKey: 1)) { net, server, pool in
-            let running = pool.with(.address(server.address)) { connection in
-                after(.seconds(1)).then { talk("running", connection) }
+    @Test(.network(.virtual)) func closeRejectsThoseThatWaitAndLetsTheOthersFinish() throws {
+        let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
+        let running = pool.with(.address(server.address)) { connection in
+            after(.seconds(1)).then { talk("running", connection) }
+        }
+        let waiting = pool.ask("waiting", server.address)
+        net.settle(.milliseconds(1))
+        pool.close()
+        let closed = PoolError.closed(key: .address(server.address))
+        expect(waiting, failsWith: closed)
+        expectEqual(pool.counts.all, [0, 1, 0, 0])
+        expect(pool.ask("late", server.address), failsWith: closed)
+        expectEqual(try hang(running), "running")
+        expectEqual(pool.counts.all, [0, 0, 0, 0])
+    }
+
+    @Test(.network(.virtual)) func drainServesThoseThatWaitAndThenEnds() throws {
+        let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
+        try hang(pool.ask("idle", server.address))
+        let requests = (0..<3).map { number in
+            pool.with(.address(server.address)) { connection in
+                after(.seconds(1)).then { talk("\(number)", connection) }
             }
-            let waiting = pool.ask("waiting", server.address)
-            net.settle(.milliseconds(1))
-            pool.close()
-            let closed = PoolError.closed(key: .address(server.address))
-            expect(waiting, failsWith: closed)
-            expectEqual(pool.counts.all, [0, 1, 0, 0])
-            expect(pool.ask("late", server.address), failsWith: closed)
-            expectEqual(try hang(running), "running")
-            expectEqual(pool.counts.all, [0, 0, 0, 0])
         }
+        let drained = pool.drain(deadline: .seconds(10))
+        expect(pool.drain(deadline: .zero).isPending, "the first deadline stands")
+        expect(pool.ask("late", server.address), failsWith: PoolError.closed(key: .address(server.address)))
+        let result = hang(drained)
+        expectEqual(requests.map(\.settledValue), ["0", "1", "2"])
+        expect(result.finished == 3 && result.aborted == 0 && result.rejected == 0)
+        expect(net.loop.now.nanoseconds < 4_000_000_000)
+        expectEqual(pool.counts.all, [0, 0, 0, 0])
+        expectEqual(hang(pool.drain(deadline: .seconds(1))), result)
     }
 
-    @Test func closeEndsConnectsAndIdleConnections() throws {
-        try withLineServer { net, server in
-            let hole = try net.listen(backlog: 0)
-            let filler = try Peer(to: hole.localAddress)
-            let pool = Pool<Connection>()
-            try hang(pool.ask("idle", server.address))
-            let connecting = pool.ask("?", hole.localAddress)
-            expectEqual(pool.counts.all, [1, 1, 1, 1])
-            pool.close()
-            expectEqual(pool.counts.all, [0, 0, 0, 0])
-            #expect(throws: PoolError.self) { try hang(connecting) }
-            filler.close()
-            hole.close()
+    @Test(.network(.virtual)) func aCloseByTheBodyWaitsForNoPeer() throws {
+        let (listener, peer) = try client(net)
+        let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
+        let open = net.ledger.open.count
+        let request = pool.with(.address(listener.localAddress)) { connection in
+            peer.asVoid().get { connection.close() }
         }
+        try hang(request)
+        expectEqual(pool.counts.all, [0, 0, 0, 0])
+        expectEqual(net.ledger.open.count, open + 1, "the peer's, which has not ended")
+        let server = try #require(try peer.settledValue?.get())
+        expectEqual(hang(server.read()), .end, "not a reset")
+        listener.close()
+        server.abort()
     }
 
-    @Test func drainServesThoseThatWaitAndThenEnds() throws {
-        try withLineServer(clock: VirtualClock()) { net, server in
+    @Test(.network(.virtual), arguments: [false, true]) func aConnectionCountsUntilWhatIsQueuedHasLeft(drains: Bool)
+        throws
+    {
+        let (listener, peer) = try client(net)
+        let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
+        let request = pool.with(.address(listener.localAddress)) { connection in
+            peer.asVoid().get {
+                connection.write(pattern(8 << 20)).ignoringErrors()
+                connection.close()
+            }
+        }
+        try hang(request)
+        expectEqual(pool.counts.all, [0, 1, 0, 0])
+        if drains {
+            let drained = pool.drain(deadline: .seconds(2))
+            net.settle(.seconds(1))
+            expect(drained.isPending)
+            net.settle(.seconds(2))
+            expectEqual(drained.settledValue?.aborted, 1)
+        } else {
+            // The peer, which reads nothing, is aborted.
+            net.settle(.seconds(31))
+        }
+        expectEqual(pool.counts.all, [0, 0, 0, 0])
+        listener.close()
+        try peer.settledValue?.get().abort()
+    }
+
+    @Test(.network(.virtual)) func requestsThatWaitRetainThePoolAndIdleConnectionsDoNot() throws {
+        weak var witness: Pool<Connection>?
+        var requests: [Promise<String>] = []
+        do {
             let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
-            try hang(pool.ask("idle", server.address))
-            let requests = (0..<3).map { number in
-                pool.with(.address(server.address)) { connection in
-                    after(.seconds(1)).then { talk("\(number)", connection) }
-                }
-            }
-            let drained = pool.drain(deadline: .seconds(10))
-            expect(pool.drain(deadline: .zero).isPending, "the first deadline stands")
-            expect(pool.ask("late", server.address), failsWith: PoolError.closed(key: .address(server.address)))
-            let result = hang(drained)
-            expectEqual(requests.map(\.settledValue), ["0", "1", "2"])
-            expect(result.finished == 3 && result.aborted == 0 && result.rejected == 0)
-            expect(net.loop.now.nanoseconds < 4_000_000_000)
-            expectEqual(pool.counts.all, [0, 0, 0, 0])
-            expectEqual(hang(pool.drain(deadline: .seconds(1))), result)
+            witness = pool
+            requests = (0..<3).map { pool.ask("\($0)", server.address) }
         }
-    }
-
-    @Test func drainAbortsWhatIsLeftAtItsDeadline() throws {
-        try withLineServer(clock: VirtualClock()) { net, server in
-            let pool = Pool<Connection>(limits: PoolLimits(perKey: 2, waitTimeout: nil))
-            var isCancelled = false
-            let reading = pool.with(.address(server.address)) { $0.readLine() }
-            let working = pool.with(.address(server.address)) { _ in
-                after(.seconds(3600)).asPromise().tap { isCancelled = ($0.failure?.isCancelled ?? false) }
-            }
-            let waiting = pool.ask("waiting", server.address)
-            net.settle(.milliseconds(1))
-            let result = hang(pool.drain(deadline: .seconds(10)))
-            expect(result.finished == 0 && result.aborted == 2 && result.rejected == 1)
-            net.settle(.milliseconds(1))
-            expect(reading.isRejected && working.isCancelled && isCancelled)
-            expect(waiting.error is PoolError)
-            expectEqual(pool.counts.all, [0, 0, 0, 0])
-            expect(net.loop.now.nanoseconds < 11_000_000_000)
-        }
-    }
-
-    @Test func aCloseByTheBodyWaitsForNoPeer() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let (listener, peer) = try client(net)
-            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
-            let open = net.ledger.open.count
-            let request = pool.with(.address(listener.localAddress)) { connection in
-                peer.asVoid().get { connection.close() }
-            }
-            try hang(request)
-            expectEqual(pool.counts.all, [0, 0, 0, 0])
-            expectEqual(net.ledger.open.count, open + 1, "the peer's, which has not ended")
-            let server = try #require(try peer.settledValue?.get())
-            expectEqual(hang(server.read()), .end, "not a reset")
-            listener.close()
-            server.abort()
-        }
-    }
-
-    @Test(arguments: [false, true]) func aConnectionCountsUntilWhatIsQueuedHasLeft(drains: Bool) throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let (listener, peer) = try client(net)
-            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
-            let request = pool.with(.address(listener.localAddress)) { connection in
-                peer.asVoid().get {
-                    connection.write(pattern(8 << 20)).ignoringErrors()
-                    connection.close()
-                }
-            }
-            try hang(request)
-            expectEqual(pool.counts.all, [0, 1, 0, 0])
-            if drains {
-                let drained = pool.drain(deadline: .seconds(2))
-                net.settle(.seconds(1))
-                expect(drained.isPending)
-                net.settle(.seconds(2))
-                expectEqual(drained.settledValue?.aborted, 1)
-            } else {
-                // The peer, which reads nothing, is aborted.
-                net.settle(.seconds(31))
-            }
-            expectEqual(pool.counts.all, [0, 0, 0, 0])
-            listener.close()
-            try peer.settledValue?.get().abort()
-        }
-    }
-
-    @Test func aRequestMayDrainItsPool() throws {
-        try withLineServer { _, server in
-            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
-            var drained: Guarantee<PoolDrainResult>?
-            let request = pool.with(.address(server.address)) { connection in
-                drained = pool.drain(deadline: .seconds(10))
-                return talk("last", connection)
-            }
-            let waiting = pool.ask("waiting", server.address)
-            expectEqual(try hang(request), "last")
-            expectEqual(try hang(waiting), "waiting")
-            expectEqual(hang(drained!).finished, 2)
-        }
-    }
-
-    @Test func requestsThatWaitRetainThePoolAndIdleConnectionsDoNot() throws {
-        try withLineServer { net, server in
-            weak var witness: Pool<Connection>?
-            var requests: [Promise<String>] = []
-            do {
-                let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
-                witness = pool
-                requests = (0..<3).map { pool.ask("\($0)", server.address) }
-            }
-            expectEqual(try hang(when(fulfilled: requests)), ["0", "1", "2"])
-            net.settle(.milliseconds(1))
-            #expect(witness == nil)
-            expect(server.accepted[0].isClosed, "its idle connection has been closed")
-        }
+        expectEqual(try hang(when(fulfilled: requests)), ["0", "1", "2"])
+        net.settle(.milliseconds(1))
+        #expect(witness == nil)
+        expect(server.accepted[0].isClosed, "its idle connection has been closed")
     }
 
     @Test(arguments: [false, true]) func theLoopEndsWithRequestsInAllStates(isReleased: Bool) throws {
         var pool: Pool<Connection>?
         var requests: [Promise<String>] = []
         try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer(net)
             let hole = try net.listen(backlog: 0)
             let filler = try Peer(to: hole.localAddress)
             pool = Pool<Connection>(limits: PoolLimits(perKey: 2, waitTimeout: nil, idleTimeout: nil))
             try hang(when(fulfilled: (0..<2).map { pool!.ask("\($0)", server.address) }))
             requests.append(pool!.with(.address(server.address)) { _ in after(.seconds(1)).map { "late" } })
             requests += (0..<4).map { pool!.ask("\($0)", hole.localAddress) }
+            let isAsync = Promise(on: net.loop) { [pool = pool!] in
+                try await pool.with(.address(server.address)) { _ in
+                    try await pause(100_000).value
+                    return "late"
+                }
+            }
+            requests.append(isAsync)
             net.settle(.milliseconds(1))
-            expectEqual(pool!.counts.all, [2, 2, 1, 4])
+            expectEqual(pool!.counts.all, [2, 2, 0, 4])
             if isReleased { pool = nil }
             withExtendedLifetime(filler) {}
         }
@@ -210,7 +155,7 @@ struct PoolEndTests {
     @Test func aPoolThatIsReleasedAsTheLoopEndsReleasesItsConnections() throws {
         weak var idle: Connection?
         let workshop = Workshop()
-        try withLineServer { net, server in
+        try withNetwork(clock: VirtualClock()) { net in
             let (connections, items) = (Pool<Connection>(), workshop.pool())
             let request = connections.with(.address(server.address)) { connection in
                 idle = connection
@@ -224,52 +169,46 @@ struct PoolEndTests {
         workshop.expectAllClosed()
     }
 
-    @Test func aRequestThatMayWaitForeverDoesNotKeepTheLoopAliveByItself() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer(net)
-            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1, waitTimeout: nil))
-            var resolver: Resolver<Void>?
-            let busy = pool.with(.address(server.address)) { _ -> Promise<Void> in
-                let (promise, resolve) = Promise<Void>.pending()
-                resolver = resolve
-                return promise
-            }
-            let waiting = pool.ask("waiting", server.address)
-            net.settle(.milliseconds(1))
-            server.listener.close()
-            server.accepted[0].abort()
-            // Only something outside the loop could still settle the first request.
-            try net.loop.run()
-            expect(busy.isPending && waiting.isPending)
-            waiting.ignoringErrors()
-            resolver?.fulfill()
-            pool.close()
-            net.settle(.milliseconds(1))
-            expect(waiting.error is PoolError)
+    @Test(.network(.virtual)) func aRequestThatMayWaitForeverDoesNotKeepTheLoopAliveByItself() throws {
+        let pool = Pool<Connection>(limits: PoolLimits(perKey: 1, waitTimeout: nil))
+        var resolver: Resolver<Void>?
+        let busy = pool.with(.address(server.address)) { _ -> Promise<Void> in
+            let (promise, resolve) = Promise<Void>.pending()
+            resolver = resolve
+            return promise
         }
+        let waiting = pool.ask("waiting", server.address)
+        net.settle(.milliseconds(1))
+        server.listener.close()
+        server.accepted[0].abort()
+        // Only something outside the loop could still settle the first request.
+        try net.loop.run()
+        expect(busy.isPending && waiting.isPending)
+        waiting.ignoringErrors()
+        resolver?.fulfill()
+        pool.close()
+        net.settle(.milliseconds(1))
+        expect(waiting.error is PoolError)
     }
 
-    @Test func aConnectionThatIsAbortedBeforeItsRequestBeginsIsNotLent() throws {
-        try withLineServer { _, server in
-            let pool = Pool<Connection>()
-            try hang(pool.ask("first", server.address))
-            var calls = 0
-            let request = pool.with(.address(server.address)) { _ -> Promise<Void> in
-                calls += 1
-                return .value
-            }
-            // A drain whose deadline passed before the body could be called.
-            pool.state.abort()
-            pool.perform()
-            #expect(throws: PoolError.self) { try hang(request) }
-            expectEqual(calls, 0)
+    @Test(.network(.virtual)) func aConnectionThatIsAbortedBeforeItsRequestBeginsIsNotLent() throws {
+        let pool = Pool<Connection>()
+        try hang(pool.ask("first", server.address))
+        var calls = 0
+        let request = pool.with(.address(server.address)) { _ -> Promise<Void> in
+            calls += 1
+            return .value
         }
+        // A drain whose deadline passed before the body could be called.
+        pool.state.abort()
+        pool.perform()
+        #expect(throws: PoolError.self) { try hang(request) }
+        expectEqual(calls, 0)
     }
 
     @Test func aLoopThatEndsEndsADrain() throws {
         var drained: Guarantee<PoolDrainResult>?
         try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer(net)
             let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
             let request = pool.with(.address(server.address)) { $0.readLine() }
             net.settle(.milliseconds(1))

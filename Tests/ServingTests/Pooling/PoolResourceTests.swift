@@ -3,122 +3,94 @@
 
 /// Pools of resources that are not connections, and two features at once.
 struct PoolResourceTests {
-    @Test func aResourceServesOneRequestAfterAnother() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let workshop = Workshop()
-            let pool = workshop.pool(PoolLimits(perKey: 1))
-            let numbers = (0..<5).map { _ in pool.with { item in pause(1).map { item.number } } }
-            let all = try hang(when(fulfilled: numbers))
-            expectEqual(all, [0, 0, 0, 0, 0])
-            let key = pool.with("other") { Promise.value($0.key) }
-            expectEqual(try hang(key), "other")
-            expectEqual(pool.counts.all, [0, 2, 2, 0])
-            net.settle(.seconds(61))
-            expectEqual(pool.counts.all, [0, 0, 0, 0])
-            workshop.expectAllClosed()
-        }
-    }
-
-    @Test func theErrorOfABodyDecidesWhetherItsResourceStays() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let workshop = Workshop()
-            let pool = workshop.pool(keepsAfter: { $0 as? Flaw == Flaw(1) })
-            for (flaw, closes) in [(1, 0), (1, 0), (2, 1)] {
-                let request = pool.with { _ -> Promise<Void> in pause(1).then { Promise(error: Flaw(flaw)) } }
-                expect(request, failsWith: Flaw(flaw))
-                expect(workshop.items.count == 1 && workshop.items[0].closes == closes)
-            }
-            let cancelled = pool.with { _ in pause(100) }
-            net.settle(.milliseconds(1))
-            cancelled.cancel()
-            net.settle(.milliseconds(1))
-            expectEqual(workshop.items.map(\.closes), [1, 1], "a cancellation may have left anything half done")
-        }
-    }
-
-    @Test func anErrorThatKeepsTheSessionKeepsItsConnection() throws {
-        struct Session { let connection: Connection }
-        try withLineServer { net, server in
-            var fd: CInt = -1
-            let pool = Pool(to: .address(server.address), keepsAfter: { $0 is Flaw }) { connection, _ in
-                fd = connection.fd
-                return talk("login", connection).map { _ in Session(connection: connection) }
-            }
-            for text in ["a", "b"] {
-                let request = pool.with { talk(text, $0.connection).then { _ in Promise<Void>(error: Flaw(1)) } }
-                expect(request, failsWith: Flaw(1))
-            }
-            expect(server.lines == ["login", "a", "b"] && server.accepted.count == 1)
-            // The peer of an idle session disconnects.
-            server.accepted[0].abort()
-            awaitArrival(of: POLLHUP, at: fd)
-            net.settle(.milliseconds(1))
-            expectEqual(pool.counts.all, [0, 0, 0, 0])
-            let unread = pool.with { session in
-                session.connection.write("c\n").then { Promise<Void>(error: Flaw(1)) }
-            }
-            expect(unread, failsWith: Flaw(1))
-            while server.lines.last != "c" { try net.loop.turn(.poll) }
-            awaitArrival(of: POLLIN, at: fd)
-            net.settle(.milliseconds(1))
-            // An unread answer must not be the start of another request's.
-            expectEqual(try hang(pool.with { talk("d", $0.connection) }), "d")
-            expectEqual(server.lines.suffix(4), ["login", "c", "login", "d"])
-            pool.close()
-        }
-    }
-
-    // MARK: Two at once
-
-    @Test func aCheckThatNeverAnswersCostsItsTimeAndADrainDoesNotWaitForIt() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let workshop = Workshop()
-            let limits = PoolLimits(perKey: 1, checkTimeout: .seconds(3))
-            let pool = workshop.pool(limits, check: { _ in endless().asVoid() })
-            try hang(pool.with { Promise.value($0.uses) })
-            let second = pool.with { Promise.value($0.number) }
-            expectEqual(try hang(second), 1)
-            expectEqual(net.loop.now.nanoseconds, 3_000_000_000)
-            let waiting = pool.with { Promise.value($0.number) }
-            let result = hang(pool.drain(deadline: .seconds(1)))
-            expect(result.rejected == 1 && waiting.error as? PoolError == .closed(key: "the pool"))
-            workshop.expectAllClosed()
-        }
-    }
-
-    @Test func aDrainServesThoseThatWaitAndClosesBusyOnesAtItsDeadline() throws {
-        try withNetwork(clock: VirtualClock()) { _ in
-            let workshop = Workshop()
-            let pool = workshop.pool(PoolLimits(perKey: 1))
-            let served = (0..<3).map { number in pool.with { _ in pause(10).map { number } } }
-            var (isCancelled, closes) = (false, 0)
-            let busy = pool.with { item in
-                pause(100_000).tap { _ in (isCancelled, closes) = (true, item.closes) }
-            }
-            let late = pool.with { _ in Promise<Void>.value }
-            let result = hang(pool.drain(deadline: .seconds(1)))
-            expect(result.finished == 3 && result.aborted == 1 && result.rejected == 1)
-            expect(served.map(\.settledValue) == [0, 1, 2] && late.error is PoolError)
-            #expect(throws: (any Error).self) { try hang(busy) }
-            expect(isCancelled && closes == 1)
-            workshop.expectAllClosed()
-        }
-    }
-
-    @Test func theLoopEndsWithLeasesHeld() throws {
+    @Test(.network(.virtual)) func aResourceServesOneRequestAfterAnother() throws {
         let workshop = Workshop()
-        var requests: [Promise<Void>] = []
-        try withNetwork(clock: VirtualClock()) { net in
-            let pool = workshop.pool(PoolLimits(perKey: 3))
-            try hang(pool.with { _ in pause(1) })
-            requests = (0..<2).map { _ in pool.with { _ in pause(100_000) } }
-            requests.append(Promise(on: net.loop) { try await pool.with { _ in try await pause(100_000).value } })
-            requests.append(pool.with { _ in Promise<Void>.value })
-            net.settle(.milliseconds(1))
-            expectEqual(pool.counts.all, [0, 3, 0, 1])
+        let pool = workshop.pool(PoolLimits(perKey: 1))
+        let numbers = (0..<5).map { _ in pool.with { item in pause(1).map { item.number } } }
+        let all = try hang(when(fulfilled: numbers))
+        expectEqual(all, [0, 0, 0, 0, 0])
+        let key = pool.with("other") { Promise.value($0.key) }
+        expectEqual(try hang(key), "other")
+        expectEqual(pool.counts.all, [0, 2, 2, 0])
+        net.settle(.seconds(61))
+        expectEqual(pool.counts.all, [0, 0, 0, 0])
+        workshop.expectAllClosed()
+    }
+
+    @Test(.network(.virtual)) func theErrorOfABodyDecidesWhetherItsResourceStays() throws {
+        let workshop = Workshop()
+        let pool = workshop.pool(keepsAfter: { $0 as? Flaw == Flaw(1) })
+        for (flaw, closes) in [(1, 0), (1, 0), (2, 1)] {
+            let request = pool.with { _ -> Promise<Void> in pause(1).then { Promise(error: Flaw(flaw)) } }
+            expect(request, failsWith: Flaw(flaw))
+            expect(workshop.items.count == 1 && workshop.items[0].closes == closes)
         }
-        expect(requests.allSatisfy { $0.isRejected })
-        expectEqual(workshop.items.map(\.closes), [1, 1, 1])
+        let cancelled = pool.with { _ in pause(100) }
+        net.settle(.milliseconds(1))
+        cancelled.cancel()
+        net.settle(.milliseconds(1))
+        expectEqual(workshop.items.map(\.closes), [1, 1], "a cancellation may have left anything half done")
+    }
+
+    @Test(.network(.virtual)) func anErrorThatKeepsTheSessionKeepsItsConnection() throws {
+        struct Session { let connection: Connection }
+        var fd: CInt = -1
+        let pool = Pool(to: .address(server.address), keepsAfter: { $0 is Flaw }) { connection, _ in
+            fd = connection.fd
+            return talk("login", connection).map { _ in Session(connection: connection) }
+        }
+        for text in ["a", "b"] {
+            let request = pool.with { talk(text, $0.connection).then { _ in Promise<Void>(error: Flaw(1)) } }
+            expect(request, failsWith: Flaw(1))
+        }
+        expect(server.lines == ["login", "a", "b"] && server.accepted.count == 1)
+        // The peer of an idle session disconnects.
+        server.accepted[0].abort()
+        awaitArrival(of: POLLHUP, at: fd)
+        net.settle(.milliseconds(1))
+        expectEqual(pool.counts.all, [0, 0, 0, 0])
+        let unread = pool.with { session in
+            session.connection.write("c\n").then { Promise<Void>(error: Flaw(1)) }
+        }
+        expect(unread, failsWith: Flaw(1))
+        while server.lines.last != "c" { try net.loop.turn(.poll) }
+        awaitArrival(of: POLLIN, at: fd)
+        net.settle(.milliseconds(1))
+        // An unread answer must not be the start of another request's.
+        expectEqual(try hang(pool.with { talk("d", $0.connection) }), "d")
+        expectEqual(server.lines.suffix(4), ["login", "c", "login", "d"])
+        pool.close()
+    }
+
+    @Test(.network(.virtual)) func aCheckThatNeverAnswersCostsItsTimeAndADrainDoesNotWaitForIt() throws {
+        let workshop = Workshop()
+        let limits = PoolLimits(perKey: 1, checkTimeout: .seconds(3))
+        let pool = workshop.pool(limits, check: { _ in endless().asVoid() })
+        try hang(pool.with { Promise.value($0.uses) })
+        let second = pool.with { Promise.value($0.number) }
+        expectEqual(try hang(second), 1)
+        expectEqual(net.loop.now.nanoseconds, 3_000_000_000)
+        let waiting = pool.with { Promise.value($0.number) }
+        let result = hang(pool.drain(deadline: .seconds(1)))
+        expect(result.rejected == 1 && waiting.error as? PoolError == .closed(key: "the pool"))
+        workshop.expectAllClosed()
+    }
+
+    @Test(.network(.virtual)) func aDrainServesThoseThatWaitAndClosesBusyOnesAtItsDeadline() throws {
+        let workshop = Workshop()
+        let pool = workshop.pool(PoolLimits(perKey: 1))
+        let served = (0..<3).map { number in pool.with { _ in pause(10).map { number } } }
+        var (isCancelled, closes) = (false, 0)
+        let busy = pool.with { item in
+            pause(100_000).tap { _ in (isCancelled, closes) = (true, item.closes) }
+        }
+        let late = pool.with { _ in Promise<Void>.value }
+        let result = hang(pool.drain(deadline: .seconds(1)))
+        expect(result.finished == 3 && result.aborted == 1 && result.rejected == 1)
+        expect(served.map(\.settledValue) == [0, 1, 2] && late.error is PoolError)
+        #expect(throws: (any Error).self) { try hang(busy) }
+        expect(isCancelled && closes == 1)
+        workshop.expectAllClosed()
     }
 
     @Test func aRequestThatWaitsForANewResourceIsReleasedWithTheLoop() throws {
@@ -135,8 +107,6 @@ struct PoolResourceTests {
         expect(waiting == nil)
         resolver.fulfill()
     }
-
-    // MARK: Async bodies
 
     /// Belongs to the thread, and would not compile in `Promise { … }`.
     private final class Journal { var lines: [String] = [] }
@@ -203,62 +173,34 @@ struct PoolResourceTests {
         }
     }
 
-    @Test func anActorOnTheLoopUsesAPoolInItsOwnIsolation() throws {
-        try withNetwork(clock: VirtualClock(), turns: 10_000_000) { net in
-            let clerk = Clerk(on: net.loop.remote)
-            let numbers = try hang(Promise { try await clerk.use() })
-            expectEqual(numbers, [7, 1, 7, 2])
-        }
+    @Test(.network(.virtual, turns: 10_000_000)) func anActorOnTheLoopUsesAPoolInItsOwnIsolation() throws {
+        let clerk = Clerk(on: net.loop.remote)
+        let numbers = try hang(Promise { try await clerk.use() })
+        expectEqual(numbers, [7, 1, 7, 2])
     }
 
     @MainActor private final class Page { var text = "" }
 
-    @Test func aBodyOfAnActorThatLivesElsewhereIsRefused() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let promise = Promise<Void>(on: net.loop) { @MainActor in _ = Page() }
-            #expect(throws: DispatchError.self) { try hang(promise) }
-        }
+    @Test(.network(.virtual)) func aBodyOfAnActorThatLivesElsewhereIsRefused() throws {
+        let promise = Promise<Void>(on: net.loop) { @MainActor in _ = Page() }
+        #expect(throws: DispatchError.self) { try hang(promise) }
     }
 
-    @Test func anAsyncRequestThatMeetsAStaleConnectionIsMadeAgain() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer.forgetful(net)
-            let pool = Pool<Connection>(to: .address(server.address))
-            func ask(_ line: String) -> Promise<String?> {
-                Promise(on: net.loop) {
-                    try await pool.with(isIdempotent: true) { connection in
-                        try await connection.write(line + "\n").value
-                        return try await connection.readLine().value
-                    }
+    @Test(.network(.virtual)) func anAsyncRequestThatMeetsAStaleConnectionIsMadeAgain() throws {
+        let server = try LineServer.forgetful(net)
+        let pool = Pool<Connection>(to: .address(server.address))
+        func ask(_ line: String) -> Promise<String?> {
+            Promise(on: net.loop) {
+                try await pool.with(isIdempotent: true) { connection in
+                    try await connection.write(line + "\n").value
+                    return try await connection.readLine().value
                 }
             }
-            try hang(ask("first"))
-            expectEqual(try hang(ask("again")), "again")
-            expect(server.lines == ["first", "again", "again"] && server.accepted.count == 2)
-            pool.close()
-            server.end()
         }
-    }
-
-    @Test func aCancelledAsyncBodyHasItsResourceUntilItHasCleanedUp() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let workshop = Workshop()
-            let pool = workshop.pool(PoolLimits(perKey: 1))
-            let request = Promise(on: net.loop) {
-                try await pool.with { _ in
-                    do { try await pause(1_000).value } catch {
-                        await Guarantee { resolve in after(.seconds(5)).done(resolve) }.value
-                        throw error
-                    }
-                }
-            }
-            net.settle(.milliseconds(1))
-            request.cancel()
-            net.settle(.seconds(4))
-            expect(workshop.items.map(\.closes) == [0] && pool.counts.all == [0, 1, 0, 0])
-            net.settle(.seconds(2))
-            expectEqual(pool.counts.all, [0, 0, 0, 0])
-            workshop.expectAllClosed()
-        }
+        try hang(ask("first"))
+        expectEqual(try hang(ask("again")), "again")
+        expect(server.lines == ["first", "again", "again"] && server.accepted.count == 2)
+        pool.close()
+        server.end()
     }
 }

@@ -47,124 +47,118 @@ struct PoolStalenessTests {
         }
     }
 
-    @Test(arguments: Form.allCases, [false, true]) func whateverFormReadsTheRequestIsMadeAgain(form: Form, resets: Bool)
+    @Test(.network(.virtual), arguments: Form.allCases, [false, true]) func whateverFormReadsTheRequestIsMadeAgain(
+        form: Form, resets: Bool
+    )
         throws
     {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer.forgetful(net, resets: resets)
-            let pool = Pool<Connection>()
-            try hang(pool.ask("first", server.address))
-            let request = pool.with(.address(server.address), isIdempotent: true) { form.ask($0) }
-            expectEqual(try hang(request), "again")
-            expect(server.lines == ["first", "again", "again"] && server.accepted.count == 2)
-            pool.close()
-            server.end()
-        }
+        let server = try LineServer.forgetful(net, resets: resets)
+        let pool = Pool<Connection>()
+        try hang(pool.ask("first", server.address))
+        let request = pool.with(.address(server.address), isIdempotent: true) { form.ask($0) }
+        expectEqual(try hang(request), "again")
+        expect(server.lines == ["first", "again", "again"] && server.accepted.count == 2)
+        pool.close()
+        server.end()
     }
 
     /// On a new connection, or for a request that must not be repeated, the body's result stands.
-    @Test(arguments: [false, true]) func noAnswerIsAnAnswerElsewhere(isNew: Bool) throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer.forgetful(net)
-            let pool = Pool<Connection>()
-            if !isNew { try hang(pool.ask("first", server.address)) }
-            let request = pool.with(.address(server.address), isIdempotent: isNew) { Form.readLine.ask($0) }
-            expectEqual(try hang(request), nil)
-            expect(server.lines.count { $0 == "again" } == 1 && server.accepted.count == 1)
-            expectEqual(pool.counts.all, [0, 0, 0, 0])
-            server.end()
-        }
+    @Test(.network(.virtual), arguments: [false, true]) func noAnswerIsAnAnswerElsewhere(isNew: Bool) throws {
+        let server = try LineServer.forgetful(net)
+        let pool = Pool<Connection>()
+        if !isNew { try hang(pool.ask("first", server.address)) }
+        let request = pool.with(.address(server.address), isIdempotent: isNew) { Form.readLine.ask($0) }
+        expectEqual(try hang(request), nil)
+        expect(server.lines.count { $0 == "again" } == 1 && server.accepted.count == 1)
+        expectEqual(pool.counts.all, [0, 0, 0, 0])
+        server.end()
     }
 
     /// The end after an answer, and an end that the body itself caused, are no reason to repeat.
-    @Test(arguments: ["answered", "closed", "aborted", "unread"]) func anEndThatIsExpected(by body: String) throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer.forgetful(net, answering: body == "answered" ? "bye\n" : "")
-            let pool = Pool<Connection>()
-            try hang(pool.ask("first", server.address))
-            let request = pool.with(.address(server.address), isIdempotent: true) { connection in
-                connection.write("again\n").then { () -> Promise<Void> in
-                    switch body {
-                    case "answered": return connection.readLine().then { _ in connection.receive() }.asVoid()
-                    case "closed": return connection.close().asPromise()
-                    case "aborted": connection.abort()
-                    default: break
-                    }
-                    return .value
+    @Test(.network(.virtual), arguments: ["answered", "closed", "aborted", "unread"]) func anEndThatIsExpected(
+        by body: String
+    ) throws {
+        let server = try LineServer.forgetful(net, answering: body == "answered" ? "bye\n" : "")
+        let pool = Pool<Connection>()
+        try hang(pool.ask("first", server.address))
+        let request = pool.with(.address(server.address), isIdempotent: true) { connection in
+            connection.write("again\n").then { () -> Promise<Void> in
+                switch body {
+                case "answered": return connection.readLine().then { _ in connection.receive() }.asVoid()
+                case "closed": return connection.close().asPromise()
+                case "aborted": connection.abort()
+                default: break
                 }
+                return .value
             }
-            try hang(request)
-            net.settle()
-            expect(server.lines.count { $0 == "again" } <= 1 && server.accepted.count == 1)
-            pool.close()
-            server.end()
         }
+        try hang(request)
+        net.settle()
+        expect(server.lines.count { $0 == "again" } <= 1 && server.accepted.count == 1)
+        pool.close()
+        server.end()
     }
 
     /// A filter has its own bytes: an end record is no part of an answer, but a part of a record may be.
-    @Test(arguments: [RecordFilter.record(.end), [], Array(RecordFilter.data([1, 2, 3]).dropLast())])
+    @Test(
+        .listener(.virtual),
+        arguments: [RecordFilter.record(.end), [], Array(RecordFilter.data([1, 2, 3]).dropLast())])
     func theEndThroughAFilter(last: [UInt8]) throws {
-        try withListener(clock: VirtualClock()) { _, listener in
-            var accepted = 0
-            listener.serve { connection in
-                accepted += 1
-                return connection.write(RecordFilter.record(.hello, [0x5A])).then { connection.read(exactly: 6) }
-                    .then { _ in connection.receive() }.then { _ in connection.write(RecordFilter.data([7])) }
-                    .then { connection.receive() }.then { _ in connection.write(last) }
-            }.ignoringErrors()
-            let pool = Pool<Connection>(prepare: { connection, _ in connection.filter(RecordFilter()).asVoid() })
-            var calls = 0
-            func ask() -> Promise<[UInt8]> {
-                pool.with(.address(listener.localAddress), isIdempotent: true) { connection in
-                    calls += 1
-                    return connection.write("x").then { connection.receive() }
-                }
+        var accepted = 0
+        listener.serve { connection in
+            accepted += 1
+            return connection.write(RecordFilter.record(.hello, [0x5A])).then { connection.read(exactly: 6) }
+                .then { _ in connection.receive() }.then { _ in connection.write(RecordFilter.data([7])) }
+                .then { connection.receive() }.then { _ in connection.write(last) }
+        }.ignoringErrors()
+        let pool = Pool<Connection>(prepare: { connection, _ in connection.filter(RecordFilter()).asVoid() })
+        var calls = 0
+        func ask() -> Promise<[UInt8]> {
+            pool.with(.address(listener.localAddress), isIdempotent: true) { connection in
+                calls += 1
+                return connection.write("x").then { connection.receive() }
             }
-            expectEqual(try hang(ask()), [7])
-            let isPart = last.count > 5
-            let second = ask()
-            if isPart {
-                expect(second, failsWith: ConnectionFilterError.truncated)
-            } else {
-                expectEqual(try hang(second), [7])
-            }
-            expect(accepted == (isPart ? 1 : 2) && calls == (isPart ? 2 : 3))
-            pool.close()
-            listener.close()
         }
+        expectEqual(try hang(ask()), [7])
+        let isPart = last.count > 5
+        let second = ask()
+        if isPart {
+            expect(second, failsWith: ConnectionFilterError.truncated)
+        } else {
+            expectEqual(try hang(second), [7])
+        }
+        expect(accepted == (isPart ? 1 : 2) && calls == (isPart ? 2 : 3))
+        pool.close()
+        listener.close()
     }
 
     /// A repeated request may get a connection that has served another one meanwhile.
-    @Test func aServerThatClosesBehindEachAnswerAnswersAll() throws {
-        try withLineServer { _, server in
-            var answered: [Connection] = []
-            server.answer = { line, connection in
-                connection.write(line + "\n").get { answered.append(connection) }
-            }
-            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
-            let requests = (0..<50).map { _ in
-                pool.with(.address(server.address), isIdempotent: true) { connection in
-                    // The end arrives after the check of the connection.
-                    for connection in answered { connection.close(linger: .zero) }
-                    return Form.readLine.ask(connection)
-                }
-            }
-            expectEqual(try hang(when(fulfilled: requests)), Array(repeating: "again", count: 50))
-            pool.close()
+    @Test(.network(.virtual)) func aServerThatClosesBehindEachAnswerAnswersAll() throws {
+        var answered: [Connection] = []
+        server.answer = { line, connection in
+            connection.write(line + "\n").get { answered.append(connection) }
         }
-    }
-
-    @Test func aPoolThatDrainsCannotAskAgainAndSaysSo() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try LineServer.forgetful(net)
-            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
-            try hang(pool.ask("first", server.address))
-            let request = pool.with(.address(server.address), isIdempotent: true) { connection in
-                pool.drain(deadline: .seconds(1))
+        let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
+        let requests = (0..<50).map { _ in
+            pool.with(.address(server.address), isIdempotent: true) { connection in
+                // The end arrives after the check of the connection.
+                for connection in answered { connection.close(linger: .zero) }
                 return Form.readLine.ask(connection)
             }
-            expect(request, failsWith: PoolError.closed(key: .address(server.address)))
-            server.end()
         }
+        expectEqual(try hang(when(fulfilled: requests)), Array(repeating: "again", count: 50))
+        pool.close()
+    }
+
+    @Test(.network(.virtual)) func aPoolThatDrainsCannotAskAgainAndSaysSo() throws {
+        let server = try LineServer.forgetful(net)
+        let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
+        try hang(pool.ask("first", server.address))
+        let request = pool.with(.address(server.address), isIdempotent: true) { connection in
+            pool.drain(deadline: .seconds(1))
+            return Form.readLine.ask(connection)
+        }
+        expect(request, failsWith: PoolError.closed(key: .address(server.address)))
+        server.end()
     }
 }

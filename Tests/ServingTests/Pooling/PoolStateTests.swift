@@ -1,7 +1,6 @@
 @testable import Promises
 @testable import PromisesTestSupport
 
-/// An action of a pool's state, with the numbers of its objects.
 private enum Step: Equatable {
     case make(Int, PoolKey), cancelMake(Int), lend(Int, Int), check(Int, Int), park(Int), close(Int), abort(Int)
     case reject(Int, String)
@@ -233,8 +232,6 @@ struct PoolStateTests {
         expectEqual(state.didMake(4), [.lend(4, fifth)])
     }
 
-    // MARK: The limit over all targets
-
     private let a = PoolKey.name("a")
     private let b = PoolKey.name("b")
 
@@ -273,21 +270,6 @@ struct PoolStateTests {
         let (request, actions) = state.request(b)
         expect(actions == [.reject(request, "tooManyWaiting")] && state.state.lines[b] == nil)
     }
-
-    @Test func aConnectionThatIsTooOldIsClosedWhenItReturns() {
-        let state = Numbers(PoolLimits(perKey: 2, maxLifetime: .seconds(10)))
-        let requests = (0..<2).map { _ in state.request(a).0 }
-        for member in 0..<2 { expectEqual(state.didMake(member), [.lend(member, requests[member])]) }
-        expectEqual(state.didReturn(0, isReusable: true), [.park(0)])
-        let end = state.now.advanced(by: .seconds(10))
-        expectEqual(state.state.nextDeadline, end)
-        state.now = end
-        expectEqual(state.expire(), [.close(0)])
-        expectEqual(state.state.nextDeadline, .distantFuture)
-        expectEqual(state.didReturn(1, isReusable: true), [.close(1)])
-    }
-
-    // MARK: Many
 
     /// Each freed place moves its target to its next request, which may stand anywhere among the others' requests.
     @Test func twentyThousandTargetsWaitForOnePlace() {

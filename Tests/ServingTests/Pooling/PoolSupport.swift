@@ -40,32 +40,10 @@ final class LineServer {
     }
 }
 
-/// As `withNetwork` in virtual time, with a server.
-func withLineServer(
-    clock: VirtualClock = VirtualClock(), turns limit: Int = 400, at place: SourceLocation = #_sourceLocation,
-    _ body: (Network, LineServer) throws -> Void
-) throws {
-    try withNetwork(clock: clock, turns: limit, at: place) { net in
-        let server = try LineServer(net)
-        try body(net, server)
-        server.end()
-    }
-}
-
-/// The same with a pool, which is closed in the end.
-func withPool(
-    _ limits: PoolLimits = PoolLimits(), clock: VirtualClock = VirtualClock(), turns: Int = 400,
-    at place: SourceLocation = #_sourceLocation, _ body: (Network, LineServer, Pool<Connection>) throws -> Void
-) throws {
-    try withLineServer(clock: clock, turns: turns, at: place) { net, server in
-        let pool = Pool<Connection>(limits: limits)
-        try body(net, server, pool)
-        pool.close()
-    }
-}
+/// The server of the test, from its first use on.
+var server: LineServer { Fixture.current!.kept { try! LineServer(net) } }
 
 extension Pool<Connection> {
-    /// Sends a line, and reads one back.
     func ask(_ line: String, _ address: SocketAddress, isIdempotent: Bool = false) -> Promise<String> {
         with(.address(address), isIdempotent: isIdempotent) { connection in talk(line, connection) }
     }
@@ -85,7 +63,6 @@ extension PoolCounts {
     var all: [Int] { [making, open, idle, waiting] }
 }
 
-/// A resource that counts its uses.
 final class Item {
     let number: Int
     let key: PoolKey
@@ -99,7 +76,6 @@ final class Item {
     }
 }
 
-/// Creates and closes the items of a pool.
 final class Workshop {
     private(set) var items: [Item] = []
     var making: () throws -> Promise<Void> = { .value }
@@ -111,7 +87,6 @@ final class Workshop {
         }
     }
 
-    /// A pool of items.
     func pool(
         _ limits: PoolLimits = PoolLimits(), check: ((Item) throws -> Promise<Void>)? = nil,
         keepsAfter: @escaping (any Error) -> Bool = { _ in false }

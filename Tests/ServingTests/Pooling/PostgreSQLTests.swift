@@ -6,9 +6,6 @@ struct PostgreSQLTests {
     private static let programs = "/usr/lib/postgresql/15/bin"
     private static var isInstalled: Bool { access("\(programs)/initdb", X_OK) == 0 }
 
-    // MARK: The protocol
-
-    /// A type, and a length that includes itself.
     private struct MessageDecoder: FrameDecoder {
         func decode(_ bytes: RawSpan) throws -> DecodedFrame<(type: UInt8, content: [UInt8])> {
             try .reading(bytes) { reader in
@@ -83,8 +80,6 @@ struct PostgreSQLTests {
         }
     }
 
-    // MARK: The server
-
     /// Runs `body` with a pool of at most four sessions.
     private func withPool(_ body: (Pool<Session>) throws -> Void) throws {
         let folder = Folder()
@@ -119,64 +114,62 @@ struct PostgreSQLTests {
         pool.close()
     }
 
-    @Test(.enabled(if: isInstalled)) func sessionsOutliveErrorsAndNoneIsLostByCancellations() throws {
-        try EventLoop.withLoop { _ in
-            try withPool { pool in
-                func ask(_ text: String) throws -> [String] {
-                    try hang(pool.with { $0.query(text) }, timeout: patience)
-                }
-                _ = try ask("CREATE TABLE item (number int PRIMARY KEY)")
-                _ = try ask("INSERT INTO item VALUES (-1)")
-                let process = try ask("SELECT pg_backend_pid()")
-                let twice = #expect(throws: Refusal.self) { try ask("INSERT INTO item VALUES (-1)") }
-                expectEqual(twice?.code, "23505")
-                expectEqual(try ask("SELECT pg_backend_pid()"), process, "the session goes on")
+    @Test(.inRealTime, .enabled(if: isInstalled)) func sessionsOutliveErrorsAndNoneIsLostByCancellations() throws {
+        try withPool { pool in
+            func ask(_ text: String) throws -> [String] {
+                try hang(pool.with { $0.query(text) }, timeout: patience)
+            }
+            _ = try ask("CREATE TABLE item (number int PRIMARY KEY)")
+            _ = try ask("INSERT INTO item VALUES (-1)")
+            let process = try ask("SELECT pg_backend_pid()")
+            let twice = #expect(throws: Refusal.self) { try ask("INSERT INTO item VALUES (-1)") }
+            expectEqual(twice?.code, "23505")
+            expectEqual(try ask("SELECT pg_backend_pid()"), process, "the session goes on")
 
-                var dice = SplitMix64(1)
-                var inserts: [Promise<[String]>] = []
-                for number in 0..<1_000 {
-                    let text = "INSERT INTO item VALUES (\(number)) RETURNING number"
-                    let insert =
-                        switch dice.below(3) {
-                        case 0: pool.with { $0.query(text) }
-                        case 1:
-                            pool.with { session in
-                                session.query("BEGIN").then { _ in session.query(text) }.then { rows in
-                                    session.query("COMMIT").map { _ in rows }
-                                }
-                            }
-                        default:
-                            Promise(on: .current) {
-                                try await pool.with { session in
-                                    _ = try await session.query("BEGIN").value
-                                    let rows = try await session.query(text).value
-                                    _ = try await session.query("COMMIT").value
-                                    return rows
-                                }
+            var dice = SplitMix64(1)
+            var inserts: [Promise<[String]>] = []
+            for number in 0..<1_000 {
+                let text = "INSERT INTO item VALUES (\(number)) RETURNING number"
+                let insert =
+                    switch dice.below(3) {
+                    case 0: pool.with { $0.query(text) }
+                    case 1:
+                        pool.with { session in
+                            session.query("BEGIN").then { _ in session.query(text) }.then { rows in
+                                session.query("COMMIT").map { _ in rows }
                             }
                         }
-                    insert.ignoringErrors()
-                    inserts.append(insert)
-                    if dice.once(in: 4) { dice.pick(inserts.suffix(9)).cancel() }
-                    if dice.once(in: 8) { hang(after(.microseconds(dice.below(400)))) }
-                    expect(pool.counts.open + pool.counts.making <= 4)
-                }
-                let results = hang(when(resolved: inserts))
-                expect(pool.counts.waiting == 0 && pool.counts.making == 0 && pool.counts.idle == pool.counts.open)
-                let stored = Set(try ask("SELECT number FROM item WHERE number >= 0"))
-                let answered = results.compactMap { try? $0.get() }.flatMap { $0 }
-                expect(inserts.count { $0.isCancelled } > 50 && inserts.count { $0.isFulfilled } > 500)
-                expect(inserts.allSatisfy { $0.isFulfilled || $0.isCancelled })
-                expect(Set(answered).isSubset(of: stored) && Set(answered).count == answered.count)
-                let clients = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
-                let others = retry(maxAttempts: 500, delay: .constant(.milliseconds(10))) { _ in
-                    pool.with { $0.query(clients) }.get {
-                        if $0.first.flatMap(Int.init) ?? 99 > pool.counts.open { throw Flaw() }
+                    default:
+                        Promise(on: .current) {
+                            try await pool.with { session in
+                                _ = try await session.query("BEGIN").value
+                                let rows = try await session.query(text).value
+                                _ = try await session.query("COMMIT").value
+                                return rows
+                            }
+                        }
                     }
+                insert.ignoringErrors()
+                inserts.append(insert)
+                if dice.once(in: 4) { dice.pick(inserts.suffix(9)).cancel() }
+                if dice.once(in: 8) { hang(after(.microseconds(dice.below(400)))) }
+                expect(pool.counts.open + pool.counts.making <= 4)
+            }
+            let results = hang(when(resolved: inserts))
+            expect(pool.counts.waiting == 0 && pool.counts.making == 0 && pool.counts.idle == pool.counts.open)
+            let stored = Set(try ask("SELECT number FROM item WHERE number >= 0"))
+            let answered = results.compactMap { try? $0.get() }.flatMap { $0 }
+            expect(inserts.count { $0.isCancelled } > 50 && inserts.count { $0.isFulfilled } > 500)
+            expect(inserts.allSatisfy { $0.isFulfilled || $0.isCancelled })
+            expect(Set(answered).isSubset(of: stored) && Set(answered).count == answered.count)
+            let clients = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
+            let others = retry(maxAttempts: 500, delay: .constant(.milliseconds(10))) { _ in
+                pool.with { $0.query(clients) }.get {
+                    if $0.first.flatMap(Int.init) ?? 99 > pool.counts.open { throw Flaw() }
                 }
-                #expect(throws: Never.self, "each connection that was given up has ended") {
-                    try hang(others, timeout: patience)
-                }
+            }
+            #expect(throws: Never.self, "each connection that was given up has ended") {
+                try hang(others, timeout: patience)
             }
         }
     }

@@ -99,50 +99,46 @@
     }
 
     /// A handler that reads is notified of the end by its read; its clean-up is not cancelled then.
-    @Test(arguments: Form.allCases) func aHandlerThatHasReadTheEndIsNotCancelled(form: Form) throws {
-        try withListener { net, listener in
-            let options = ServeOptions(cancelsWhenPeerGone: true)
-            var cleanUps: [Bool] = []
-            var errors = 0
-            let onError = { (_: any Error, _: Connection) in errors += 1 }
-            let served =
-                switch form {
-                case .promise:
-                    listener.serve(options, onError: onError) { connection -> Promise<Void> in
-                        connection.forEachLine { _ in Promise.value }.then { after(.milliseconds(5)) }
-                            .done { cleanUps.append(true) }
-                    }
-                case .async:
-                    listener.serveAsync(options, onError: onError) { connection in
-                        for try await _ in connection.lines {}
-                        try await firstly { after(.milliseconds(5)).asPromise() }.value
-                        cleanUps.append(!Task.isCancelled)
-                    }
+    @Test(.listener, arguments: Form.allCases) func aHandlerThatHasReadTheEndIsNotCancelled(form: Form) throws {
+        let options = ServeOptions(cancelsWhenPeerGone: true)
+        var cleanUps: [Bool] = []
+        var errors = 0
+        let onError = { (_: any Error, _: Connection) in errors += 1 }
+        let served =
+            switch form {
+            case .promise:
+                listener.serve(options, onError: onError) { connection -> Promise<Void> in
+                    connection.forEachLine { _ in Promise.value }.then { after(.milliseconds(5)) }
+                        .done { cleanUps.append(true) }
                 }
-            for count in 1...3 {
-                let client = try Peer(to: listener.localAddress, sending: "a\nb\n")
-                client.close()
-                try net.loop.run(until: { cleanUps.count == count || errors > 0 })
+            case .async:
+                listener.serveAsync(options, onError: onError) { connection in
+                    for try await _ in connection.lines {}
+                    try await firstly { after(.milliseconds(5)).asPromise() }.value
+                    cleanUps.append(!Task.isCancelled)
+                }
             }
-            expect(cleanUps == [true, true, true] && errors == 0)
-            try listener.end(served)
+        for count in 1...3 {
+            let client = try Peer(to: listener.localAddress, sending: "a\nb\n")
+            client.close()
+            try net.loop.run(until: { cleanUps.count == count || errors > 0 })
         }
+        expect(cleanUps == [true, true, true] && errors == 0)
+        try listener.end(served)
     }
 
-    @Test func onAGroupToo() throws {
-        try inLoop { _ in
-            let group = try LoopGroup(loops: 2)
-            let listener = try Listener.bind("127.0.0.1:0")
-            let (cancelled, resolver) = Promise<Void>.pending()
-            let served = listener.serve(
-                on: group, ServeOptions(cancelsWhenPeerGone: true), onError: { _, _ in resolver.fulfill() }
-            ) { _ in after(.seconds(3600)).asPromise() }
-            let client = try Peer(to: listener.localAddress)
-            client.close()
-            try hang(cancelled, timeout: patience)
-            try listener.end(served)
-            group.stop()
-            group.join()
-        }
+    @Test(.inLoop) func onAGroupToo() throws {
+        let group = try LoopGroup(loops: 2)
+        let listener = try Listener.bind("127.0.0.1:0")
+        let (cancelled, resolver) = Promise<Void>.pending()
+        let served = listener.serve(
+            on: group, ServeOptions(cancelsWhenPeerGone: true), onError: { _, _ in resolver.fulfill() }
+        ) { _ in after(.seconds(3600)).asPromise() }
+        let client = try Peer(to: listener.localAddress)
+        client.close()
+        try hang(cancelled, timeout: patience)
+        try listener.end(served)
+        group.stop()
+        group.join()
     }
 }

@@ -1,6 +1,5 @@
 @testable import PromisesTestSupport
 
-/// `Listener.collect`.
 struct CollectConnectionsTests {
     private func converse(with listener: Listener, _ done: Promise<DrainResult>, finish: () -> Void = {}) throws {
         let clients = try (0..<5).map { _ in try Peer(to: listener.localAddress) }
@@ -14,7 +13,6 @@ struct CollectConnectionsTests {
         let counts = hang(listener.collect { [$0.bytesReceived, $0.bytesSent] }).sorted { $0[0] < $1[0] }
         expectEqual(counts, (1...5).map { [$0, $0] })
         expectEqual(hang(listener.collect { $0.peerAddress?.isUnix }).count, 5)
-        // The body may end a connection.
         hang(listener.collect { if $0.bytesReceived > 2 { $0.abort() } })
         for client in clients[2...] { expect(client.failureOfReading() == ECONNRESET) }
         for client in clients[..<2] { client.close() }
@@ -23,37 +21,30 @@ struct CollectConnectionsTests {
         expectEqual(hang(listener.collect { $0.bytesReceived }), [])
     }
 
-    @Test func onItsLoop() throws {
-        try withListener(turns: 4000) { _, listener in
-            expectEqual(hang(listener.collect { $0.bytesReceived }), [])
-            try converse(with: listener, listener.serve { echo($0) })
-        }
+    @Test(.listener(turns: 4000)) func onItsLoop() throws {
+        expectEqual(hang(listener.collect { $0.bytesReceived }), [])
+        try converse(with: listener, listener.serve { echo($0) })
     }
 
-    @Test func onAGroup() throws {
-        try withGroup(2) { _, group, listener in
-            try converse(with: listener, listener.serve(on: group) { echo($0) })
-        }
+    @Test(.group(2)) func onAGroup() throws {
+        try converse(with: listener, listener.serve(on: loops) { echo($0) })
     }
 
-    /// The connections of a loop that has ended are left out.
-    @Test func onAGroupThatHasEnded() throws {
-        try EventLoop.withLoop { _ in
-            let group = try LoopGroup(loops: 1, name: "collected")
-            let listener = try Listener.bind("127.0.0.1:0")
-            let done = listener.serve(on: group) { echo($0) }
-            let client = try Peer(to: listener.localAddress)
-            let answer = elsewhere {
-                try client.send([1])
-                return try client.receive(exactly: 1)
-            }
-            expectEqual(try hang(answer, timeout: patience), [1])
-            let collected = listener.collect { $0.bytesReceived }
-            group.stop()
-            group.join()
-            expect(hang(collected) == [] || hang(collected) == [1])
-            expectEqual(hang(listener.collect { $0.bytesReceived }), [])
-            expectEqual(try rejection(of: done), ECANCELED)
+    @Test(.inRealTime) func onAGroupThatHasEnded() throws {
+        let group = try LoopGroup(loops: 1, name: "collected")
+        let listener = try Listener.bind("127.0.0.1:0")
+        let done = listener.serve(on: group) { echo($0) }
+        let client = try Peer(to: listener.localAddress)
+        let answer = elsewhere {
+            try client.send([1])
+            return try client.receive(exactly: 1)
         }
+        expectEqual(try hang(answer, timeout: patience), [1])
+        let collected = listener.collect { $0.bytesReceived }
+        group.stop()
+        group.join()
+        expect(hang(collected) == [] || hang(collected) == [1])
+        expectEqual(hang(listener.collect { $0.bytesReceived }), [])
+        expectEqual(try rejection(of: done), ECANCELED)
     }
 }

@@ -1,6 +1,5 @@
 @testable import PromisesTestSupport
 
-/// What `serve` does with the errors of handlers.
 struct HandlerErrorTests {
     private struct Failure: Error { let number: Int }
 
@@ -19,61 +18,54 @@ struct HandlerErrorTests {
         }
     }
 
-    @Test func eachIsReportedAlsoAfterAPauseWithoutConnections() throws {
-        try withNetwork { net in
-            let tally = Tally()
-            let reports = Reports()
-            let listener = try net.listen()
-            let served = serve(listener, reports, tally.token())
-            for number in 1...6 {
-                let client = try Peer(to: listener.localAddress)
-                client.end()
-                expect(try hang(elsewhere { try client.readToEnd() }, timeout: patience).isEmpty)
-                try net.loop.run(until: { net.ledger.accepted.count == number && listener.activeConnections == 0 })
-            }
-            expectEqual(reports.numbers, [1, 3, 5])
-            expectEqual(tally.alive, 1)
-            try listener.end(served)
-            try net.loop.turn(.poll)
-            // The listener is still there.
-            expect(tally.alive == 0 && listener.activeConnections == 0)
+    @Test(.network) func eachIsReportedAlsoAfterAPauseWithoutConnections() throws {
+        let tally = Tally()
+        let reports = Reports()
+        let listener = try net.listen()
+        let served = serve(listener, reports, tally.token())
+        for number in 1...6 {
+            let client = try Peer(to: listener.localAddress)
+            client.end()
+            expect(try hang(elsewhere { try client.readToEnd() }, timeout: patience).isEmpty)
+            try net.loop.run(until: { net.ledger.accepted.count == number && listener.activeConnections == 0 })
         }
+        expectEqual(reports.numbers, [1, 3, 5])
+        expectEqual(tally.alive, 1)
+        try listener.end(served)
+        try net.loop.turn(.poll)
+        expect(tally.alive == 0 && listener.activeConnections == 0)
     }
 
     /// A program knows of its own abort; `onError` is for errors that it does not know of.
-    @Test func anAbortOrACloseByTheProgramIsNoErrorOfTheHandler() throws {
-        try withListener { net, listener in
-            var connections: [Connection] = []
-            var errors: [any Error] = []
-            var reads: [any Error] = []
-            let served = listener.serve(onError: { error, _ in errors.append(error) }) { connection -> Promise<Void> in
-                connections.append(connection)
-                return connection.readLine().asVoid().tapError(policy: .allErrors) { reads.append($0) }
-            }
-            let clients = try (0..<3).map { _ in try Peer(to: listener.localAddress) }
-            try net.loop.run(until: { connections.count == 3 })
-            connections[0].abort()
-            connections[1].close(linger: .zero)
-            clients[2].reset()
-            try net.loop.run(until: { listener.activeConnections == 0 })
-            expectEqual(errors.map { ($0 as? SystemError)?.code }, [ECONNRESET])
-            expectEqual(reads.map(\.isCancelled), [true, true, false])
-            try listener.end(served)
+    @Test(.listener) func anAbortOrACloseByTheProgramIsNoErrorOfTheHandler() throws {
+        var connections: [Connection] = []
+        var errors: [any Error] = []
+        var reads: [any Error] = []
+        let served = listener.serve(onError: { error, _ in errors.append(error) }) { connection -> Promise<Void> in
+            connections.append(connection)
+            return connection.readLine().asVoid().tapError(policy: .allErrors) { reads.append($0) }
         }
+        let clients = try (0..<3).map { _ in try Peer(to: listener.localAddress) }
+        try net.loop.run(until: { connections.count == 3 })
+        connections[0].abort()
+        connections[1].close(linger: .zero)
+        clients[2].reset()
+        try net.loop.run(until: { listener.activeConnections == 0 })
+        expectEqual(errors.map { ($0 as? SystemError)?.code }, [ECONNRESET])
+        expectEqual(reads.map(\.isCancelled), [true, true, false])
+        try listener.end(served)
     }
 
     /// Bytes that a close could not deliver in time count as failed.
-    @Test func aWriteThatACloseGivesUpHasFailed() throws {
-        try withNetwork { net in
-            let (connection, _) = try net.pair()
-            net.limitSends(to: 0)
-            let write = connection.write("x")
-            connection.close(linger: .zero)
-            expect(code(write) == ECANCELED && !write.isCancelled)
-            let (other, _) = try net.pair()
-            let aborted = other.write("x")
-            other.abort()
-            expect(code(aborted) == ECANCELED && aborted.isCancelled)
-        }
+    @Test(.network) func aWriteThatACloseGivesUpHasFailed() throws {
+        let (connection, _) = try net.pair()
+        net.limitSends(to: 0)
+        let write = connection.write("x")
+        connection.close(linger: .zero)
+        expect(code(write) == ECANCELED && !write.isCancelled)
+        let (other, _) = try net.pair()
+        let aborted = other.write("x")
+        other.abort()
+        expect(code(aborted) == ECANCELED && aborted.isCancelled)
     }
 }

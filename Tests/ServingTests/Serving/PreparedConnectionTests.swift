@@ -1,6 +1,5 @@
 @testable import PromisesTestSupport
 
-/// `ServeOptions.prepare`.
 struct PreparedConnectionTests {
     /// Reads a line, which must be a greeting.
     @Sendable private static func greet(_ connection: Connection) -> Promise<Connection> {
@@ -22,41 +21,34 @@ struct PreparedConnectionTests {
         try listener.end(served)
     }
 
-    @Test(arguments: [false, true]) func isCalledBeforeTheHandler(isAsync: Bool) throws {
-        try withListener { _, listener in
-            var errors: [String] = []
-            let onError = { (error: any Error, _: Connection) in errors.append("\(error)") }
-            let served =
-                isAsync
-                ? listener.serveAsync(Self.options, onError: onError) { connection in
-                    for try await line in connection.lines { try await connection.write(line + "\n").value }
-                }
-                : listener.serve(Self.options, onError: onError) { connection in
-                    connection.forEachLine { line in connection.write(line + "\n") }
-                }
-            try expectService(listener, served) { errors }
-        }
+    @Test(.listener, arguments: [false, true]) func isCalledBeforeTheHandler(isAsync: Bool) throws {
+        var errors: [String] = []
+        let onError = { (error: any Error, _: Connection) in errors.append("\(error)") }
+        let served =
+            isAsync
+            ? listener.serveAsync(Self.options, onError: onError) { connection in
+                for try await line in connection.lines { try await connection.write(line + "\n").value }
+            }
+            : listener.serve(Self.options, onError: onError) { connection in
+                connection.forEachLine { line in connection.write(line + "\n") }
+            }
+        try expectService(listener, served) { errors }
     }
 
-    @Test func isCalledOnTheLoopsOfAGroup() throws {
-        try withGroup(2) { _, group, listener in
-            let errors = Shared<[String]>([])
-            let served = listener.serve(
-                on: group, Self.options, onError: { error, _ in errors.change { $0.append("\(error)") } }
-            ) { connection in connection.forEachLine { line in connection.write(line + "\n") } }
-            try expectService(listener, served) { errors.value }
-        }
+    @Test(.group(2)) func isCalledOnTheLoopsOfAGroup() throws {
+        let errors = Shared<[String]>([])
+        let served = listener.serve(
+            on: loops, Self.options, onError: { error, _ in errors.change { $0.append("\(error)") } }
+        ) { connection in connection.forEachLine { line in connection.write(line + "\n") } }
+        try expectService(listener, served) { errors.value }
     }
 
     /// A silent client counts, and a drain aborts it.
-    @Test func countsAsActiveMeanwhile() throws {
-        try withListener(clock: VirtualClock()) { net, listener in
-            let served = listener.serve(Self.options) { connection in connection.forEachChunk { connection.write($0) } }
-            let client = try Peer(to: listener.localAddress)
-            try net.loop.run(until: { listener.activeConnections == 1 })
-            listener.drain(deadline: .milliseconds(10))
-            _ = try hang(served)
-            client.close()
-        }
+    @Test(.listener(.virtual)) func countsAsActiveMeanwhile() throws {
+        let served = listener.serve(Self.options) { connection in connection.forEachChunk { connection.write($0) } }
+        _ = try Peer(to: listener.localAddress)
+        try net.loop.run(until: { listener.activeConnections == 1 })
+        listener.drain(deadline: .milliseconds(10))
+        _ = try hang(served)
     }
 }

@@ -1,232 +1,185 @@
 @testable import PromisesTestSupport
 
-/// A listener whose connections are served on the loops of a group.
 struct ServeOnGroupTests {
-    // MARK: Where
-
-    @Test(arguments: [LoopGroup.Balancing.roundRobin, .leastConnections])
+    @Test(.group(3), arguments: [LoopGroup.Balancing.roundRobin, .leastConnections])
     func handlersRunOnTheLoopsInTurn(balancing: LoopGroup.Balancing) throws {
-        try withGroup(3) { _, group, listener in
-            let places = Shared<[String]>([])
-            let served = listener.serve(on: group, ServeOptions(balancing: balancing)) { connection in
-                note(places)
-                return echo(connection)
-            }
-            var clients: [Peer] = []
-            for number in 1...6 {
-                clients.append(try welcome(to: listener))
-                expectEqual(listener.activeConnections, number)
-            }
-            expectEqual(places.value, ["loop-1", "loop-2", "loop-3", "loop-1", "loop-2", "loop-3"])
-            expectEqual(group.loads, [2, 2, 2])
-            try listener.end(served, closing: clients)
-            expectEqual(group.loads, [0, 0, 0])
-            expectEqual(listener.activeConnections, 0)
+        let places = Shared<[String]>([])
+        let served = listener.serve(on: loops, ServeOptions(balancing: balancing)) { connection in
+            note(places)
+            return echo(connection)
         }
+        var clients: [Peer] = []
+        for number in 1...6 {
+            clients.append(try welcome(to: listener))
+            expectEqual(listener.activeConnections, number)
+        }
+        expectEqual(places.value, ["loop-1", "loop-2", "loop-3", "loop-1", "loop-2", "loop-3"])
+        expectEqual(loops.loads, [2, 2, 2])
+        try listener.end(served, closing: clients)
+        expectEqual(loops.loads, [0, 0, 0])
+        expectEqual(listener.activeConnections, 0)
     }
 
-    @Test(arguments: [(LoopGroup.Balancing.leastConnections, [2, 2]), (.roundRobin, [1, 3])])
+    @Test(.group(2), arguments: [(LoopGroup.Balancing.leastConnections, [2, 2]), (.roundRobin, [1, 3])])
     func whereThereIsMostRoom(balancing: LoopGroup.Balancing, expected: [Int]) throws {
-        try withGroup(2) { loop, group, listener in
-            let served = listener.serve(on: group, ServeOptions(balancing: balancing)) { echo($0) }
-            var clients = try (0..<4).map { _ in try welcome(to: listener) }
-            // The clients of the first loop leave.
-            for index in [2, 0] { clients.remove(at: index).close() }
-            spin { group.loads == [0, 2] }
-            clients += try (0..<2).map { _ in try welcome(to: listener) }
-            expectEqual(group.loads, expected)
-            try listener.end(served, closing: clients)
-        }
+        let served = listener.serve(on: loops, ServeOptions(balancing: balancing)) { echo($0) }
+        var clients = try (0..<4).map { _ in try welcome(to: listener) }
+        for index in [2, 0] { clients.remove(at: index).close() }
+        spin { loops.loads == [0, 2] }
+        clients += try (0..<2).map { _ in try welcome(to: listener) }
+        expectEqual(loops.loads, expected)
+        try listener.end(served, closing: clients)
     }
 
-    @Test func aConnectionIsTheLoopsOwn() throws {
+    @Test(.group(1)) func aConnectionIsTheLoopsOwn() throws {
         let folder = Folder()
-        try withGroup(1) { _, group in
-            let listener = try Listener.bind(["127.0.0.1:0", "unix:\(folder / "a")"])
-            let seen = Shared<[String?]>([])
-            let served = listener.serve(on: group) { connection -> Promise<Void> in
-                let peer = connection.peerAddress?.description
-                seen.change { $0.append(peer) }
-                // Handlers of its promises also belong to that thread.
-                return connection.readLine().then { line in
-                    connection.write("\(line ?? "") on \(EventLoop.current.remote.name ?? "")")
-                }
+        let listener = try Listener.bind(["127.0.0.1:0", "unix:\(folder / "a")"])
+        let seen = Shared<[String?]>([])
+        let served = listener.serve(on: loops) { connection -> Promise<Void> in
+            let peer = connection.peerAddress?.description
+            seen.change { $0.append(peer) }
+            // Handlers of its promises also belong to that thread.
+            return connection.readLine().then { line in
+                connection.write("\(line ?? "") on \(EventLoop.current.remote.name ?? "")")
             }
-            var ports: [String] = []
-            for address in listener.localAddresses {
-                let client = try Peer(to: address, sending: "me\n")
-                expectEqual(try reply(of: client), "me on loop-1")
-                if !address.isUnix { ports.append("\(client.localAddress!)") }
-                client.close()
-            }
-            expectEqual(seen.value, [ports[0], nil])
-            try listener.end(served)
         }
-    }
-
-    // MARK: Limits and ends
-
-    @Test(arguments: [0, -1]) func aLimitMustBeOne(limit: Int) throws {
-        try withGroup(1) { loop, group, listener in
-            let served = listener.serve(on: group, ServeOptions(maxConnections: limit)) { echo($0) }
-            expectEqual(code(served), EINVAL)
-            listener.close()
-            let late = listener.serve(on: group) { echo($0) }
-            expectEqual(code(late), EBADF)
-            // It has taken no hold of the loop.
-            try loop.run()
-        }
-    }
-
-    @Test func itIsOverWhenTheLastConnectionIs() throws {
-        try withGroup(2) { loop, group in
-            let port = try ReservedPort()
-            let listener = try Listener.bind(port.address)
-            let served = listener.serve(on: group) { echo($0) }
-            let again = listener.serve(on: group) { echo($0) }
-            expectEqual(code(again), EBUSY)
-            let clients = try (0..<2).map { _ in try welcome(to: listener) }
-            listener.close()
-            port.expectRefusal()
-            expect(served.isPending && listener.activeConnections == 2)
-            for client in clients { expect(try answers(client)) }
-            // The loop has no work of its own to wait for, and still waits.
-            let closing = elsewhere { for client in clients { client.close() } }
-            closing.ignoringErrors()
-            try loop.run()
-            expect(served.isFulfilled)
-        }
-    }
-
-    @Test func itIsRejectedIfTheyHaveEndedBefore() throws {
-        try withGroup(2) { loop, group in
-            group.stop()
-            group.join()
-            let listener = try Listener.bind("127.0.0.1:0")
-            expectEqual(try rejection(of: listener.serve(on: group) { echo($0) }), ECANCELED)
-            try loop.run()
-        }
-    }
-
-    @Test func cancellingClosesTheListenerAndNothingElse() throws {
-        try withGroup(2) { loop, group in
-            let port = try ReservedPort()
-            let listener = try Listener.bind(port.address)
-            let served = listener.serve(on: group) { echo($0) }
-            let client = try welcome(to: listener)
-            served.cancel()
-            expectEqual(served.error?.isCancelled, true)
-            port.expectRefusal()
-            expect(try answers(client))
-            expectEqual(listener.activeConnections, 1)
+        var ports: [String] = []
+        for address in listener.localAddresses {
+            let client = try Peer(to: address, sending: "me\n")
+            expectEqual(try reply(of: client), "me on loop-1")
+            if !address.isUnix { ports.append("\(client.localAddress!)") }
             client.close()
-            try loop.run()
-            expectEqual(listener.activeConnections, 0)
         }
+        expectEqual(seen.value, [ports[0], nil])
+        try listener.end(served)
     }
 
-    @Test func cancellingWithoutConnectionsLetsTheLoopEnd() throws {
-        try withGroup(1) { loop, group, listener in
-            listener.serve(on: group) { echo($0) }.cancel()
-            try loop.run()
-        }
+    @Test(.group(1), arguments: [0, -1]) func aLimitMustBeOne(limit: Int) throws {
+        let loop = EventLoop.current
+        let served = listener.serve(on: loops, ServeOptions(maxConnections: limit)) { echo($0) }
+        expectEqual(code(served), EINVAL)
+        listener.close()
+        let late = listener.serve(on: loops) { echo($0) }
+        expectEqual(code(late), EBADF)
+        // It has taken no hold of the loop.
+        try loop.run()
     }
 
-    @Test func closingMayTakeWhoWaitsFirst() throws {
-        try withGroup(2) { loop, group, listener in
-            let served = listener.serve(on: group) { echo($0) }
-            let clients = try (0..<10).map { _ in try Peer(to: listener.localAddress) }
-            listener.close(drain: true)
-            for client in clients { expect(try answers(client)) }
-            expectEqual(group.loads, [5, 5])
-            for client in clients { client.close() }
-            try hang(served, timeout: patience)
-        }
+    @Test(.group(2)) func itIsOverWhenTheLastConnectionIs() throws {
+        let loop = EventLoop.current
+        let port = try ReservedPort()
+        let listener = try Listener.bind(port.address)
+        let served = listener.serve(on: loops) { echo($0) }
+        let again = listener.serve(on: loops) { echo($0) }
+        expectEqual(code(again), EBUSY)
+        let clients = try (0..<2).map { _ in try welcome(to: listener) }
+        listener.close()
+        port.expectRefusal()
+        expect(served.isPending && listener.activeConnections == 2)
+        for client in clients { expect(try answers(client)) }
+        // The loop has no work of its own to wait for, and still waits.
+        let closing = elsewhere { for client in clients { client.close() } }
+        closing.ignoringErrors()
+        try loop.run()
+        expect(served.isFulfilled)
     }
 
-    @Test func theErrorOfAHandlerIsReportedOnItsLoop() throws {
-        try withGroup(1) { loop, group, listener in
-            let errors = Shared<[String]>([])
-            let served = listener.serve(
-                on: group,
-                onError: { error, connection in
-                    let place = EventLoop.current.remote.name ?? ""
-                    let entry = "\((error as? Flaw)?.number ?? -1) \(place) \(connection.isClosed)"
-                    errors.change { $0.append(entry) }
-                },
-                handler: { connection -> Promise<Void> in
-                    connection.readLine().then { line -> Promise<Void> in
-                        switch line {
-                        case "cancel": throw PromiseError.cancelled
-                        case nil: return .value
-                        default: throw Flaw(Int(line ?? "") ?? 0)
-                        }
+    @Test(.group(2)) func cancellingClosesTheListenerAndNothingElse() throws {
+        let loop = EventLoop.current
+        let port = try ReservedPort()
+        let listener = try Listener.bind(port.address)
+        let served = listener.serve(on: loops) { echo($0) }
+        let client = try welcome(to: listener)
+        served.cancel()
+        expectEqual(served.error?.isCancelled, true)
+        port.expectRefusal()
+        expect(try answers(client))
+        expectEqual(listener.activeConnections, 1)
+        client.close()
+        try loop.run()
+        expectEqual(listener.activeConnections, 0)
+    }
+
+    @Test(.group(1)) func cancellingWithoutConnectionsLetsTheLoopEnd() throws {
+        let loop = EventLoop.current
+        listener.serve(on: loops) { echo($0) }.cancel()
+        try loop.run()
+    }
+
+    @Test(.group(2)) func closingMayTakeWhoWaitsFirst() throws {
+        let served = listener.serve(on: loops) { echo($0) }
+        let clients = try (0..<10).map { _ in try Peer(to: listener.localAddress) }
+        listener.close(drain: true)
+        for client in clients { expect(try answers(client)) }
+        expectEqual(loops.loads, [5, 5])
+        for client in clients { client.close() }
+        try hang(served, timeout: patience)
+    }
+
+    @Test(.group(1)) func theErrorOfAHandlerIsReportedOnItsLoop() throws {
+        let errors = Shared<[String]>([])
+        let served = listener.serve(
+            on: loops,
+            onError: { error, connection in
+                let place = EventLoop.current.remote.name ?? ""
+                let entry = "\((error as? Flaw)?.number ?? -1) \(place) \(connection.isClosed)"
+                errors.change { $0.append(entry) }
+            },
+            handler: { connection -> Promise<Void> in
+                connection.readLine().then { line -> Promise<Void> in
+                    switch line {
+                    case "cancel": throw PromiseError.cancelled
+                    case nil: return .value
+                    default: throw Flaw(Int(line ?? "") ?? 0)
                     }
-                })
-            for text in ["1\n", "cancel\n", "", "2\n"] {
-                let client = try Peer(to: listener.localAddress, sending: text)
-                client.end()
-                expectEqual(try hang(elsewhere { try client.readToEnd() }, timeout: patience), [])
-                client.close()
-            }
-            try listener.end(served)
-            expectEqual(errors.value, ["1 loop-1 false", "2 loop-1 false"])
+                }
+            })
+        for text in ["1\n", "cancel\n", "", "2\n"] {
+            let client = try Peer(to: listener.localAddress, sending: text)
+            client.end()
+            expectEqual(try hang(elsewhere { try client.readToEnd() }, timeout: patience), [])
+            client.close()
         }
+        try listener.end(served)
+        expectEqual(errors.value, ["1 loop-1 false", "2 loop-1 false"])
     }
 
-    @Test func theGroupIsKeptUntilThenAndNoLonger() throws {
-        try EventLoop.withLoop { loop throws in
-            var group: LoopGroup? = try LoopGroup(loops: 2)
-            let remotes = Array(group!)
-            let listener = try Listener.bind("127.0.0.1:0")
-            let served = listener.serve(on: group!) { echo($0) }
-            group = nil
-            let client = try welcome(to: listener)
-            expect(try answers(client))
-            expectEqual(remotes.map(\.hasEnded), [false, false])
-            try listener.end(served, closing: [client])
-            for remote in remotes { remote.join() }
-            withExtendedLifetime(listener) {}
-        }
+    @Test(.inRealTime) func theGroupIsKeptUntilThenAndNoLonger() throws {
+        var group: LoopGroup? = try LoopGroup(loops: 2)
+        let remotes = Array(group!)
+        let listener = try Listener.bind("127.0.0.1:0")
+        let served = listener.serve(on: group!) { echo($0) }
+        group = nil
+        let client = try welcome(to: listener)
+        expect(try answers(client))
+        expectEqual(remotes.map(\.hasEnded), [false, false])
+        try listener.end(served, closing: [client])
+        for remote in remotes { remote.join() }
+        withExtendedLifetime(listener) {}
     }
 
     /// Clients that come and go on four threads, some with a reset, at a listener that is mostly full.
-    @Test func whoeverComesAndGoesIsCounted() throws {
-        try withGroup(3) { _, group, listener in
-            let address = listener.localAddress
-            let tally = Tally()
-            let served = listener.serve(on: group, ServeOptions(maxConnections: 4)) { connection in
-                let token = tally.token()
-                return echo(connection).ensure { token.use() }
-            }
-            let rounds = scaled(500)
-            let crowd = (0..<6).map { number in
-                elsewhere {
-                    for round in 0..<rounds {
-                        let client = try Peer(to: address, sending: "hello")
-                        guard try client.receive(exactly: 5) == Array("hello".utf8) else { throw Flaw(round) }
-                        if (round + number) % 3 == 0 { client.reset() } else { client.close() }
-                    }
+    @Test(.group(3)) func whoeverComesAndGoesIsCounted() throws {
+        let address = listener.localAddress
+        let tally = Tally()
+        let served = listener.serve(on: loops, ServeOptions(maxConnections: 4)) { connection in
+            let token = tally.token()
+            return echo(connection).ensure { token.use() }
+        }
+        let rounds = scaled(500)
+        let crowd = (0..<6).map { number in
+            elsewhere {
+                for round in 0..<rounds {
+                    let client = try Peer(to: address, sending: "hello")
+                    guard try client.receive(exactly: 5) == Array("hello".utf8) else { throw Flaw(round) }
+                    if (round + number) % 3 == 0 { client.reset() } else { client.close() }
                 }
             }
-            try hang(when(fulfilled: crowd), timeout: .seconds(60))
-            try listener.end(served)
-            expect(tally.peak <= 4 && tally.alive == 0)
-            expectEqual(listener.activeConnections, 0)
-            expectEqual(group.loads, [0, 0, 0])
         }
-    }
-
-    @Test func severalListenersShareAGroup() throws {
-        try withGroup(2) { loop, group in
-            let listeners = try (0..<2).map { _ in try Listener.bind("127.0.0.1:0") }
-            let served = listeners.map { $0.serve(on: group) { echo($0) } }
-            let clients = try listeners.flatMap { listener in try (0..<3).map { _ in try welcome(to: listener) } }
-            expectEqual(group.loads, [3, 3])
-            expectEqual(listeners.map(\.activeConnections), [3, 3])
-            for client in clients { client.close() }
-            for listener in listeners { listener.close() }
-            try hang(when(fulfilled: served), timeout: patience)
-        }
+        try hang(when(fulfilled: crowd), timeout: .seconds(60))
+        try listener.end(served)
+        expect(tally.peak <= 4 && tally.alive == 0)
+        expectEqual(listener.activeConnections, 0)
+        expectEqual(loops.loads, [0, 0, 0])
     }
 }

@@ -1,6 +1,5 @@
 @testable import PromisesTestSupport
 
-/// `localhost` is both loopback addresses.
 @Suite(.enabled(if: hasIPv6, "there is no IPv6 loopback address")) struct LocalhostTests {
     enum Family: CInt, CaseIterable {
         case four = 2
@@ -24,128 +23,97 @@
         }
     }
 
-    @Test(arguments: Family.allCases) func aServerOfEitherFamilyIsReached(family: Family) throws {
-        try withNetwork { net in
-            let listener = try net.listen("\(family.loopback):0")
-            let port = listener.localAddress.port
-            for name in ["localhost", "LOCALHOST", "localhost.", "a.b.localhost", "Kiosk.LocalHost."] {
-                let client = try hang(connect(to: "\(name):\(port)", lookup: TestLookup.forbidden), timeout: patience)
-                expectEqual(client.peerAddress, listener.localAddress)
-                client.abort()
-            }
-        }
-    }
-
-    @Test func namesThatOnlyResembleItAreLookedUp() throws {
-        try withListener { net, listener in
-            var asked: [String] = []
-            let lookup = TestLookup { host, _ in
-                asked.append(host)
-                return .value([listener.localAddress])
-            }
-            let names = ["alocalhost", "localhost.example", "local.host", "ocalhost"]
-            for name in names { try hang(connect(to: "\(name):1", lookup: lookup), timeout: patience).abort() }
-            expectEqual(asked, names)
-            for name in ["[localhost]", ".localhost", "a..localhost", "localhost..", "\u{600}.localhost"] {
-                expect(connect(to: "\(name):1", lookup: lookup).error is SocketAddress.ParseError, name)
-            }
-        }
-    }
-
-    @Test(arguments: Family.allCases, Lack.allCases)
-    func aMachineWithoutAFamilyConnectsByTheOther(family: Family, lack: Lack) throws {
-        try withNetwork { net in
-            let other: Family = family == .four ? .six : .four
-            let listener = try net.listen("\(other.loopback):0")
-            take(family, lack, from: net)
-            let client = try hang(connect(to: "localhost:\(listener.localAddress.port)"), timeout: patience)
+    @Test(.network, arguments: Family.allCases) func aServerOfEitherFamilyIsReached(family: Family) throws {
+        let listener = try net.listen("\(family.loopback):0")
+        let port = listener.localAddress.port
+        for name in ["localhost", "LOCALHOST", "localhost.", "a.b.localhost", "Kiosk.LocalHost."] {
+            let client = try hang(connect(to: "\(name):\(port)", lookup: TestLookup.forbidden), timeout: patience)
             expectEqual(client.peerAddress, listener.localAddress)
             client.abort()
         }
     }
 
-    @Test func theErrorNamesBothAddresses() throws {
-        try withNetwork { net in
-            net.kernel.startConnect = { _, _, _ in -Int(ECONNREFUSED) }
-            let error = #expect(throws: ConnectError.self) { try hang(connect(to: "localhost:7"), timeout: patience) }
-            expectEqual(error?.target, "localhost:7")
-            expectEqual(error?.failures.map(\.address.description), ["[::1]:7", "127.0.0.1:7"])
-            expectEqual(error?.failures.map(\.error.code), [ECONNREFUSED, ECONNREFUSED])
+    @Test(.listener) func namesThatOnlyResembleItAreLookedUp() throws {
+        var asked: [String] = []
+        let lookup = TestLookup { host, _ in
+            asked.append(host)
+            return .value([listener.localAddress])
+        }
+        let names = ["alocalhost", "localhost.example", "local.host", "ocalhost"]
+        for name in names { try hang(connect(to: "\(name):1", lookup: lookup), timeout: patience).abort() }
+        expectEqual(asked, names)
+        for name in ["[localhost]", ".localhost", "a..localhost", "localhost..", "\u{600}.localhost"] {
+            expect(connect(to: "\(name):1", lookup: lookup).error is SocketAddress.ParseError, name)
         }
     }
 
-    // MARK: Listening
+    @Test(.network, arguments: Family.allCases, Lack.allCases)
+    func aMachineWithoutAFamilyConnectsByTheOther(family: Family, lack: Lack) throws {
+        let other: Family = family == .four ? .six : .four
+        let listener = try net.listen("\(other.loopback):0")
+        take(family, lack, from: net)
+        let client = try hang(connect(to: "localhost:\(listener.localAddress.port)"), timeout: patience)
+        expectEqual(client.peerAddress, listener.localAddress)
+    }
 
-    @Test func aListenerHasBothWithOnePort() throws {
-        try withNetwork { net in
-            let listener = try net.listen("localhost:0")
-            let port = listener.localAddress.port
-            expect(port != 0)
-            expectEqual(listener.localAddresses.map(\.description), ["127.0.0.1:\(port)", "[::1]:\(port)"])
-            for address in listener.localAddresses + [try SocketAddress("localhost:\(port)")] {
-                let client = connect(to: address)
-                try net.accept(from: listener).abort()
-                try hang(client, timeout: patience).abort()
-            }
+    @Test(.network) func aListenerHasBothWithOnePort() throws {
+        let listener = try net.listen("localhost:0")
+        let port = listener.localAddress.port
+        expect(port != 0)
+        expectEqual(listener.localAddresses.map(\.description), ["127.0.0.1:\(port)", "[::1]:\(port)"])
+        for address in listener.localAddresses + [try SocketAddress("localhost:\(port)")] {
+            let client = connect(to: address)
+            try net.accept(from: listener).abort()
+            try hang(client, timeout: patience).abort()
         }
     }
 
-    @Test(arguments: Family.allCases, Lack.allCases)
+    @Test(.network, arguments: Family.allCases, Lack.allCases)
     func aMachineWithoutAFamilyListensWithTheOther(family: Family, lack: Lack) throws {
-        try withNetwork { net in
-            take(family, lack, from: net)
-            let other: Family = family == .four ? .six : .four
-            let listener = try net.listen("localhost:0")
-            expectEqual(listener.localAddresses.map(\.hostText), [other == .four ? "127.0.0.1" : "::1"])
-        }
+        take(family, lack, from: net)
+        let other: Family = family == .four ? .six : .four
+        let listener = try net.listen("localhost:0")
+        expectEqual(listener.localAddresses.map(\.hostText), [other == .four ? "127.0.0.1" : "::1"])
     }
 
-    @Test func aMachineWithNeitherSaysSo() throws {
-        try withNetwork { net in
-            net.kernel.socket = { _, _ in -Int(EAFNOSUPPORT) }
+    @Test(.network) func aMachineWithNeitherSaysSo() throws {
+        net.kernel.socket = { _, _ in -Int(EAFNOSUPPORT) }
+        let error = #expect(throws: SystemError.self) { try net.listen("localhost:0") }
+        expectEqual(error?.code, EAFNOSUPPORT)
+        let failed = connect(to: "localhost:1")
+        #expect(throws: ConnectError.self) { try hang(failed, timeout: patience) }
+    }
+
+    @Test(.network) func aPortThatTheOtherFamilyUsesIsNotTaken() throws {
+        // A client would find another server there.
+        let other = try net.listen("[::1]:0")
+        let error = #expect(throws: SystemError.self) { try net.listen("localhost:\(other.localAddress.port)") }
+        expectEqual(error?.code, EADDRINUSE)
+        expectEqual(error?.detail, "\(other.localAddress)")
+    }
+
+    @Test(.network, arguments: [1, 15, 16]) func thenTheKernelIsAskedForAnotherPort(times: Int) throws {
+        let real = net.kernel.bind
+        var refused = 0
+        net.kernel.bind = { fd, address, length in
+            if CInt(address.pointee.sa_family) == AF_INET || refused == times { return real(fd, address, length) }
+            refused += 1
+            return -Int(EADDRINUSE)
+        }
+        if times == 16 {
             let error = #expect(throws: SystemError.self) { try net.listen("localhost:0") }
-            expectEqual(error?.code, EAFNOSUPPORT)
-            let failed = connect(to: "localhost:1")
-            #expect(throws: ConnectError.self) { try hang(failed, timeout: patience) }
-        }
-    }
-
-    @Test func aPortThatTheOtherFamilyUsesIsNotTaken() throws {
-        try withNetwork { net in
-            // A client would find another server there.
-            let other = try net.listen("[::1]:0")
-            let error = #expect(throws: SystemError.self) { try net.listen("localhost:\(other.localAddress.port)") }
             expectEqual(error?.code, EADDRINUSE)
-            expectEqual(error?.detail, "\(other.localAddress)")
+        } else {
+            expectEqual(Set(try net.listen("localhost:0").localAddresses.map(\.port)).count, 1)
         }
+        expectEqual(refused, times)
     }
 
-    @Test(arguments: [1, 15, 16]) func thenTheKernelIsAskedForAnotherPort(times: Int) throws {
-        try withNetwork { net in
-            let real = net.kernel.bind
-            var refused = 0
-            net.kernel.bind = { fd, address, length in
-                if CInt(address.pointee.sa_family) == AF_INET || refused == times { return real(fd, address, length) }
-                refused += 1
-                return -Int(EADDRINUSE)
-            }
-            if times == 16 {
-                let error = #expect(throws: SystemError.self) { try net.listen("localhost:0") }
-                expectEqual(error?.code, EADDRINUSE)
-            } else {
-                expectEqual(Set(try net.listen("localhost:0").localAddresses.map(\.port)).count, 1)
-            }
-            expectEqual(refused, times)
-        }
-    }
-
-    @Test func oneOfSeveralAddressesMayBeIt() throws {
-        try withNetwork { net in
-            let listener = try Listener.bind(["localhost:0", "127.0.0.1:0"])
-            expectEqual(listener.localAddresses.map(\.hostText), ["127.0.0.1", "::1", "127.0.0.1"])
-            #expect(throws: SocketAddress.ParseError.self) { try Listener.bind(["localhost:0", "example.com:80"]) }
-            let mode = #expect(throws: SystemError.self) { try Listener.bind("localhost:0", mode: 0o600) }
-            expectEqual(mode?.code, EINVAL)
-        }
+    @Test(.network) func oneOfSeveralAddressesMayBeIt() throws {
+        let listener = try Listener.bind(["localhost:0", "127.0.0.1:0"])
+        expectEqual(listener.localAddresses.map(\.hostText), ["127.0.0.1", "::1", "127.0.0.1"])
+        #expect(throws: SocketAddress.ParseError.self) { try Listener.bind(["localhost:0", "example.com:80"]) }
+        let mode = #expect(throws: SystemError.self) { try Listener.bind("localhost:0", mode: 0o600) }
+        expectEqual(mode?.code, EINVAL)
     }
 }

@@ -18,138 +18,92 @@ struct TestLookup: NameLookup {
     }
 }
 
-/// Connecting to names.
 struct NameLookupTests {
-    @Test(.enabled(if: hasIPv6, "there is no IPv6 loopback address"))
+    @Test(.listener, .enabled(if: hasIPv6, "there is no IPv6 loopback address"))
     func whatIsNoNameIsNotLookedUp() throws {
         let folder = Folder()
-        try withListener { net, listener in
-            let six = try net.listen("[::1]:0")
-            let unix = try net.listen("unix:\(folder / "a")")
-            let port = listener.localAddress.port
-            let targets = ["127.0.0.1:\(port)", "localhost:\(port)", "\(six.localAddress)", "\(unix.localAddress)"]
-            for target in targets {
-                try hang(connect(to: target, lookup: TestLookup.forbidden), timeout: patience).abort()
-            }
-            expect(connect(to: "::1:80", lookup: TestLookup.forbidden).error is SocketAddress.ParseError)
-            expect(connect(to: "256.1.1.1:80", lookup: TestLookup.forbidden).error is SocketAddress.ParseError)
+        let six = try net.listen("[::1]:0")
+        let unix = try net.listen("unix:\(folder / "a")")
+        let port = listener.localAddress.port
+        let targets = ["127.0.0.1:\(port)", "localhost:\(port)", "\(six.localAddress)", "\(unix.localAddress)"]
+        for target in targets {
+            try hang(connect(to: target, lookup: TestLookup.forbidden), timeout: patience).abort()
         }
+        expect(connect(to: "::1:80", lookup: TestLookup.forbidden).error is SocketAddress.ParseError)
+        expect(connect(to: "256.1.1.1:80", lookup: TestLookup.forbidden).error is SocketAddress.ParseError)
     }
 
-    @Test func aNameIsWhatTheLookupSays() throws {
-        try withListener { net, listener in
-            var asked: [String] = []
-            let lookup = TestLookup { host, port in
-                asked.append("\(host) \(port)")
-                return .value([listener.localAddress])
-            }
-            let client = try hang(connect(to: "example.com:80", lookup: lookup), timeout: patience)
-            expectEqual(asked, ["example.com 80"])
-            expectEqual(client.peerAddress, listener.localAddress)
-            client.abort()
-        }
+    @Test(.network) func theErrorOfTheLookupIsTheErrorOfTheConnect() throws {
+        let failure = NameLookupError(host: "example.com", code: EAI_NONAME)
+        let attempt = connect(to: "example.com:80", lookup: TestLookup { _, _ in Promise(error: failure) })
+        #expect(throws: failure) { try hang(attempt) }
+        expect("\(failure)".hasPrefix("look up example.com: "))
+        let nothing = connect(to: "example.com:80", lookup: TestLookup { _, _ in .value([]) })
+        let error = #expect(throws: ConnectError.self) { try hang(nothing) }
+        expectEqual(error?.failures.isEmpty, true)
+        expectEqual("\(error!)", "cannot connect to example.com:80: it has no address")
+        expectEqual(net.calls(.socket), 0)
     }
 
-    @Test func theErrorOfTheLookupIsTheErrorOfTheConnect() throws {
-        try withNetwork { net in
-            let failure = NameLookupError(host: "example.com", code: EAI_NONAME)
-            let attempt = connect(to: "example.com:80", lookup: TestLookup { _, _ in Promise(error: failure) })
-            #expect(throws: failure) { try hang(attempt) }
-            expect("\(failure)".hasPrefix("look up example.com: "))
-            let nothing = connect(to: "example.com:80", lookup: TestLookup { _, _ in .value([]) })
-            let error = #expect(throws: ConnectError.self) { try hang(nothing) }
-            expectEqual(error?.failures.isEmpty, true)
-            expectEqual("\(error!)", "cannot connect to example.com:80: it has no address")
-            expectEqual(net.calls(.socket), 0)
-        }
+    @Test(.listener) func theSystemFindsItsOwnName() throws {
+        let found = SystemNameLookup.shared.addresses(of: "localhost", port: listener.localAddress.port)
+        expect(try hang(found, timeout: patience).contains(listener.localAddress))
+        // With a dot it is a name like any other, but still in the hosts file or known to the library.
+        let numeric = SystemNameLookup.shared.addresses(of: "127.0.0.1", port: 7)
+        #expect(try hang(numeric, timeout: patience) == [SocketAddress("127.0.0.1:7")])
     }
 
-    @Test func theSystemFindsItsOwnName() throws {
-        try withListener { net, listener in
-            let found = SystemNameLookup.shared.addresses(of: "localhost", port: listener.localAddress.port)
-            expect(try hang(found, timeout: patience).contains(listener.localAddress))
-            // With a dot it is a name like any other, but still in the hosts file or known to the library.
-            let numeric = SystemNameLookup.shared.addresses(of: "127.0.0.1", port: 7)
-            #expect(try hang(numeric, timeout: patience) == [SocketAddress("127.0.0.1:7")])
+    @Test(.network) func theSystemSaysWhichNameItDoesNotKnow() throws {
+        // Too long for a query to any server.
+        let name = String(repeating: "a", count: 64) + ".invalid"
+        let error = #expect(throws: NameLookupError.self) {
+            try hang(SystemNameLookup.shared.addresses(of: name, port: 1), timeout: patience)
         }
-    }
-
-    @Test func theSystemSaysWhichNameItDoesNotKnow() throws {
-        try withNetwork { _ in
-            // Too long for a query to any server.
-            let name = String(repeating: "a", count: 64) + ".invalid"
-            let error = #expect(throws: NameLookupError.self) {
-                try hang(SystemNameLookup.shared.addresses(of: name, port: 1), timeout: patience)
-            }
-            expectEqual(error?.host, name)
-        }
+        expectEqual(error?.host, name)
     }
 
     @Test func withoutThreadsThereIsNoLookup() {
         #expect(throws: DispatchError.self) { try SystemNameLookup(threads: 0) }
     }
 
-    @Test func moreLookupsThanThreadsWaitForEachOther() throws {
-        try withNetwork { _ in
-            let lookup = try SystemNameLookup(threads: 1)
-            let found = (1...20).map { lookup.addresses(of: "127.0.0.1", port: $0) }
-            found[10].cancel()
-            for (index, each) in found.enumerated() where index != 10 {
-                let expected = [SocketAddress.loopback(port: UInt16(index + 1))]
-                expectEqual(try hang(each, timeout: patience), expected)
-            }
-            // Unless the thread was that fast.
-            let isFound = found[10].settledValue == [SocketAddress.loopback(port: 11)]
-            expect(found[10].error?.isCancelled ?? isFound)
-        }
+    @Test(.listener(.virtual)) func aSlowLookupHoldsNothingUpAndCanBeCancelled() throws {
+        let lookup = TestLookup { _, _ in after(.seconds(2)).map { [listener.localAddress] } }
+        let attempt = connect(to: "example.com:80", lookup: lookup)
+        let tick = after(.milliseconds(10))
+        hang(tick)
+        expectEqual(net.loop.now, LoopInstant(nanoseconds: 10_000_000))
+        attempt.cancel()
+        expectEqual(attempt.error?.isCancelled, true)
+        net.settle(.seconds(5))
+        expectEqual(net.calls(.connect), 0)
+        expectEqual(net.loop.nextDeadline, nil)
     }
 
-    // MARK: Slow ones
-
-    @Test func aSlowLookupHoldsNothingUpAndCanBeCancelled() throws {
-        try withListener(clock: VirtualClock()) { net, listener in
-            let lookup = TestLookup { _, _ in after(.seconds(2)).map { [listener.localAddress] } }
-            let attempt = connect(to: "example.com:80", lookup: lookup)
-            let tick = after(.milliseconds(10))
-            hang(tick)
-            expectEqual(net.loop.now, LoopInstant(nanoseconds: 10_000_000))
-            attempt.cancel()
-            expectEqual(attempt.error?.isCancelled, true)
-            net.settle(.seconds(5))
-            expectEqual(net.calls(.connect), 0)
-            expectEqual(net.loop.nextDeadline, nil)
-        }
+    @Test(.listener(.virtual)) func aLateAnswerIsIgnored() throws {
+        let (answer, resolver) = Promise<[SocketAddress]>.pending()
+        // The lookup has another listener, so it is not cancelled.
+        answer.ignoringErrors()
+        let attempt = connect(
+            to: "example.com:80", timeout: .milliseconds(50), lookup: TestLookup { _, _ in answer })
+        #expect(throws: PromiseError.timedOut) { try hang(attempt) }
+        resolver.fulfill([listener.localAddress])
+        net.settle(.seconds(1))
+        expectEqual(net.calls(.connect), 0)
     }
 
-    @Test func aLateAnswerIsIgnored() throws {
-        try withListener(clock: VirtualClock()) { net, listener in
+    @Test(.network(.virtual)) func theTimeOutCancelsTheLookup() throws {
+        var isCancelled = false
+        let lookup = TestLookup { _, _ in
             let (answer, resolver) = Promise<[SocketAddress]>.pending()
-            // The lookup has another listener, so it is not cancelled.
-            answer.ignoringErrors()
-            let attempt = connect(
-                to: "example.com:80", timeout: .milliseconds(50), lookup: TestLookup { _, _ in answer })
-            #expect(throws: PromiseError.timedOut) { try hang(attempt) }
-            resolver.fulfill([listener.localAddress])
-            net.settle(.seconds(1))
-            expectEqual(net.calls(.connect), 0)
+            resolver.onCancel { withExtendedLifetime(resolver) { isCancelled = true } }
+            return answer
         }
-    }
-
-    @Test func theTimeOutCancelsTheLookup() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            var isCancelled = false
-            let lookup = TestLookup { _, _ in
-                let (answer, resolver) = Promise<[SocketAddress]>.pending()
-                resolver.onCancel { withExtendedLifetime(resolver) { isCancelled = true } }
-                return answer
-            }
-            #expect(throws: PromiseError.timedOut) {
-                try hang(connect(to: "example.com:80", timeout: .milliseconds(50), lookup: lookup))
-            }
-            expectEqual(net.loop.now, LoopInstant(nanoseconds: 50_000_000))
-            net.settle()
-            expect(isCancelled)
+        #expect(throws: PromiseError.timedOut) {
+            try hang(connect(to: "example.com:80", timeout: .milliseconds(50), lookup: lookup))
         }
+        expectEqual(net.loop.now, LoopInstant(nanoseconds: 50_000_000))
+        net.settle()
+        expect(isCancelled)
     }
 
     @Test func theLoopEndsDuringALookup() throws {

@@ -28,118 +28,92 @@ struct SharedLookupTests {
 
     private func found(_ port: UInt16) -> [SocketAddress] { [SocketAddress(host: "192.0.2.7", port: port)!] }
 
-    @Test func oneNameTakesOneThread() throws {
-        try withNetwork { _ in
-            let slow = try SlowLookup(threads: 2)
-            let dead = (1...12).map { slow.find("dead.example", $0) }
-            expectEqual(try hang(slow.find("alive.example", 80), timeout: patience), found(80))
-            expect(dead.allSatisfy(\.isPending))
-            slow.gate.open(12)
-            for (index, each) in dead.enumerated() {
-                expectEqual(try hang(each, timeout: patience), found(UInt16(index + 1)))
+    @Test(.network) func oneNameTakesOneThread() throws {
+        let slow = try SlowLookup(threads: 2)
+        let dead = (1...12).map { slow.find("dead.example", $0) }
+        expectEqual(try hang(slow.find("alive.example", 80), timeout: patience), found(80))
+        expect(dead.allSatisfy(\.isPending))
+        slow.gate.open(12)
+        for (index, each) in dead.enumerated() {
+            expectEqual(try hang(each, timeout: patience), found(UInt16(index + 1)))
+        }
+        expectEqual(slow.asked.value.filter { $0 == "dead.example" }.count, 1)
+    }
+
+    @Test(.network) func theCaseOfANameDoesNotMatter() throws {
+        let slow = try SlowLookup(threads: 1, failure: EAI_AGAIN)
+        let spelled = ["dead.example", "DEAD.example", "Dead.Example"].map { ($0, slow.find($0)) }
+        slow.gate.open(3)
+        for (name, promise) in spelled {
+            // Each gets the error of the name that it asked for.
+            #expect(throws: NameLookupError(host: name, code: EAI_AGAIN)) { try hang(promise, timeout: patience) }
+        }
+        expectEqual(slow.asked.value, ["dead.example"])
+    }
+
+    @Test(.network) func aNameThatNobodyWaitsForAnyLongerIsNotLookedUp() throws {
+        let slow = try SlowLookup(threads: 1)
+        let dead = slow.find("dead.example")
+        slow.begun.wait()
+        let waiting = (1...3).map { slow.find("b.example", $0) }
+        for each in waiting { each.cancel() }
+        let last = slow.find("c.example")
+        slow.gate.open()
+        try hang(when(fulfilled: dead, last).asVoid(), timeout: patience)
+        expectEqual(slow.asked.value, ["dead.example", "c.example"])
+        // It waits for nothing any more.
+        try net.loop.run()
+    }
+
+    @Test(.network) func whoComesLaterJoinsALookupThatEverybodyElseHasLeft() throws {
+        let slow = try SlowLookup(threads: 2)
+        let first = slow.find("dead.example")
+        slow.begun.wait()
+        first.cancel()
+        let later = (1...3).map { slow.find("dead.example", $0) }
+        slow.gate.open(4)
+        for (index, each) in later.enumerated() {
+            expectEqual(try hang(each, timeout: patience), found(UInt16(index + 1)))
+        }
+        expectEqual(slow.asked.value, ["dead.example"])
+    }
+
+    @Test(.network) func anotherTryAfterAFailureIsAnotherLookup() throws {
+        let slow = try SlowLookup(threads: 1, failure: EAI_AGAIN)
+        slow.gate.open(2)
+        let both = slow.find("dead.example").recover { _ in slow.find("dead.example") }
+        #expect(throws: NameLookupError.self) { try hang(both, timeout: patience) }
+        expectEqual(slow.asked.value.count, 2)
+    }
+
+    @Test(.network) func loopsOfSeveralThreadsShareOne() throws {
+        let slow = try SlowLookup(threads: 1)
+        let here = slow.find("dead.example", 1)
+        slow.begun.wait()
+        let begun = Gate()
+        let thread = TestThread { [self] in
+            EventLoop.withLoop { _ in
+                let there = slow.find("dead.example", 2)
+                begun.open()
+                expectEqual(try? hang(there, timeout: patience), found(2))
             }
-            expectEqual(slow.asked.value.filter { $0 == "dead.example" }.count, 1)
         }
+        begun.wait()
+        slow.gate.open()
+        expectEqual(try hang(here, timeout: patience), found(1))
+        thread.join()
+        expectEqual(slow.asked.value.count, 1)
     }
 
-    @Test func theCaseOfANameDoesNotMatter() throws {
-        try withNetwork { _ in
-            let slow = try SlowLookup(threads: 1, failure: EAI_AGAIN)
-            let spelled = ["dead.example", "DEAD.example", "Dead.Example"].map { ($0, slow.find($0)) }
-            slow.gate.open(3)
-            for (name, promise) in spelled {
-                // Each gets the error of the name that it asked for.
-                #expect(throws: NameLookupError(host: name, code: EAI_AGAIN)) { try hang(promise, timeout: patience) }
-            }
-            expectEqual(slow.asked.value, ["dead.example"])
+    @Test(.network) func aLoopRunsUntilItsLookupsHaveEnded() throws {
+        let slow = try SlowLookup(threads: 1)
+        var ports: [UInt16] = []
+        for port in [UInt16(1), 2] {
+            slow.find("dead.example", port).done { ports.append($0[0].port) }.cauterize()
         }
-    }
-
-    @Test func theOthersGoOnWhenOneIsCancelled() throws {
-        try withNetwork { _ in
-            let slow = try SlowLookup(threads: 1)
-            let (one, other) = (slow.find("dead.example", 1), slow.find("dead.example", 2))
-            one.cancel()
-            expectEqual(one.error?.isCancelled, true)
-            expect(other.isPending)
-            slow.gate.open()
-            expectEqual(try hang(other, timeout: patience), found(2))
-        }
-    }
-
-    @Test func aNameThatNobodyWaitsForAnyLongerIsNotLookedUp() throws {
-        try withNetwork { net in
-            let slow = try SlowLookup(threads: 1)
-            let dead = slow.find("dead.example")
-            slow.begun.wait()
-            let waiting = (1...3).map { slow.find("b.example", $0) }
-            for each in waiting { each.cancel() }
-            let last = slow.find("c.example")
-            slow.gate.open()
-            try hang(when(fulfilled: dead, last).asVoid(), timeout: patience)
-            expectEqual(slow.asked.value, ["dead.example", "c.example"])
-            // It waits for nothing any more.
-            try net.loop.run()
-        }
-    }
-
-    @Test func whoComesLaterJoinsALookupThatEverybodyElseHasLeft() throws {
-        try withNetwork { _ in
-            let slow = try SlowLookup(threads: 2)
-            let first = slow.find("dead.example")
-            slow.begun.wait()
-            first.cancel()
-            let later = (1...3).map { slow.find("dead.example", $0) }
-            slow.gate.open(4)
-            for (index, each) in later.enumerated() {
-                expectEqual(try hang(each, timeout: patience), found(UInt16(index + 1)))
-            }
-            expectEqual(slow.asked.value, ["dead.example"])
-        }
-    }
-
-    @Test func anotherTryAfterAFailureIsAnotherLookup() throws {
-        try withNetwork { _ in
-            let slow = try SlowLookup(threads: 1, failure: EAI_AGAIN)
-            slow.gate.open(2)
-            let both = slow.find("dead.example").recover { _ in slow.find("dead.example") }
-            #expect(throws: NameLookupError.self) { try hang(both, timeout: patience) }
-            expectEqual(slow.asked.value.count, 2)
-        }
-    }
-
-    @Test func loopsOfSeveralThreadsShareOne() throws {
-        try withNetwork { _ in
-            let slow = try SlowLookup(threads: 1)
-            let here = slow.find("dead.example", 1)
-            slow.begun.wait()
-            let begun = Gate()
-            let thread = TestThread { [self] in
-                EventLoop.withLoop { _ in
-                    let there = slow.find("dead.example", 2)
-                    begun.open()
-                    expectEqual(try? hang(there, timeout: patience), found(2))
-                }
-            }
-            begun.wait()
-            slow.gate.open()
-            expectEqual(try hang(here, timeout: patience), found(1))
-            thread.join()
-            expectEqual(slow.asked.value.count, 1)
-        }
-    }
-
-    @Test func aLoopRunsUntilItsLookupsHaveEnded() throws {
-        try withNetwork { net in
-            let slow = try SlowLookup(threads: 1)
-            var ports: [UInt16] = []
-            for port in [UInt16(1), 2] {
-                slow.find("dead.example", port).done { ports.append($0[0].port) }.cauterize()
-            }
-            slow.gate.open()
-            try net.loop.run()
-            expectEqual(ports, [1, 2])
-        }
+        slow.gate.open()
+        try net.loop.run()
+        expectEqual(ports, [1, 2])
     }
 
     @Test func aLoopMayEndBeforeItsLookup() throws {
@@ -157,27 +131,25 @@ struct SharedLookupTests {
         }
     }
 
-    @Test func aConnectThatIsCancelledLeavesTheOthersTheirLookup() throws {
-        try withListener { net, listener in
-            let slow = try SlowLookup(threads: 1)
-            let table = TestLookup { host, port in
-                slow.find(host, port).map { _ in [listener.localAddress] }
-            }
-            let target = "dead.example:80"
-            let attempts = (0..<4).map { _ in connect(to: target, lookup: table) }
-            let late = connect(to: target, timeout: .milliseconds(1), lookup: table)
-            slow.begun.wait()
-            attempts[1].cancel()
-            attempts[3].cancel()
-            #expect(throws: PromiseError.timedOut) { try hang(late, timeout: patience) }
-            slow.gate.open()
-            for index in [0, 2] {
-                let client = try hang(attempts[index], timeout: patience)
-                expectEqual(client.peerAddress, listener.localAddress)
-                client.abort()
-            }
-            expectEqual(attempts[1].error?.isCancelled, true)
-            expectEqual(slow.asked.value.count, 1)
+    @Test(.listener) func aConnectThatIsCancelledLeavesTheOthersTheirLookup() throws {
+        let slow = try SlowLookup(threads: 1)
+        let table = TestLookup { host, port in
+            slow.find(host, port).map { _ in [listener.localAddress] }
         }
+        let target = "dead.example:80"
+        let attempts = (0..<4).map { _ in connect(to: target, lookup: table) }
+        let late = connect(to: target, timeout: .milliseconds(1), lookup: table)
+        slow.begun.wait()
+        attempts[1].cancel()
+        attempts[3].cancel()
+        #expect(throws: PromiseError.timedOut) { try hang(late, timeout: patience) }
+        slow.gate.open()
+        for index in [0, 2] {
+            let client = try hang(attempts[index], timeout: patience)
+            expectEqual(client.peerAddress, listener.localAddress)
+            client.abort()
+        }
+        expectEqual(attempts[1].error?.isCancelled, true)
+        expectEqual(slow.asked.value.count, 1)
     }
 }

@@ -2,9 +2,7 @@ import SimulatedNetwork
 
 @testable import PromisesTestSupport
 
-/// Connecting to a Unix socket: the kernel does not wait for room in a full backlog.
 struct UnixConnectTests {
-    /// A listener whose backlog has no room.
     private func withFullListener(_ body: (VirtualNetwork, Listener) throws -> Void) throws {
         try withSimulatedNetwork { network in
             let listener = try Listener.bind("unix:/run/a", backlog: 0)
@@ -81,26 +79,22 @@ struct UnixConnectTests {
         expectEqual(attempt.flatMap { code($0) }, ECANCELED)
     }
 
-    @Test func whatItMakesIsNotTakenForTCP() throws {
+    @Test(.network) func whatItMakesIsNotTakenForTCP() throws {
         let folder = Folder()
-        try withNetwork { net in
-            let listeners = [try net.listen("unix:\(folder / "a")"), try net.listen()]
-            for (listener, expected) in zip(listeners, [0, 1]) {
-                let calls = net.calls(.setSocketOption)
-                let client = try hang(connect(to: listener.localAddress), timeout: patience)
-                expectEqual(net.calls(.setSocketOption) - calls, expected, "\(listener.localAddress)")
-                expectEqual(client.peerAddress, listener.localAddress)
-            }
+        let listeners = [try net.listen("unix:\(folder / "a")"), try net.listen()]
+        for (listener, expected) in zip(listeners, [0, 1]) {
+            let calls = net.calls(.setSocketOption)
+            let client = try hang(connect(to: listener.localAddress), timeout: patience)
+            expectEqual(net.calls(.setSocketOption) - calls, expected, "\(listener.localAddress)")
+            expectEqual(client.peerAddress, listener.localAddress)
         }
     }
 
-    @Test func withoutAListenerItFails() throws {
+    @Test(.network) func withoutAListenerItFails() throws {
         let folder = Folder()
         folder.leaveStaleSocket("stale")
-        try withNetwork { net in
-            expectEqual(code(connect(to: folder.address("stale"))), ECONNREFUSED)
-            expectEqual(code(connect(to: folder.address("nothing"))), ENOENT)
-            expectEqual(code(connect(to: "unix:@reactor-nobody-\(getpid())")), ECONNREFUSED)
-        }
+        expectEqual(code(connect(to: folder.address("stale"))), ECONNREFUSED)
+        expectEqual(code(connect(to: folder.address("nothing"))), ENOENT)
+        expectEqual(code(connect(to: "unix:@reactor-nobody-\(getpid())")), ECONNREFUSED)
     }
 }

@@ -1,109 +1,91 @@
 @testable import PromisesTestSupport
 
-/// Creating, closing and cancelling UDP sockets.
 struct DatagramCloseTests {
-    @Test func whatCannotBeMade() throws {
-        try withNetwork { net in
-            #expect(throws: SystemError(.bind, EADDRNOTAVAIL)) { try DatagramSocket.bind("198.51.100.1:0") }
-            #expect(throws: SystemError(.bind, EAFNOSUPPORT)) { try DatagramSocket.bind("unix:/tmp/a") }
-            #expect(throws: SocketAddress.ParseError.self) { try DatagramSocket.bind("example.com:80") }
-            #expect(throws: SocketAddress.ParseError.self) { try DatagramSocket.connect(to: "example.com:80") }
-            #expect(throws: SystemError(.bind, EAFNOSUPPORT)) { try DatagramSocket.connect(to: "unix:/tmp/a") }
-            let two = ["127.0.0.1:0", "127.0.0.2:0"]
-            #expect(throws: SystemError(.bind, EINVAL)) { try DatagramSocket.bind(two) }
-            #expect(throws: SystemError(.connect, EINVAL)) { try DatagramSocket.connect(to: two) }
-            for size in [0, -1, 65536, .max] {
-                let error = #expect(throws: SystemError.self) {
-                    try DatagramSocket.bind("127.0.0.1:0", packetSize: size)
-                }
-                expectEqual(error?.code, EINVAL)
-                expectEqual(error?.detail?.contains("packetSize: \(size)"), true)
+    @Test(.network) func whatCannotBeMade() throws {
+        #expect(throws: SystemError(.bind, EADDRNOTAVAIL)) { try DatagramSocket.bind("198.51.100.1:0") }
+        #expect(throws: SystemError(.bind, EAFNOSUPPORT)) { try DatagramSocket.bind("unix:/tmp/a") }
+        #expect(throws: SocketAddress.ParseError.self) { try DatagramSocket.bind("example.com:80") }
+        #expect(throws: SocketAddress.ParseError.self) { try DatagramSocket.connect(to: "example.com:80") }
+        #expect(throws: SystemError(.bind, EAFNOSUPPORT)) { try DatagramSocket.connect(to: "unix:/tmp/a") }
+        let two = ["127.0.0.1:0", "127.0.0.2:0"]
+        #expect(throws: SystemError(.bind, EINVAL)) { try DatagramSocket.bind(two) }
+        #expect(throws: SystemError(.connect, EINVAL)) { try DatagramSocket.connect(to: two) }
+        for size in [0, -1, 65536, .max] {
+            let error = #expect(throws: SystemError.self) {
+                try DatagramSocket.bind("127.0.0.1:0", packetSize: size)
             }
-            let one = try DatagramSocket.bind("127.0.0.1:0")
-            #expect(throws: SystemError(.bind, EADDRINUSE)) { try DatagramSocket.bind(one.localAddress!) }
-            expectEqual(net.ledger.open.count, 1)
+            expectEqual(error?.code, EINVAL)
+            expectEqual(error?.detail?.contains("packetSize: \(size)"), true)
+        }
+        let one = try DatagramSocket.bind("127.0.0.1:0")
+        #expect(throws: SystemError(.bind, EADDRINUSE)) { try DatagramSocket.bind(one.localAddress!) }
+        expectEqual(net.ledger.open.count, 1)
+    }
+
+    @Test(.network) func optionsAreSetBeforeItIsBound() throws {
+        let shared: [SocketSetting] = [.set(.reusePort, to: true), .set(broadcasting, to: 1)]
+        let one = try DatagramSocket.bind("127.0.0.1:0", options: shared)
+        let other = try DatagramSocket.bind(one.localAddress!, options: shared)
+        expect(try other.value(of: broadcasting) == 1)
+        for (option, value) in [(IP_MULTICAST_TTL, 3), (IP_MULTICAST_LOOP, 0)] {
+            let option = SocketOption(level: CInt(IPPROTO_IP), name: option)
+            try one.set(option, to: value)
+            expectEqual(try one.value(of: option), value)
         }
     }
 
-    @Test func optionsAreSetBeforeItIsBound() throws {
-        try withNetwork { _ in
-            let shared: [SocketSetting] = [.set(.reusePort, to: true), .set(broadcasting, to: 1)]
-            let one = try DatagramSocket.bind("127.0.0.1:0", options: shared)
-            let other = try DatagramSocket.bind(one.localAddress!, options: shared)
-            expect(try other.value(of: broadcasting) == 1)
-            for (option, value) in [(IP_MULTICAST_TTL, 3), (IP_MULTICAST_LOOP, 0)] {
-                let option = SocketOption(level: CInt(IPPROTO_IP), name: option)
-                try one.set(option, to: value)
-                expectEqual(try one.value(of: option), value)
-            }
-            one.close()
-            other.close()
-        }
+    @Test(.network) func oneReceptionAtATime() throws {
+        let socket = try DatagramSocket.bind("127.0.0.1:0")
+        let first = socket.receive()
+        expectEqual(code(socket.receive()), EBUSY)
+        expectEqual(code(socket.forEachPacket { _, _ in }), EBUSY)
+        expectEqual(code(socket.receive(upTo: 0)), EINVAL)
+        first.cancel()
+        let second = socket.forEachPacket { _, _ in }
+        expectEqual(code(socket.receive()), EBUSY)
+        second.cancel()
+        let third = socket.receive()
+        try hang(socket.send([1], to: socket.localAddress), timeout: patience)
+        expectEqual(try hang(third, timeout: patience).map(\.bytes), [[1]])
     }
 
-    @Test func oneReceptionAtATime() throws {
-        try withNetwork { _ in
-            let socket = try DatagramSocket.bind("127.0.0.1:0")
-            let first = socket.receive()
-            expectEqual(code(socket.receive()), EBUSY)
-            expectEqual(code(socket.forEachPacket { _, _ in }), EBUSY)
-            expectEqual(code(socket.receive(upTo: 0)), EINVAL)
-            first.cancel()
-            let second = socket.forEachPacket { _, _ in }
-            expectEqual(code(socket.receive()), EBUSY)
-            second.cancel()
-            let third = socket.receive()
-            try hang(socket.send([1], to: socket.localAddress), timeout: patience)
-            expectEqual(try hang(third, timeout: patience).map(\.bytes), [[1]])
-            socket.close()
-        }
+    @Test(.network) func cancellingLeavesWhatComesToTheNext() throws {
+        let socket = try DatagramSocket.bind("127.0.0.1:0")
+        let first = socket.receive()
+        try hang(socket.send([1], to: socket.localAddress), timeout: patience)
+        first.cancel()
+        expect(net.turns { net.settle() } <= 6)
+        expectEqual(try hang(socket.receive(), timeout: patience).map(\.bytes), [[1]])
     }
 
-    @Test func cancellingLeavesWhatComesToTheNext() throws {
-        try withNetwork { net in
-            let socket = try DatagramSocket.bind("127.0.0.1:0")
-            let first = socket.receive()
-            try hang(socket.send([1], to: socket.localAddress), timeout: patience)
-            first.cancel()
-            expect(net.turns { net.settle() } <= 6)
-            expectEqual(try hang(socket.receive(), timeout: patience).map(\.bytes), [[1]])
-            socket.close()
-        }
+    @Test(.network) func closeEndsWhatWaitsAndRefusesWhatComes() throws {
+        let socket = try DatagramSocket.bind("127.0.0.1:0")
+        net.kernel.sendMessages = { _, _, _ in -Int(EAGAIN) }
+        let reception = socket.receive()
+        let send = socket.send([1], to: socket.localAddress)
+        socket.close()
+        socket.close()
+        expect(code(reception) == ECANCELED && code(send) == ECANCELED)
+        let calls = net.loop.metrics.systemCalls
+        expectEqual(code(socket.receive()), EBADF)
+        expectEqual(code(socket.forEachPacket { _, _ in }), EBADF)
+        expectEqual(code(socket.send([1])), EBADF)
+        expectEqual(code(socket.send([Datagram([1])])), EBADF)
+        #expect(throws: SystemError(.setSocketOption, EBADF)) { try socket.set(broadcasting, to: 1) }
+        #expect(throws: SystemError(.getSocketOption, EBADF)) { try socket.value(of: broadcasting) }
+        expectEqual(net.loop.metrics.systemCalls, calls)
+        expect(socket.isClosed)
     }
 
-    @Test func closeEndsWhatWaitsAndRefusesWhatComes() throws {
-        try withNetwork { net in
-            let socket = try DatagramSocket.bind("127.0.0.1:0")
-            net.kernel.sendMessages = { _, _, _ in -Int(EAGAIN) }
-            let reception = socket.receive()
-            let send = socket.send([1], to: socket.localAddress)
-            socket.close()
-            socket.close()
-            expect(code(reception) == ECANCELED && code(send) == ECANCELED)
-            let calls = net.loop.metrics.systemCalls
-            expectEqual(code(socket.receive()), EBADF)
-            expectEqual(code(socket.forEachPacket { _, _ in }), EBADF)
-            expectEqual(code(socket.send([1])), EBADF)
-            expectEqual(code(socket.send([Datagram([1])])), EBADF)
-            #expect(throws: SystemError(.setSocketOption, EBADF)) { try socket.set(broadcasting, to: 1) }
-            #expect(throws: SystemError(.getSocketOption, EBADF)) { try socket.value(of: broadcasting) }
-            expectEqual(net.loop.metrics.systemCalls, calls)
-            expect(socket.isClosed)
-        }
-    }
-
-    @Test func itsReleaseClosesItUnlessItWaits() throws {
-        try withNetwork { net in
-            var socket: DatagramSocket? = try DatagramSocket.bind("127.0.0.1:0")
-            let address = socket?.localAddress
-            let reception = socket!.receive()
-            socket = nil
-            expect(net.ledger.open.count >= 1 && reception.isPending)
-            let other = try DatagramSocket.bind("127.0.0.1:0")
-            try hang(other.send([7], to: address), timeout: patience)
-            expectEqual(try hang(reception, timeout: patience).map(\.bytes), [[7]])
-            other.close()
-        }
+    @Test(.network) func itsReleaseClosesItUnlessItWaits() throws {
+        var socket: DatagramSocket? = try DatagramSocket.bind("127.0.0.1:0")
+        let address = socket?.localAddress
+        let reception = socket!.receive()
+        socket = nil
+        expect(net.ledger.open.count >= 1 && reception.isPending)
+        let other = try DatagramSocket.bind("127.0.0.1:0")
+        try hang(other.send([7], to: address), timeout: patience)
+        expectEqual(try hang(reception, timeout: patience).map(\.bytes), [[7]])
     }
 
     @Test func theLoopEndsWhileTheyWait() throws {
@@ -136,23 +118,17 @@ struct DatagramCloseTests {
         expectEqual(again.flatMap { code($0) }, ECANCELED)
     }
 
-    @Test func oneSendOfVeryManyLeavesTimeForOthers() throws {
-        try withNetwork { net in
-            let socket = try DatagramSocket.bind("127.0.0.1:0")
-            let packets = (0..<1000).map { Datagram([UInt8($0 & 255)], to: socket.localAddress) }
-            let send = socket.send(packets)
-            expect(net.calls(.sendMessages) <= 16 && send.isPending)
-            expectEqual(try hang(send, timeout: patience), 1000)
-            socket.close()
-        }
+    @Test(.network) func oneSendOfVeryManyLeavesTimeForOthers() throws {
+        let socket = try DatagramSocket.bind("127.0.0.1:0")
+        let packets = (0..<1000).map { Datagram([UInt8($0 & 255)], to: socket.localAddress) }
+        let send = socket.send(packets)
+        expect(net.calls(.sendMessages) <= 16 && send.isPending)
+        expectEqual(try hang(send, timeout: patience), 1000)
     }
 
-    @Test func withoutARegistrationAReceptionFails() throws {
-        try withNetwork { net in
-            let socket = try DatagramSocket.bind("127.0.0.1:0")
-            net.kernel.epollControl = { _, _, _, _ in -Int(EPERM) }
-            expectEqual(code(socket.receive()), EPERM)
-            socket.close()
-        }
+    @Test(.network) func withoutARegistrationAReceptionFails() throws {
+        let socket = try DatagramSocket.bind("127.0.0.1:0")
+        net.kernel.epollControl = { _, _, _, _ in -Int(EPERM) }
+        expectEqual(code(socket.receive()), EPERM)
     }
 }

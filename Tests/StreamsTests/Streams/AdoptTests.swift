@@ -1,6 +1,5 @@
 @testable import PromisesTestSupport
 
-/// Descriptors that come from elsewhere.
 struct AdoptTests {
     /// Adopts, and expects a refusal that leaves the descriptor unchanged.
     private func refused(_ fd: CInt, _ net: Network, _ place: SourceLocation = #_sourceLocation) -> SystemError? {
@@ -17,107 +16,95 @@ struct AdoptTests {
         } catch { return error }
     }
 
-    @Test func aSocketPairsEndBecomesAConnection() throws {
-        try withNetwork { net in
-            var ends: [CInt] = [-1, -1]
-            expectEqual(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0, &ends), 0)
-            net.ledger.adopt(ends[0])
-            let connection = try Connection(adopting: ends[0])
-            expect(fcntl(ends[0], F_GETFL) & O_NONBLOCK != 0)
-            expectEqual(fcntl(ends[0], F_GETFD), FD_CLOEXEC)
-            try hang(connection.write("there"), timeout: patience)
-            var buffer = [UInt8](repeating: 0, count: 10)
-            expectEqual(recv(ends[1], &buffer, 10, 0), 5)
-            expectEqual(send(ends[1], "back", 4, 0), 4)
-            expectEqual(try hang(connection.receive(), timeout: patience), Array("back".utf8))
-            close(ends[1])
-            expectEqual(try hang(connection.read(), timeout: patience), .end)
-            hang(connection.close())
-        }
+    @Test(.network) func aSocketPairsEndBecomesAConnection() throws {
+        var ends: [CInt] = [-1, -1]
+        expectEqual(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0, &ends), 0)
+        net.ledger.adopt(ends[0])
+        let connection = try Connection(adopting: ends[0])
+        expect(fcntl(ends[0], F_GETFL) & O_NONBLOCK != 0)
+        expectEqual(fcntl(ends[0], F_GETFD), FD_CLOEXEC)
+        try hang(connection.write("there"), timeout: patience)
+        var buffer = [UInt8](repeating: 0, count: 10)
+        expectEqual(recv(ends[1], &buffer, 10, 0), 5)
+        expectEqual(send(ends[1], "back", 4, 0), 4)
+        expectEqual(try hang(connection.receive(), timeout: patience), Array("back".utf8))
+        close(ends[1])
+        expectEqual(try hang(connection.read(), timeout: patience), .end)
+        hang(connection.close())
     }
 
-    @Test func aTCPSocketKnowsItsPeer() throws {
-        try withListener { net, listener in
-            let fd = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
-            let result = listener.localAddress.withSocketAddress { Glibc.connect(fd, $0, $1) }
-            expectEqual(result, 0)
-            let server = try net.accept(from: listener)
-            net.ledger.adopt(fd)
-            let client = try Connection(adopting: fd)
-            expectEqual(client.peerAddress, listener.localAddress)
-            expectEqual(client.localAddress, server.peerAddress)
-            try hang(client.write("x"), timeout: patience)
-            expectEqual(try hang(server.receive(), timeout: patience), [0x78])
-            client.abort()
-            expectEqual(try hang(server.read(), timeout: patience), failed(ECONNRESET))
-            listener.close()
-        }
+    @Test(.listener) func aTCPSocketKnowsItsPeer() throws {
+        let fd = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
+        let result = listener.localAddress.withSocketAddress { Glibc.connect(fd, $0, $1) }
+        expectEqual(result, 0)
+        let server = try net.accept(from: listener)
+        net.ledger.adopt(fd)
+        let client = try Connection(adopting: fd)
+        expectEqual(client.peerAddress, listener.localAddress)
+        expectEqual(client.localAddress, server.peerAddress)
+        try hang(client.write("x"), timeout: patience)
+        expectEqual(try hang(server.receive(), timeout: patience), [0x78])
+        client.abort()
+        expectEqual(try hang(server.read(), timeout: patience), failed(ECONNRESET))
+        listener.close()
     }
 
-    @Test func theEndsOfAPipeGoOneWay() throws {
-        try withNetwork { net in
-            var ends: [CInt] = [-1, -1]
-            expectEqual(Glibc.pipe(&ends), 0)
-            for end in ends { net.ledger.adopt(end) }
-            let reader = try Connection(adopting: ends[0])
-            let writer = try Connection(adopting: ends[1])
-            expectEqual(code(reader.write("x")), EBADF)
-            expectEqual(writer.read().settledValue, .failed(SystemError(.read, EBADF)))
-            try hang(writer.write("through"), timeout: patience)
-            expectEqual(try hang(reader.receive(), timeout: patience), Array("through".utf8))
-        }
+    @Test(.network) func theEndsOfAPipeGoOneWay() throws {
+        var ends: [CInt] = [-1, -1]
+        expectEqual(Glibc.pipe(&ends), 0)
+        for end in ends { net.ledger.adopt(end) }
+        let reader = try Connection(adopting: ends[0])
+        let writer = try Connection(adopting: ends[1])
+        expectEqual(code(reader.write("x")), EBADF)
+        expectEqual(writer.read().settledValue, .failed(SystemError(.read, EBADF)))
+        try hang(writer.write("through"), timeout: patience)
+        expectEqual(try hang(reader.receive(), timeout: patience), Array("through".utf8))
     }
 
-    @Test func aTerminalGoesBothWays() throws {
-        try withNetwork { net in
-            let master = open("/dev/ptmx", O_RDWR | O_NOCTTY)
-            // unlockpt(3) and ptsname(3), which Swift's Glibc module omits.
-            var (lock, number) = (CInt(0), CInt(-1))
-            expectEqual(ioctl(master, 0x4004_5431, &lock), 0)
-            expectEqual(ioctl(master, 0x8004_5430, &number), 0)
-            let terminal = open("/dev/pts/\(number)", O_RDWR | O_NOCTTY)
-            var settings = termios()
-            tcgetattr(terminal, &settings)
-            cfmakeraw(&settings)
-            tcsetattr(terminal, TCSANOW, &settings)
-            net.ledger.adopt(terminal)
-            let connection = try Connection(adopting: terminal)
-            expectEqual(Glibc.write(master, "typed", 5), 5)
-            expectEqual(try hang(connection.receive(), timeout: patience), Array("typed".utf8))
-            try hang(connection.write("shown"), timeout: patience)
-            var buffer = [UInt8](repeating: 0, count: 10)
-            expectEqual(Glibc.read(master, &buffer, 10), 5)
-            expectEqual(code(connection.shutdownWrite()), ENOTSOCK)
-            hang(connection.close())
-            close(master)
-        }
+    @Test(.network) func aTerminalGoesBothWays() throws {
+        let master = open("/dev/ptmx", O_RDWR | O_NOCTTY)
+        // unlockpt(3) and ptsname(3), which Swift's Glibc module omits.
+        var (lock, number) = (CInt(0), CInt(-1))
+        expectEqual(ioctl(master, 0x4004_5431, &lock), 0)
+        expectEqual(ioctl(master, 0x8004_5430, &number), 0)
+        let terminal = open("/dev/pts/\(number)", O_RDWR | O_NOCTTY)
+        var settings = termios()
+        tcgetattr(terminal, &settings)
+        cfmakeraw(&settings)
+        tcsetattr(terminal, TCSANOW, &settings)
+        net.ledger.adopt(terminal)
+        let connection = try Connection(adopting: terminal)
+        expectEqual(Glibc.write(master, "typed", 5), 5)
+        expectEqual(try hang(connection.receive(), timeout: patience), Array("typed".utf8))
+        try hang(connection.write("shown"), timeout: patience)
+        var buffer = [UInt8](repeating: 0, count: 10)
+        expectEqual(Glibc.read(master, &buffer, 10), 5)
+        expectEqual(code(connection.shutdownWrite()), ENOTSOCK)
+        hang(connection.close())
+        close(master)
     }
 
-    @Test func whatIsNoStreamIsRefusedAndStaysTheCallers() throws {
-        try withNetwork { net in
-            let invalid = SystemError(.fileStatus, EINVAL)
-            let file = open("/proc/self/exe", O_RDONLY)
-            expectEqual(refused(file, net), invalid)
-            expectEqual(refused(open("/", O_RDONLY), net), invalid)
-            expectEqual(refused(open("/dev/null", O_RDWR), net), invalid)
-            expectEqual(refused(socket(AF_INET, CInt(SOCK_DGRAM.rawValue), 0), net), invalid)
-            let listening = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
-            expectEqual(Glibc.listen(listening, 1), 0)
-            let error = try #require(refused(listening, net))
-            expectEqual(error, invalid)
-            expectEqual(error.detail, "descriptor \(listening) is a listening socket")
-            #expect(throws: SystemError(.fileStatus, EBADF)) { try Connection(adopting: -1) }
-            // /dev/null was passed to the loop's epoll.
-            expect(!net.loop.isAlive)
-        }
+    @Test(.network) func whatIsNoStreamIsRefusedAndStaysTheCallers() throws {
+        let invalid = SystemError(.fileStatus, EINVAL)
+        let file = open("/proc/self/exe", O_RDONLY)
+        expectEqual(refused(file, net), invalid)
+        expectEqual(refused(open("/", O_RDONLY), net), invalid)
+        expectEqual(refused(open("/dev/null", O_RDWR), net), invalid)
+        expectEqual(refused(socket(AF_INET, CInt(SOCK_DGRAM.rawValue), 0), net), invalid)
+        let listening = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
+        expectEqual(Glibc.listen(listening, 1), 0)
+        let error = try #require(refused(listening, net))
+        expectEqual(error, invalid)
+        expectEqual(error.detail, "descriptor \(listening) is a listening socket")
+        #expect(throws: SystemError(.fileStatus, EBADF)) { try Connection(adopting: -1) }
+        // /dev/null was passed to the loop's epoll.
+        expect(!net.loop.isAlive)
     }
 
-    @Test func aDescriptorThatCannotBeMadeIsReported() throws {
-        try withNetwork { net in
-            net.kernel.pipe = { _ in -Int(EMFILE) }
-            net.kernel.socketPair = { _ in -Int(ENFILE) }
-            #expect(throws: SystemError(.pipe, EMFILE)) { try Connection.pipe() }
-            #expect(throws: SystemError(.socketPair, ENFILE)) { try Connection.pair() }
-        }
+    @Test(.network) func aDescriptorThatCannotBeMadeIsReported() throws {
+        net.kernel.pipe = { _ in -Int(EMFILE) }
+        net.kernel.socketPair = { _ in -Int(ENFILE) }
+        #expect(throws: SystemError(.pipe, EMFILE)) { try Connection.pipe() }
+        #expect(throws: SystemError(.socketPair, ENFILE)) { try Connection.pair() }
     }
 }

@@ -56,21 +56,18 @@ struct CloseLimitsTests {
         }
     }
 
-    @Test func aPeerThatSipsIsReset() throws {
-        let clock = VirtualClock()
-        try withPair(clock: clock) { net, connection, peer in
-            let write = connection.write(pattern(64 << 20))
-            net.kernel.waitingBytes = { _, _ in 0 }
-            let closed = connection.close()
-            try net.loop.turn(.poll)
-            // From here on the kernel takes a little whenever there is room.
-            net.kernel.send = { _, _, _ in 100 }
-            _ = try peer.receive(exactly: 2 << 20)
-            awaitArrival(of: POLLOUT, at: net.ledger.accepted[0])
-            let time = try time(of: closed, net, clock, every: .seconds(1)) {}
-            expectEqual(time, .seconds(5))
-            expectEqual(code(write), ECANCELED)
-        }
+    @Test(.pair(.virtual)) func aPeerThatSipsIsReset() throws {
+        let write = connection.write(pattern(64 << 20))
+        net.kernel.waitingBytes = { _, _ in 0 }
+        let closed = connection.close()
+        try net.loop.turn(.poll)
+        // From here on the kernel takes a little whenever there is room.
+        net.kernel.send = { _, _, _ in 100 }
+        _ = try peer.receive(exactly: 2 << 20)
+        awaitArrival(of: POLLOUT, at: net.ledger.accepted[0])
+        let time = try time(of: closed, net, net.clock, every: .seconds(1)) {}
+        expectEqual(time, .seconds(5))
+        expectEqual(code(write), ECANCELED)
     }
 
     @Test func aSlowReaderIsResetAfterThirtySeconds() throws {
@@ -94,32 +91,30 @@ struct CloseLimitsTests {
     }
 
     /// A reset would destroy bytes that the kernel still has to deliver.
-    @Test(arguments: [nil, Duration.seconds(2)]) func whatTheKernelHasTakenReachesAPeerThatPauses(linger: Duration?)
+    @Test(.network(.virtual), arguments: [nil, Duration.seconds(2)]) func whatTheKernelHasTakenReachesAPeerThatPauses(
+        linger: Duration?
+    )
         throws
     {
-        try withNetwork(clock: VirtualClock()) { net in
-            let (connection, peer) = try net.pair(receiveBuffer: 4096)
-            net.kernel.waitingBytes = { _, _ in 0 }
-            let answer = pattern(60_000)
-            try hang(connection.write(answer), timeout: patience)
-            let end = connection.closed
-            hang(linger.map { connection.close(linger: $0) } ?? connection.close())
-            expectEqual(try peer.readToEnd(), answer)
-            expectEqual(end.settledValue, .closed)
-        }
+        let (connection, peer) = try net.pair(receiveBuffer: 4096)
+        net.kernel.waitingBytes = { _, _ in 0 }
+        let answer = pattern(60_000)
+        try hang(connection.write(answer), timeout: patience)
+        let end = connection.closed
+        hang(linger.map { connection.close(linger: $0) } ?? connection.close())
+        expectEqual(try peer.readToEnd(), answer)
+        expectEqual(end.settledValue, .closed)
     }
 
     /// With unread input the kernel resets by itself.
-    @Test func inputThatArrivesAtTheLimitDestroysNothing() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair(receiveBuffer: 4096)
-            let answer = pattern(60_000)
-            try hang(connection.write(answer), timeout: patience)
-            connection.close(linger: .seconds(1000))
-            try net.deliver(pattern(100_000), from: peer)
-            connection.close(linger: .zero)
-            expectEqual(try peer.readToEnd(), answer)
-        }
+    @Test(.network) func inputThatArrivesAtTheLimitDestroysNothing() throws {
+        let (connection, peer) = try net.pair(receiveBuffer: 4096)
+        let answer = pattern(60_000)
+        try hang(connection.write(answer), timeout: patience)
+        connection.close(linger: .seconds(1000))
+        try net.deliver(pattern(100_000), from: peer)
+        connection.close(linger: .zero)
+        expectEqual(try peer.readToEnd(), answer)
     }
 
     @Test func anEndThatCameWhileTheLoopWasHeldIsNoReset() throws {
@@ -133,22 +128,18 @@ struct CloseLimitsTests {
         }
     }
 
-    @Test func aPipeMayTakeItsTime() throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock, turns: 4000) { net in
-            let (reader, writer) = try Connection.pipe()
-            let bytes = pattern(1 << 20)
-            writer.write(bytes).cauterize()
-            let closed = writer.close()
-            var received: [UInt8] = []
-            let time = try time(of: closed, net, clock, every: .seconds(4)) {
-                received += try hang(reader.receive(upTo: 16_384))
-            }
-            expect(time > .seconds(60))
-            received += try hang(readToEnd(reader))
-            expectEqual(received, bytes)
-            reader.close()
+    @Test(.network(.virtual, turns: 4000)) func aPipeMayTakeItsTime() throws {
+        let (reader, writer) = try Connection.pipe()
+        let bytes = pattern(1 << 20)
+        writer.write(bytes).cauterize()
+        let closed = writer.close()
+        var received: [UInt8] = []
+        let time = try time(of: closed, net, net.clock, every: .seconds(4)) {
+            received += try hang(reader.receive(upTo: 16_384))
         }
+        expect(time > .seconds(60))
+        received += try hang(readToEnd(reader))
+        expectEqual(received, bytes)
     }
 
     @Test(arguments: [Duration.zero, .seconds(-1)]) func withoutPatienceWhatIsSentIsAllThereIs(patience none: Duration)
@@ -170,14 +161,12 @@ struct CloseLimitsTests {
         }
     }
 
-    @Test func aSecondCloseMayBeLessPatient() throws {
-        try withPair { net, connection, _ in
-            let closed = connection.close(linger: .seconds(1000))
-            net.settle()
-            expect(closed.isPending)
-            expect(connection.close().isPending)
-            expect(connection.close(linger: .zero).isFulfilled && closed.isFulfilled)
-            expect(!net.loop.isAlive)
-        }
+    @Test(.pair) func aSecondCloseMayBeLessPatient() throws {
+        let closed = connection.close(linger: .seconds(1000))
+        net.settle()
+        expect(closed.isPending)
+        expect(connection.close().isPending)
+        expect(connection.close(linger: .zero).isFulfilled && closed.isFulfilled)
+        expect(!net.loop.isAlive)
     }
 }

@@ -1,90 +1,69 @@
 @testable import PromisesTestSupport
 
-/// Several writes that are sent together.
 struct CorkTests {
     private func sends(_ net: Network) -> Int {
         net.calls(.send) + net.calls(.sendVector) + net.calls(.write) + net.calls(.writeVector)
     }
 
-    @Test func aThousandSmallWritesInOneHandlerAreTwoCalls() throws {
-        try withNetwork { net in
-            net.ledger.sendsPiecesSingly = false
-            let (connection, peer) = try net.pair()
-            var order: [Int] = []
-            let all = after(.zero).then { () -> Promise<Void> in
-                let writes = (0..<1000).map { connection.write(pattern(8, from: $0 * 8)) }
-                for (index, write) in writes.enumerated() { write.done { order.append(index) }.cauterize() }
-                return when(fulfilled: writes)
-            }
-            try hang(all, timeout: patience)
-            expect(sends(net) <= 2)
-            expect(net.calls(.epollControl) <= 4)
-            // More handlers than a turn's budget of jobs.
-            try net.loop.run(until: { order.count == 1000 })
-            expectEqual(order, Array(0..<1000))
-            expectEqual(try peer.receive(exactly: 8000), pattern(8000))
+    @Test(.network) func aThousandSmallWritesInOneHandlerAreTwoCalls() throws {
+        net.ledger.sendsPiecesSingly = false
+        let (connection, peer) = try net.pair()
+        var order: [Int] = []
+        let all = after(.zero).then { () -> Promise<Void> in
+            let writes = (0..<1000).map { connection.write(pattern(8, from: $0 * 8)) }
+            for (index, write) in writes.enumerated() { write.done { order.append(index) }.cauterize() }
+            return when(fulfilled: writes)
+        }
+        try hang(all, timeout: patience)
+        expect(sends(net) <= 2)
+        expect(net.calls(.epollControl) <= 4)
+        // More handlers than a turn's budget of jobs.
+        try net.loop.run(until: { order.count == 1000 })
+        expectEqual(order, Array(0..<1000))
+        expectEqual(try peer.receive(exactly: 8000), pattern(8000))
+    }
+
+    @Test(.network) func whatManyConnectionsPassOnToOneLeavesTogether() throws {
+        net.ledger.sendsPiecesSingly = false
+        let (sink, reader) = try Connection.pair()
+        let sources = try (0..<50).map { _ in try Connection.pair() }
+        for (source, _) in sources { source.forEachChunk { sink.write($0).cauterize() }.cauterize() }
+        try net.loop.turn(.poll)
+        for (_, client) in sources { try hang(client.write("8 bytes."), timeout: patience) }
+        let before = sends(net)
+        expectEqual(try hang(reader.read(exactly: 400), timeout: patience).count, 400)
+        expect(sends(net) - before <= 2)
+        for (source, client) in sources {
+            source.abort()
+            client.abort()
         }
     }
 
-    @Test func blocksLeaveTogetherToo() throws {
-        try withNetwork { net in
-            net.ledger.sendsPiecesSingly = false
-            let (a, b) = try Connection.pair()
-            let all = after(.zero).then { () -> Promise<Void> in
-                when(fulfilled: (0..<1000).map { a.write(pattern(100, from: $0 * 100)) })
-            }
-            let read = b.read(exactly: 100_000)
-            try hang(all, timeout: patience)
-            expect(net.calls(.send) == 1 && net.calls(.sendVector) == 1)
-            expectEqual(try hang(read, timeout: patience), pattern(100_000))
-        }
-    }
-
-    @Test func whatManyConnectionsPassOnToOneLeavesTogether() throws {
-        try withNetwork { net in
-            net.ledger.sendsPiecesSingly = false
-            let (sink, reader) = try Connection.pair()
-            let sources = try (0..<50).map { _ in try Connection.pair() }
-            for (source, _) in sources { source.forEachChunk { sink.write($0).cauterize() }.cauterize() }
-            try net.loop.turn(.poll)
-            for (_, client) in sources { try hang(client.write("8 bytes."), timeout: patience) }
-            let before = sends(net)
-            expectEqual(try hang(reader.read(exactly: 400), timeout: patience).count, 400)
-            expect(sends(net) - before <= 2)
-            for (source, client) in sources {
-                source.abort()
-                client.abort()
+    @Test(.network) func whatIsHeldBackGoesWhenAHandlerWaitsForIt() throws {
+        let (a, b) = try Connection.pair()
+        let (c, d) = try Connection.pair()
+        var order: [String] = []
+        let done = [a, c].map { connection in
+            connection.read().asPromise().done { _ in
+                connection.write("1").cauterize()
+                try hang(connection.write("2"), timeout: patience)
+                order.append("sent")
             }
         }
+        for peer in [b, d] { try hang(peer.write("x"), timeout: patience) }
+        try hang(when(fulfilled: done), timeout: patience)
+        expectEqual(order, ["sent", "sent"])
+        for peer in [b, d] { expectEqual(try hang(peer.read(exactly: 2), timeout: patience), Array("12".utf8)) }
     }
 
-    @Test func whatIsHeldBackGoesWhenAHandlerWaitsForIt() throws {
-        try withConnections { _, a, b in
-            let (c, d) = try Connection.pair()
-            var order: [String] = []
-            let done = [a, c].map { connection in
-                connection.read().asPromise().done { _ in
-                    connection.write("1").cauterize()
-                    try hang(connection.write("2"), timeout: patience)
-                    order.append("sent")
-                }
-            }
-            for peer in [b, d] { try hang(peer.write("x"), timeout: patience) }
-            try hang(when(fulfilled: done), timeout: patience)
-            expectEqual(order, ["sent", "sent"])
-            for peer in [b, d] { expectEqual(try hang(peer.read(exactly: 2), timeout: patience), Array("12".utf8)) }
-        }
-    }
-
-    @Test func theFirstOfATurnDoesNotWait() throws {
-        try withConnections { _, a, b in
-            for _ in 0..<3 {
-                expect(a.write("now").isFulfilled)
-                let second = a.write("soon")
-                expect(second.isPending && a.queuedBytes == 4)
-                try hang(second, timeout: patience)
-                expectEqual(try hang(b.receive(), timeout: patience), Array("nowsoon".utf8))
-            }
+    @Test(.network) func theFirstOfATurnDoesNotWait() throws {
+        let (a, b) = try Connection.pair()
+        for _ in 0..<3 {
+            expect(a.write("now").isFulfilled)
+            let second = a.write("soon")
+            expect(second.isPending && a.queuedBytes == 4)
+            try hang(second, timeout: patience)
+            expectEqual(try hang(b.receive(), timeout: patience), Array("nowsoon".utf8))
         }
     }
 
@@ -118,113 +97,54 @@ struct CorkTests {
         }
     }
 
-    @Test func theEndOfTheLoopTellsThem() throws {
-        weak var witness: Connection?
-        var second: Promise<Void>?
-        try withNetwork { net in
-            let (a, b) = try Connection.pair()
-            witness = a
-            a.write("1").cauterize()
-            second = a.write("2")
-            second?.pipe { [box = Box(a)] _ in box.use() }
-            _ = b
+    @Test(.network(turns: 4000), arguments: [false, true]) func moreBuffersThanOneCallTakes(throughPipe: Bool) throws {
+        net.ledger.sendsPiecesSingly = false
+        var most = 0
+        let real = net.kernel
+        net.kernel.sendVector = {
+            most = max(most, $2)
+            return real.sendVector($0, $1, $2)
         }
-        expectEqual(code(second!), ECANCELED)
-        let isGone = witness == nil
-        expect(isGone)
+        net.kernel.writeVector = {
+            most = max(most, $2)
+            return real.writeVector($0, $1, $2)
+        }
+        let ends: (Connection, Connection)
+        if throughPipe {
+            let both = try Connection.pipe()
+            ends = (both.writer, both.reader)
+        } else {
+            ends = try Connection.pair()
+        }
+        let buffers = (0..<2000).map { pattern(16_385, from: $0 * 16_385) }
+        ends.0.writeQueueLimit = .max
+        let write = ends.0.write(buffers)
+        let read = ends.1.read(exactly: 2000 * 16_385)
+        expectEqual(try hang(read, timeout: patience), pattern(2000 * 16_385))
+        try hang(write, timeout: patience)
+        expect(most > 1 && most <= 1024)
     }
 
-    @Test func largeBuffersLeaveInOneCallWithoutACopy() throws {
-        try withNetwork(turns: 2000) { net in
-            net.ledger.sendsPiecesSingly = false
-            let (a, b) = try Connection.pair()
-            let buffers = [
-                pattern(20_000), [], pattern(3, from: 20_000), pattern(5, from: 20_003), pattern(30_000, from: 20_008),
-            ]
-            let write = a.write(buffers)
-            expect(net.calls(.sendVector) == 1 && net.calls(.send) == 0)
-            expectEqual(try hang(b.read(exactly: 50_008), timeout: patience), pattern(50_008))
-            try hang(write, timeout: patience)
-            expectEqual(a.queuedBytes, 0)
+    @Test(.network) func takingBackAHundredThousandIsLinear() throws {
+        let (a, b) = try Connection.pair()
+        a.writeQueueLimit = .max
+        let real = net.kernel
+        net.kernel.send = { _, _, _ in -Int(EAGAIN) }
+        let writes = (0..<100_000).map { a.write([UInt8(truncatingIfNeeded: $0)]) }
+        let began = ContinuousClock.now
+        // Neither from the front nor from the back, and every hundredth stays.
+        for index in 0..<writes.count {
+            let place = index * 7919 % writes.count
+            if place % 100 != 0 { writes[place].cancel() }
         }
+        // A search for each would take minutes.
+        expect(ContinuousClock.now - began < .seconds(20))
+        expectEqual(a.queuedBytes, 1000)
+        net.kernel = real
+        let read = b.read(exactly: 1000)
+        let kept = stride(from: 0, to: 100_000, by: 100).map { UInt8(truncatingIfNeeded: $0) }
+        expectEqual(try hang(read, timeout: patience), kept)
+        let pending = writes.filter(\.isPending).count
+        expectEqual(pending, 0)
     }
-
-    @Test(arguments: [false, true]) func moreBuffersThanOneCallTakes(throughPipe: Bool) throws {
-        try withNetwork(turns: 4000) { net in
-            net.ledger.sendsPiecesSingly = false
-            var most = 0
-            let real = net.kernel
-            net.kernel.sendVector = {
-                most = max(most, $2)
-                return real.sendVector($0, $1, $2)
-            }
-            net.kernel.writeVector = {
-                most = max(most, $2)
-                return real.writeVector($0, $1, $2)
-            }
-            let ends: (Connection, Connection)
-            if throughPipe {
-                let both = try Connection.pipe()
-                ends = (both.writer, both.reader)
-            } else {
-                ends = try Connection.pair()
-            }
-            let buffers = (0..<2000).map { pattern(16_385, from: $0 * 16_385) }
-            ends.0.writeQueueLimit = .max
-            let write = ends.0.write(buffers)
-            let read = ends.1.read(exactly: 2000 * 16_385)
-            expectEqual(try hang(read, timeout: patience), pattern(2000 * 16_385))
-            try hang(write, timeout: patience)
-            expect(most > 1 && most <= 1024)
-        }
-    }
-
-    @Test func aWriteOfSeveralBuffersIsTakenBackWhole() throws {
-        try withConnections { net, a, b in
-            let real = net.kernel
-            net.kernel.send = { _, _, _ in -Int(EAGAIN) }
-            let writes = [
-                a.write("a"), a.write([pattern(20_000), pattern(20_000)]), a.write("b"),
-                a.write([pattern(20_000), [1], [2]]), a.write("c"),
-            ]
-            writes[1].cancel()
-            writes[3].cancel()
-            expectEqual(a.queuedBytes, 3)
-            net.kernel = real
-            try hang(when(fulfilled: writes[0], writes[2], writes[4]), timeout: patience)
-            expectEqual(try hang(b.receive(), timeout: patience), Array("abc".utf8))
-        }
-    }
-
-    @Test func takingBackAHundredThousandIsLinear() throws {
-        try withConnections { net, a, b in
-            a.writeQueueLimit = .max
-            let real = net.kernel
-            net.kernel.send = { _, _, _ in -Int(EAGAIN) }
-            let writes = (0..<100_000).map { a.write([UInt8(truncatingIfNeeded: $0)]) }
-            let began = ContinuousClock.now
-            // Neither from the front nor from the back, and every hundredth stays.
-            for index in 0..<writes.count {
-                let place = index * 7919 % writes.count
-                if place % 100 != 0 { writes[place].cancel() }
-            }
-            // A search for each would take minutes.
-            expect(ContinuousClock.now - began < .seconds(20))
-            expectEqual(a.queuedBytes, 1000)
-            net.kernel = real
-            let read = b.read(exactly: 1000)
-            let kept = stride(from: 0, to: 100_000, by: 100).map { UInt8(truncatingIfNeeded: $0) }
-            expectEqual(try hang(read, timeout: patience), kept)
-            let pending = writes.filter(\.isPending).count
-            expectEqual(pending, 0)
-        }
-    }
-}
-
-/// For a closure that must be sendable and is called on this thread only.
-// @unchecked: see above.
-private final class Box: @unchecked Sendable {
-    private let connection: Connection
-    init(_ connection: Connection) { self.connection = connection }
-    func use() {}
 }

@@ -28,7 +28,6 @@ final class ForkedChildTests: XCTestCase {
         if try EventLoop.withLoop(body) { _exit(42) }
     }
 
-    /// Two connections to each other.
     private func pair(isTCP: Bool) throws -> (Connection, Connection) {
         if !isTCP { return try Connection.pair() }
         let listener = try Listener.bind("127.0.0.1:0")

@@ -2,15 +2,6 @@
 
 /// Cancelling operations that wait for a descriptor: nothing is lost, and nothing is left.
 struct IOCancellationTests {
-    @Test func aReadThatIsCancelledWhileItsBytesHaveArrived() throws {
-        try withPair { _, connection, peer in
-            let first = connection.read()
-            try peer.send("hello")
-            first.cancel()
-            expectEqual(try hang(connection.receive(), timeout: patience), Array("hello".utf8))
-        }
-    }
-
     /// A read whose bytes have arrived in one event with those of another connection, whose handler cancels it.
     enum Form: CaseIterable {
         case read, receive, exactly, until, line, frame
@@ -35,83 +26,51 @@ struct IOCancellationTests {
         }
     }
 
-    @Test(arguments: Form.allCases, [false, true]) func aReadThatIsCancelledAfterItsBytesHaveArrived(
+    @Test(.network, arguments: Form.allCases, [false, true]) func aReadThatIsCancelledAfterItsBytesHaveArrived(
         _ form: Form, isLarge: Bool
     ) throws {
-        try withConnections { _, data, peer in
-            let (control, other) = try Connection.pair()
-            if isLarge {
-                // The next read is received in an array of its own.
-                peer.write(pattern(20_000)).cauterize()
-                expectEqual(try hang(data.receive(), timeout: patience).count, 20_000)
-            }
-            let (cancel, bytes) = form.begin(data)
-            let cancelled = control.read().done { _ in cancel() }
-            for sender in [other, peer] { sender.write("hello\n").cauterize() }
-            try hang(cancelled, timeout: patience)
-            if let bytes = bytes() {
-                expectEqual(bytes, Array("hello\n".utf8))
-            } else {
-                expectEqual(try hang(data.receive(), timeout: patience), Array("hello\n".utf8))
-            }
-            for connection in [data, peer, control, other] { connection.abort() }
+        let (data, peer) = try Connection.pair()
+        let (control, other) = try Connection.pair()
+        if isLarge {
+            // The next read is received in an array of its own.
+            peer.write(pattern(20_000)).cauterize()
+            expectEqual(try hang(data.receive(), timeout: patience).count, 20_000)
+        }
+        let (cancel, bytes) = form.begin(data)
+        let cancelled = control.read().done { _ in cancel() }
+        for sender in [other, peer] { sender.write("hello\n").cauterize() }
+        try hang(cancelled, timeout: patience)
+        if let bytes = bytes() {
+            expectEqual(bytes, Array("hello\n".utf8))
+        } else {
+            expectEqual(try hang(data.receive(), timeout: patience), Array("hello\n".utf8))
         }
     }
 
-    @Test func aCancelledReadHoldsNeitherTheQueueNorTheEndBack() throws {
-        try withNetwork { network in
-            let (connection, peer) = try network.pair()
-            let budget = network.limitSends(to: 2)
-            let write = connection.write("answer")
-            let ended = connection.shutdownWrite()
-            let read = connection.receive()
-            expect(write.isPending && ended.isPending)
-            read.cancel()
-            budget.remaining += 100
-            try hang(when(fulfilled: write, ended), timeout: patience)
-            expectEqual(try peer.readToEnd(), Array("answer".utf8))
-            try peer.send("more")
-            expectEqual(try hang(connection.receive(), timeout: patience), Array("more".utf8))
-            connection.abort()
-        }
+    @Test(.network) func aCancelledReadHoldsNeitherTheQueueNorTheEndBack() throws {
+        let (connection, peer) = try net.pair()
+        let budget = net.limitSends(to: 2)
+        let write = connection.write("answer")
+        let ended = connection.shutdownWrite()
+        let read = connection.receive()
+        expect(write.isPending && ended.isPending)
+        read.cancel()
+        budget.remaining += 100
+        try hang(when(fulfilled: write, ended), timeout: patience)
+        expectEqual(try peer.readToEnd(), Array("answer".utf8))
+        try peer.send("more")
+        expectEqual(try hang(connection.receive(), timeout: patience), Array("more".utf8))
     }
 
-    @Test func anotherListenerKeepsTheRead() throws {
-        try withPair { _, connection, peer in
-            let read = connection.receive()
-            let one = read.map { $0.count }
-            let other = read.map { $0.first }
-            one.cancel()
-            try peer.send("x")
-            expectEqual(try hang(other, timeout: patience), UInt8(ascii: "x"))
-        }
-    }
-
-    @Test func aCancelledAcceptIsPassedOver() throws {
-        try withNetwork { network in
-            let listener = try network.listen()
-            let first = listener.accept()
-            let second = listener.accept()
-            first.cancel()
-            let peer = try Peer(to: listener.localAddress)
-            let connection = try hang(second, timeout: patience)
-            expect(first.error as? PromiseError == .cancelled)
-            connection.abort()
-            listener.close()
-            withExtendedLifetime(peer) {}
-        }
-    }
-
-    @Test func aCancelledConnectClosesItsDescriptor() throws {
-        try withNetwork { network in
-            let listener = try network.listen()
-            let attempt = connect(to: listener.localAddress)
-            let chain = attempt.then { $0.receive() }
-            chain.cancel()
-            expect(attempt.error as? PromiseError == .cancelled)
-            listener.close()
-            network.settle(.zero)
-            expect(!network.loop.isAlive)
-        }
+    @Test(.network) func aCancelledAcceptIsPassedOver() throws {
+        let listener = try net.listen()
+        let first = listener.accept()
+        let second = listener.accept()
+        first.cancel()
+        _ = try Peer(to: listener.localAddress)
+        let connection = try hang(second, timeout: patience)
+        expect(first.error as? PromiseError == .cancelled)
+        connection.abort()
+        listener.close()
     }
 }

@@ -13,57 +13,51 @@ struct LostOutputTests {
         expectEqual(far?.failureOfReading(), ECONNRESET)
     }
 
-    @Test func aReadFailsWhileTheyAreQueued() throws {
-        try withPair { net, connection, peer in
-            connection.writeQueueLimit = .max
-            let write = connection.write(pattern(8 << 20))
-            let real = net.kernel.receive
-            // It also takes the byte, with which the kernel would reset by itself.
-            net.kernel.receive = { real($0, $1, $2) < 0 ? -Int(EAGAIN) : -Int(ENOMEM) }
-            let read = connection.read()
-            try peer.send("x")
-            expectEqual(try hang(read, timeout: patience), failed(ENOMEM))
-            expectEqual(code(write), ENOMEM)
-            connection.close()
-            expectEqual(peer.failureOfReading(), ECONNRESET)
-        }
+    @Test(.pair) func aReadFailsWhileTheyAreQueued() throws {
+        connection.writeQueueLimit = .max
+        let write = connection.write(pattern(8 << 20))
+        let real = net.kernel.receive
+        // It also takes the byte, with which the kernel would reset by itself.
+        net.kernel.receive = { real($0, $1, $2) < 0 ? -Int(EAGAIN) : -Int(ENOMEM) }
+        let read = connection.read()
+        try peer.send("x")
+        expectEqual(try hang(read, timeout: patience), failed(ENOMEM))
+        expectEqual(code(write), ENOMEM)
+        connection.close()
+        expectEqual(peer.failureOfReading(), ECONNRESET)
     }
 
-    @Test func theKernelRefusesGatheredAnswers() throws {
-        try withPair { net, connection, peer in
-            try hang(connection.write("begin\n"))
-            let served = connection.forEachLine { _ -> Promise<Void> in
-                net.kernel.send = { _, _, _ in -Int(ENOBUFS) }
-                return connection.write("answer\n")
-            }
-            try peer.send("a\nb\n")
-            expectEqual(try rejection(of: served), ENOBUFS)
-            connection.close()
-            expectEqual(peer.failureOfReading(), ECONNRESET)
-        }
-    }
-
-    @Test func theKernelRefusesAWrite() throws {
-        try withPair { net, connection, peer in
-            try hang(connection.write("begin\n"))
-            hang(after(.zero))
+    @Test(.pair) func theKernelRefusesGatheredAnswers() throws {
+        try hang(connection.write("begin\n"))
+        let served = connection.forEachLine { _ -> Promise<Void> in
             net.kernel.send = { _, _, _ in -Int(ENOBUFS) }
-            expectEqual(code(connection.write("end\n")), ENOBUFS)
-            connection.close()
-            expectEqual(peer.failureOfReading(), ECONNRESET)
+            return connection.write("answer\n")
         }
+        try peer.send("a\nb\n")
+        expectEqual(try rejection(of: served), ENOBUFS)
+        let closed = connection.closed
+        connection.close()
+        expectEqual(closed.settledValue, .failed(SystemError(.send, ENOBUFS)))
+        expectEqual(peer.failureOfReading(), ECONNRESET)
     }
 
-    @Test func aReadThatFailsAloneEndsInOrder() throws {
-        try withPair { net, connection, peer in
-            try hang(connection.write("all"))
-            let real = net.kernel.receive
-            net.kernel.receive = { real($0, $1, $2) < 0 ? -Int(EAGAIN) : -Int(ENOMEM) }
-            let read = connection.read()
-            try peer.send("x")
-            expectEqual(try hang(read, timeout: patience), failed(ENOMEM))
-            connection.close()
-            expectEqual(try peer.readToEnd(), Array("all".utf8))
-        }
+    @Test(.pair) func theKernelRefusesAWrite() throws {
+        try hang(connection.write("begin\n"))
+        hang(after(.zero))
+        net.kernel.send = { _, _, _ in -Int(ENOBUFS) }
+        expectEqual(code(connection.write("end\n")), ENOBUFS)
+        connection.close()
+        expectEqual(peer.failureOfReading(), ECONNRESET)
+    }
+
+    @Test(.pair) func aReadThatFailsAloneEndsInOrder() throws {
+        try hang(connection.write("all"))
+        let real = net.kernel.receive
+        net.kernel.receive = { real($0, $1, $2) < 0 ? -Int(EAGAIN) : -Int(ENOMEM) }
+        let read = connection.read()
+        try peer.send("x")
+        expectEqual(try hang(read, timeout: patience), failed(ENOMEM))
+        connection.close()
+        expectEqual(try peer.readToEnd(), Array("all".utf8))
     }
 }

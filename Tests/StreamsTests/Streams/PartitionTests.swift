@@ -4,14 +4,11 @@ import SimulatedNetwork
 
 /// The network goes away under connections, and comes back or does not.
 struct PartitionTests {
-    /// The error that rejects `promise`, and the time until then.
     private func fate<T>(of promise: Promise<T>, _ network: VirtualNetwork) -> (error: SystemError?, time: Duration) {
         let began = network.now
         hang(promise.asVoid().recover { _ in .value })
         return (promise.error as? SystemError, began.duration(to: network.now))
     }
-
-    // MARK: It comes back
 
     @Test func whatIsUnderWayArrivesWholeWhenItComesBack() throws {
         try withSimulatedPair { link in
@@ -55,13 +52,10 @@ struct PartitionTests {
         }
     }
 
-    // MARK: It does not
-
     @Test func theUserTimeOutEndsWhatIsSentAndNotAnswered() throws {
         try withSimulatedPair([.set(tcpOption(TCP_USER_TIMEOUT), to: 1000)]) { link in
             link.cut()
             let reading = link.near.receive()
-            // More than the kernel takes.
             let (error, time) = fate(of: link.near.write(pattern(16 << 20)), link.network)
             expectEqual(error?.code, ETIMEDOUT)
             // From the last acknowledgement on.

@@ -1,28 +1,12 @@
 @testable import PromisesTestSupport
 
 struct PipeDescriptorTests {
-    @Test func aReaderWhoseWriterGoesComesToItsEnd() throws {
-        try withNetwork(turns: 20) { net in
-            let (reader, writer) = try Connection.pipe()
-            let read = reader.read()
-            net.settle()
-            writer.abort()
-            // The kernel reports nothing but a hang-up.
-            expectEqual(try hang(read, timeout: patience), .end)
-            expectEqual(reader.read().settledValue, .end)
-            net.settle()
-        }
-    }
-
     /// Its number may belong to another file by then.
-    @Test func aWriterThatHasEndedHasNoOptions() throws {
-        try withNetwork { _ in
-            let (reader, writer) = try Connection.pipe()
-            try hang(writer.shutdownWrite(), timeout: patience)
-            #expect(throws: SystemError(.setSocketOption, EBADF)) { try writer.set(.receiveBuffer, to: 10_000) }
-            #expect(throws: SystemError(.getSocketOption, EBADF)) { try writer.value(of: .receiveBuffer) }
-            reader.abort()
-        }
+    @Test(.network) func aWriterThatHasEndedHasNoOptions() throws {
+        let (_, writer) = try Connection.pipe()
+        try hang(writer.shutdownWrite(), timeout: patience)
+        #expect(throws: SystemError(.setSocketOption, EBADF)) { try writer.set(.receiveBuffer, to: 10_000) }
+        #expect(throws: SystemError(.getSocketOption, EBADF)) { try writer.value(of: .receiveBuffer) }
     }
 
     /// If the signal is blocked, a raised one would show; if not, it would end the process.
@@ -46,18 +30,6 @@ struct PipeDescriptorTests {
         }
     }
 
-    @Test func aWriterThatWaitsIsNotifiedWhenItsReaderGoes() throws {
-        try withNetwork { net in
-            let (reader, writer) = try Connection.pipe()
-            let writes = [writer.write(pattern(1 << 20)), writer.write("more"), writer.shutdownWrite()]
-            expect(writer.queuedBytes > 0)
-            net.settle()
-            reader.abort()
-            for write in writes { expectEqual(try rejection(of: write), EPIPE) }
-            expect(net.turns { net.settle() } <= 4)
-        }
-    }
-
     @Test func aSignalThatWasPendingBeforeStays() throws {
         var set = sigset_t()
         var before = sigset_t()
@@ -76,37 +48,21 @@ struct PipeDescriptorTests {
         pthread_sigmask(SIG_SETMASK, &before, nil)
     }
 
-    @Test func theWritersEndComesAfterWhatIsQueued() throws {
-        try withNetwork(turns: 2000) { net in
-            let (reader, writer) = try Connection.pipe()
-            let large = pattern(1 << 20)
-            let write = writer.write(large)
-            let ended = writer.shutdownWrite()
-            expect(ended.isPending)
-            let all = readToEnd(reader)
-            expectEqual(try hang(all, timeout: patience), large)
-            try hang(when(fulfilled: write, ended), timeout: patience)
-            expect(!writer.isClosed)
-            expectEqual(code(writer.write("x")), EPIPE)
-            expect(writer.shutdownWrite().isFulfilled)
-            expect(writer.close().isFulfilled && writer.isClosed)
-            expectEqual(code(writer.write("x")), EBADF)
-            expectEqual(code(reader.shutdownWrite()), EBADF)
-        }
-    }
-
-    @Test func closingAReaderIsImmediateAndAWriterFlushes() throws {
-        try withNetwork(turns: 2000) { net in
-            let (reader, writer) = try Connection.pipe()
-            let large = pattern(1 << 20)
-            let write = writer.write(large)
-            let closed = writer.close()
-            expect(closed.isPending)
-            expectEqual(try hang(readToEnd(reader), timeout: patience), large)
-            try hang(closed, timeout: patience)
-            expect(write.isFulfilled)
-            expect(reader.close().isFulfilled)
-        }
+    @Test(.network(turns: 2000)) func theWritersEndComesAfterWhatIsQueued() throws {
+        let (reader, writer) = try Connection.pipe()
+        let large = pattern(1 << 20)
+        let write = writer.write(large)
+        let ended = writer.shutdownWrite()
+        expect(ended.isPending)
+        let all = readToEnd(reader)
+        expectEqual(try hang(all, timeout: patience), large)
+        try hang(when(fulfilled: write, ended), timeout: patience)
+        expect(!writer.isClosed)
+        expectEqual(code(writer.write("x")), EPIPE)
+        expect(writer.shutdownWrite().isFulfilled)
+        expect(writer.close().isFulfilled && writer.isClosed)
+        expectEqual(code(writer.write("x")), EBADF)
+        expectEqual(code(reader.shutdownWrite()), EBADF)
     }
 }
 

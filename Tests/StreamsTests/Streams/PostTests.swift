@@ -22,171 +22,149 @@ struct PostTests {
         return (connection, peer)
     }
 
-    @Test func thoseOfATurnLeaveTogetherInOrderWithWrites() throws {
-        try withPair { net, connection, peer in
-            let calls = net.calls(.send) + net.calls(.sendVector)
-            var writes: [Promise<Void>] = []
-            try inTurn(net) {
-                for letter in "abc" { expect(connection.post("\(letter)".utf8, overflow: .drop)) }
-                // Sends the posted bytes too, as the first write of a turn.
-                writes.append(connection.write("d"))
-                for letter in "efg" { connection.post(Array("\(letter)".utf8), overflow: .drop) }
-                writes.append(connection.write("h"))
-                connection.post("ij".utf8.dropFirst(0), overflow: .abort)
-                writes.append(connection.write("k"))
+    @Test(.pair) func thoseOfATurnLeaveTogetherInOrderWithWrites() throws {
+        let calls = net.calls(.send) + net.calls(.sendVector)
+        var writes: [Promise<Void>] = []
+        try inTurn(net) {
+            for letter in "abc" { expect(connection.post("\(letter)".utf8, overflow: .drop)) }
+            // Sends the posted bytes too, as the first write of a turn.
+            writes.append(connection.write("d"))
+            for letter in "efg" { connection.post(Array("\(letter)".utf8), overflow: .drop) }
+            writes.append(connection.write("h"))
+            connection.post("ij".utf8.dropFirst(0), overflow: .abort)
+            writes.append(connection.write("k"))
+        }
+        expectEqual(net.calls(.send) + net.calls(.sendVector), calls + 2)
+        try hang(when(fulfilled: writes), timeout: patience)
+        expectEqual(try peer.receive(exactly: 11), Array("abcdefghijk".utf8))
+    }
+
+    @Test(.pair) func postsAloneLeaveWithOneCall() throws {
+        let calls = net.calls(.send)
+        let message = pattern(74)
+        try inTurn(net) { for _ in 0..<20 { connection.post(message, overflow: .drop) } }
+        expectEqual(net.calls(.send), calls + 1)
+        expectEqual(try peer.receive(exactly: 20 * 74), [[UInt8]](repeating: message, count: 20).flatMap { $0 })
+    }
+
+    @Test(.network) func theyTakeTheMemoryOfTheirBytesAndNoMoreThanTheLimit() throws {
+        let (connection, _) = try net.pair()
+        connection.writeQueueLimit = 10_000
+        let budget = net.limitSends(to: 0)
+        var taken = 0
+        for _ in 0..<3 {
+            try inTurn(net) { for _ in 0..<100 where connection.post([1, 2], overflow: .drop) { taken += 1 } }
+        }
+        // As single writes they would take 58,200 bytes.
+        expect(taken == 300 && connection.queuedBytes == 600)
+        try inTurn(net) { while connection.post(pattern(100), overflow: .drop) { taken += 1 } }
+        expect((9_000...10_000).contains(connection.queuedBytes))
+        expect(!connection.post("x".utf8, overflow: .drop) && !connection.isClosed)
+        let waiting = connection.read()
+        expect(!connection.post("x".utf8, overflow: .abort) && connection.isClosed)
+        guard case .failed(let error) = waiting.settledValue else { return expect(Bool(false)) }
+        expectEqual(error.code, ENOBUFS)
+        withExtendedLifetime(budget) {}
+    }
+
+    @Test(.pair) func watermarksHoldAProducerUp() throws {
+        let budget = net.limitSends(to: 100_000)
+        var count = 0
+        func produce() {
+            while connection.isWritable && count < 5_000 {
+                count += 1
+                expect(connection.post(pattern(100), overflow: .abort))
             }
-            expectEqual(net.calls(.send) + net.calls(.sendVector), calls + 2)
-            try hang(when(fulfilled: writes), timeout: patience)
-            expectEqual(try peer.receive(exactly: 11), Array("abcdefghijk".utf8))
+            if count < 5_000 { connection.writable().done { produce() } }
         }
+        try inTurn(net, produce)
+        expect(!connection.isWritable && (160_000...240_000).contains(count * 100))
+        budget.remaining = .max
+        let all = elsewhere { try peer.receive(exactly: 500_000) }
+        let bytes = try hang(all, timeout: patience)
+        expectEqual(bytes, [[UInt8]](repeating: pattern(100), count: 5_000).flatMap { $0 })
     }
 
-    @Test func postsAloneLeaveWithOneCall() throws {
-        try withPair { net, connection, peer in
-            let calls = net.calls(.send)
-            let message = pattern(74)
-            try inTurn(net) { for _ in 0..<20 { connection.post(message, overflow: .drop) } }
-            expectEqual(net.calls(.send), calls + 1)
-            expectEqual(try peer.receive(exactly: 20 * 74), [[UInt8]](repeating: message, count: 20).flatMap { $0 })
-        }
+    @Test(.network) func newWatermarksDoNotWaitForBytesThatAreGathered() throws {
+        let (a, b) = try Connection.pair()
+        hang(
+            after(.zero).done {
+                expect(a.post(pattern(500), overflow: .drop))
+                a.writeWatermarks = (low: 10, high: 20)
+            })
+        expectEqual(try hang(b.read(exactly: 500), timeout: patience), pattern(500))
+        expect(a.isWritable && a.writable().isResolved)
     }
 
-    @Test func theyTakeTheMemoryOfTheirBytesAndNoMoreThanTheLimit() throws {
-        try withNetwork { net in
-            let (connection, _) = try net.pair()
-            connection.writeQueueLimit = 10_000
-            let budget = net.limitSends(to: 0)
-            var taken = 0
-            for _ in 0..<3 {
-                try inTurn(net) { for _ in 0..<100 where connection.post([1, 2], overflow: .drop) { taken += 1 } }
+    @Test(.network(turns: 4_000)) func aPeerThatDoesNotReadGetsWhatWasTakenAndTheRestIsDropped() throws {
+        let (connection, peer) = try full(net)
+        expect(!connection.post([7], overflow: .drop))
+        let before = connection.bytesSent + connection.queuedBytes
+        let all = elsewhere { try peer.receive(exactly: before + 1) }
+        let isSent = connection.writable().then { connection.write([9]) }
+        try hang(isSent, timeout: patience)
+        let bytes = try hang(all, timeout: patience)
+        expect(bytes.last == 9 && bytes.dropLast().allSatisfy { $0 == 0 })
+    }
+
+    @Test(.network(turns: 4_000)) func aResetFindsPostsThatWait() throws {
+        let (connection, peer) = try full(net)
+        let (end, read) = (connection.closed, connection.readLine())
+        peer.reset()
+        expectEqual(try rejection(of: read), ECONNRESET)
+        expect(!connection.post("x".utf8, overflow: .abort) && !connection.post("".utf8, overflow: .drop))
+        connection.close()
+        guard case .failed = try hang(end, timeout: patience) else { return expect(Bool(false)) }
+        expectEqual(connection.queuedBytes, 0)
+    }
+
+    @Test(.network) func aFailureOfTheSendAtTheEndOfTheTurnIsReportedByTheConnection() throws {
+        let (connection, _) = try net.pair()
+        net.kernel.send = { _, _, _ in -Int(EPIPE) }
+        var taken: [Bool] = []
+        try inTurn(net) { taken.append(connection.post("x".utf8, overflow: .drop)) }
+        expect(taken == [true] && code(connection.write("y")) == EPIPE)
+        expect(!connection.post("x".utf8, overflow: .drop))
+    }
+
+    @Test(.pair) func handlersOfWritesMayPost() throws {
+        let budget = net.limitSends(to: 1)
+        for number in UInt8(0)..<4 {
+            // On the loop's thread, like all handlers of this test.
+            nonisolated(unsafe) let connection = connection
+            connection.write([10 * number]).pipe { _ in
+                for next in 1...3 { expect(connection.post([10 * number + UInt8(next)], overflow: .drop)) }
             }
-            // As single writes they would take 58,200 bytes.
-            expect(taken == 300 && connection.queuedBytes == 600)
-            try inTurn(net) { while connection.post(pattern(100), overflow: .drop) { taken += 1 } }
-            expect((9_000...10_000).contains(connection.queuedBytes))
-            expect(!connection.post("x".utf8, overflow: .drop) && !connection.isClosed)
-            let waiting = connection.read()
-            expect(!connection.post("x".utf8, overflow: .abort) && connection.isClosed)
-            guard case .failed(let error) = waiting.settledValue else { return expect(Bool(false)) }
-            expectEqual(error.code, ENOBUFS)
-            withExtendedLifetime(budget) {}
         }
+        try net.loop.turn(.poll)
+        budget.remaining = .max
+        let bytes = elsewhere { try peer.receive(exactly: 16) }
+        expectEqual(
+            try hang(bytes, timeout: patience).sorted(), (0..<4).flatMap { n in (0..<4).map { 10 * n + $0 } })
     }
 
-    @Test func watermarksHoldAProducerUp() throws {
-        try withPair { net, connection, peer in
-            let budget = net.limitSends(to: 100_000)
-            var count = 0
-            func produce() {
-                while connection.isWritable && count < 5_000 {
-                    count += 1
-                    expect(connection.post(pattern(100), overflow: .abort))
-                }
-                if count < 5_000 { connection.writable().done { produce() } }
-            }
-            try inTurn(net, produce)
-            expect(!connection.isWritable && (160_000...240_000).contains(count * 100))
-            budget.remaining = .max
-            let all = elsewhere { try peer.receive(exactly: 500_000) }
-            let bytes = try hang(all, timeout: patience)
-            expectEqual(bytes, [[UInt8]](repeating: pattern(100), count: 5_000).flatMap { $0 })
+    @Test(.pair) func theEndsDeliverOrDropThem() throws {
+        let (closed, first) = (connection, peer)
+        let (shut, second) = try net.pair()
+        let (aborted, third) = try net.pair()
+        try inTurn(net) {
+            for connection in [closed, shut, aborted] { connection.post("x".utf8, overflow: .drop) }
+            closed.close()
+            shut.shutdownWrite()
+            aborted.abort()
+            for connection in [closed, shut, aborted] { expect(!connection.post("y".utf8, overflow: .abort)) }
         }
+        expectEqual(try first.readToEnd(), Array("x".utf8))
+        expectEqual(try second.readToEnd(), Array("x".utf8))
+        expectEqual(third.failureOfReading(), ECONNRESET)
+        first.close()
+        shut.abort()
+        net.settle()
     }
 
-    @Test func newWatermarksDoNotWaitForBytesThatAreGathered() throws {
-        try withConnections { _, a, b in
-            hang(
-                after(.zero).done {
-                    expect(a.post(pattern(500), overflow: .drop))
-                    a.writeWatermarks = (low: 10, high: 20)
-                })
-            expectEqual(try hang(b.read(exactly: 500), timeout: patience), pattern(500))
-            expect(a.isWritable && a.writable().isResolved)
-        }
-    }
-
-    @Test func aPeerThatDoesNotReadGetsWhatWasTakenAndTheRestIsDropped() throws {
-        try withNetwork(turns: 4_000) { net in
-            let (connection, peer) = try full(net)
-            expect(!connection.post([7], overflow: .drop))
-            let before = connection.bytesSent + connection.queuedBytes
-            let all = elsewhere { try peer.receive(exactly: before + 1) }
-            let isSent = connection.writable().then { connection.write([9]) }
-            try hang(isSent, timeout: patience)
-            let bytes = try hang(all, timeout: patience)
-            expect(bytes.last == 9 && bytes.dropLast().allSatisfy { $0 == 0 })
-            connection.abort()
-        }
-    }
-
-    @Test func aResetFindsPostsThatWait() throws {
-        try withNetwork(turns: 4_000) { net in
-            let (connection, peer) = try full(net)
-            let (end, read) = (connection.closed, connection.readLine())
-            peer.reset()
-            expectEqual(try rejection(of: read), ECONNRESET)
-            expect(!connection.post("x".utf8, overflow: .abort) && !connection.post("".utf8, overflow: .drop))
-            connection.close()
-            guard case .failed = try hang(end, timeout: patience) else { return expect(Bool(false)) }
-            expectEqual(connection.queuedBytes, 0)
-        }
-    }
-
-    @Test func aFailureOfTheSendAtTheEndOfTheTurnIsReportedByTheConnection() throws {
-        try withNetwork { net in
-            let (connection, _) = try net.pair()
-            net.kernel.send = { _, _, _ in -Int(EPIPE) }
-            var taken: [Bool] = []
-            try inTurn(net) { taken.append(connection.post("x".utf8, overflow: .drop)) }
-            expect(taken == [true] && code(connection.write("y")) == EPIPE)
-            expect(!connection.post("x".utf8, overflow: .drop))
-            connection.abort()
-        }
-    }
-
-    @Test func handlersOfWritesMayPost() throws {
-        try withPair { net, connection, peer in
-            let budget = net.limitSends(to: 1)
-            for number in UInt8(0)..<4 {
-                // On the loop's thread, like all handlers of this test.
-                nonisolated(unsafe) let connection = connection
-                connection.write([10 * number]).pipe { _ in
-                    for next in 1...3 { expect(connection.post([10 * number + UInt8(next)], overflow: .drop)) }
-                }
-            }
-            try net.loop.turn(.poll)
-            budget.remaining = .max
-            let bytes = elsewhere { try peer.receive(exactly: 16) }
-            expectEqual(
-                try hang(bytes, timeout: patience).sorted(), (0..<4).flatMap { n in (0..<4).map { 10 * n + $0 } })
-        }
-    }
-
-    @Test func theEndsDeliverOrDropThem() throws {
-        try withPair { net, closed, first in
-            let (shut, second) = try net.pair()
-            let (aborted, third) = try net.pair()
-            try inTurn(net) {
-                for connection in [closed, shut, aborted] { connection.post("x".utf8, overflow: .drop) }
-                closed.close()
-                shut.shutdownWrite()
-                aborted.abort()
-                for connection in [closed, shut, aborted] { expect(!connection.post("y".utf8, overflow: .abort)) }
-            }
-            expectEqual(try first.readToEnd(), Array("x".utf8))
-            expectEqual(try second.readToEnd(), Array("x".utf8))
-            expectEqual(third.failureOfReading(), ECONNRESET)
-            first.close()
-            shut.abort()
-            net.settle()
-        }
-    }
-
-    @Test func outsideOfATurnTheyAreSentAsWritesAre() throws {
-        try withPair { _, connection, peer in
-            connection.post("x".utf8, overflow: .drop)
-            expectEqual(try peer.receive(exactly: 1), Array("x".utf8))
-        }
+    @Test(.pair) func outsideOfATurnTheyAreSentAsWritesAre() throws {
+        connection.post("x".utf8, overflow: .drop)
+        expectEqual(try peer.receive(exactly: 1), Array("x".utf8))
     }
 
     @Test func eachIsAWriteOfAFilter() throws {
@@ -212,34 +190,6 @@ struct PostTests {
             expect(!connection.post("x".utf8, overflow: .drop), "the handshake has not finished")
             connection.abort()
             #expect(throws: (any Error).self) { try hang(ready) }
-        }
-    }
-
-    @Test func eachOfManyConnectionsGetsItsMessages() throws {
-        try EventLoop.withLoop { loop in
-            let pairs = try (0..<100).map { _ in try Connection.pair() }
-            var received = [Int](repeating: 0, count: pairs.count)
-            let reads = pairs.indices.map { index in
-                pairs[index].1.forEachChunk { bytes in
-                    received[index] += bytes.byteCount
-                    return Promise.value
-                }
-            }
-            let (turns, message) = (50, pattern(74))
-            for _ in 0..<turns {
-                var isDone = false
-                loop.enqueue {
-                    for (connection, _) in pairs {
-                        for _ in 0..<20 { expect(connection.post(message, overflow: .abort)) }
-                    }
-                    isDone = true
-                }
-                try loop.run(until: { isDone })
-            }
-            for (connection, _) in pairs { connection.close() }
-            try hang(when(fulfilled: reads), timeout: patience)
-            expect(received.allSatisfy { $0 == turns * 20 * 74 })
-            for (_, other) in pairs { other.abort() }
         }
     }
 }

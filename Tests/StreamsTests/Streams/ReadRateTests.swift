@@ -2,7 +2,9 @@
 
 /// Virtual time: sent bytes have arrived before the clock moves.
 struct ReadRateTests {
-    private let clock = VirtualClock()
+    private var clock: VirtualClock { net.clock }
+
+    init() { Fixture.current?.pair?.connection.readRate = 1000 }
 
     enum Form: CaseIterable { case read, pieces, exactly, line, lines, frame, frames, lentFrames, chunks }
 
@@ -11,15 +13,10 @@ struct ReadRateTests {
         (1...count).map { $0 % 50 == 0 || $0 == count ? 0x0A : 0x61 }
     }
 
-    private func withLimited(
-        filtered: Bool = false, turns: Int = 400, _ body: (Network, Connection, Peer) throws -> Void
-    ) throws {
-        try withNetwork(clock: clock, turns: turns) { net in
-            let (connection, peer) = filtered ? try net.filteredPair() : try net.pair()
-            connection.readRate = 1000
-            try body(net, connection, peer)
-            connection.abort()
-        }
+    private func limitedPair(filtered: Bool) throws -> (Connection, Peer) {
+        let (connection, peer) = filtered ? try net.filteredPair() : try net.pair()
+        connection.readRate = 1000
+        return (connection, peer)
     }
 
     private func send(_ bytes: [UInt8], _ net: Network, _ peer: Peer) throws {
@@ -46,9 +43,6 @@ struct ReadRateTests {
         if case .bytes(let bytes)? = outcome { bytes.count } else { nil }
     }
 
-    // MARK: The rate
-
-    /// Receives `count` bytes.
     private func receive(_ count: Int, as form: Form, from connection: Connection) -> Promise<[UInt8]> {
         var got: [UInt8] = []
         func all(_ read: @escaping () -> Promise<[UInt8]>) -> Promise<[UInt8]> {
@@ -77,32 +71,30 @@ struct ReadRateTests {
         }
     }
 
-    /// A second's bytes at once, and then as many in each second.
-    @Test(arguments: Form.allCases, [false, true]) func itHoldsForEachFormOfReads(form: Form, filtered: Bool) throws {
-        try withLimited(filtered: filtered) { net, connection, peer in
-            // The bytes of a record's head count.
-            let bytes = lines(filtered ? 2995 : 3000)
-            try send(filtered ? RecordFilter.data(bytes) : bytes, net, peer)
-            let before = connection.bytesReceived
-            let reading = receive(bytes.count, as: form, from: connection)
-            let time = try time { expectEqual(try hang(reading), bytes) }
-            // The last of the small pieces waits for more than it takes.
-            expect(time >= .seconds(2) && time < .milliseconds(form == .pieces ? 2100 : 2001), "\(time)")
-            expectEqual(connection.bytesReceived - before, 3000)
-        }
+    @Test(.network(.virtual), arguments: Form.allCases, [false, true]) func itHoldsForEachFormOfReads(
+        form: Form, filtered: Bool
+    ) throws {
+        let (connection, peer) = try limitedPair(filtered: filtered)
+        // The bytes of a record's head count.
+        let bytes = lines(filtered ? 2995 : 3000)
+        try send(filtered ? RecordFilter.data(bytes) : bytes, net, peer)
+        let before = connection.bytesReceived
+        let reading = receive(bytes.count, as: form, from: connection)
+        let time = try time { expectEqual(try hang(reading), bytes) }
+        // The last of the small pieces waits for more than it takes.
+        expect(time >= .seconds(2) && time < .milliseconds(form == .pieces ? 2100 : 2001), "\(time)")
+        expectEqual(connection.bytesReceived - before, 3000)
     }
 
-    @Test func aPeerThatWasSilentMayCatchUpWithASecond() throws {
-        try withLimited { net, connection, peer in
-            let read = try pausedRead(net, connection, peer)
-            try send(lines(1500), net, peer)
-            hang(after(.seconds(10)))
-            expectEqual(count(read.settledValue), 100)
-            expectEqual(time { expectEqual(count(hang(connection.read())), 1000) }, .zero)
-            hang(after(.milliseconds(300)))
-            expectEqual(time { expectEqual(count(hang(connection.read())), 300) }, .zero)
-            expectEqual(time { expectEqual(count(hang(connection.read())), 100) }, .milliseconds(100))
-        }
+    @Test(.pair(.virtual)) func aPeerThatWasSilentMayCatchUpWithASecond() throws {
+        let read = try pausedRead(net, connection, peer)
+        try send(lines(1500), net, peer)
+        hang(after(.seconds(10)))
+        expectEqual(count(read.settledValue), 100)
+        expectEqual(time { expectEqual(count(hang(connection.read())), 1000) }, .zero)
+        hang(after(.milliseconds(300)))
+        expectEqual(time { expectEqual(count(hang(connection.read())), 300) }, .zero)
+        expectEqual(time { expectEqual(count(hang(connection.read())), 100) }, .milliseconds(100))
     }
 
     @Test func aSenderOnTheNetworkIsSlowedDown() throws {
@@ -124,185 +116,146 @@ struct ReadRateTests {
         }
     }
 
-    // MARK: Settings
-
-    @Test(arguments: [(10_000, 100, 500), (100, 100, 10), (nil, 50, 500), (0, 50, 500)] as [(Int?, Int64, Int)])
+    @Test(
+        .pair(.virtual),
+        arguments: [(10_000, 100, 500), (100, 100, 10), (nil, 50, 500), (0, 50, 500)] as [(Int?, Int64, Int)])
     func itCanBeChangedInAPause(rate: Int?, milliseconds: Int64, bytes: Int) throws {
-        try withLimited { net, connection, peer in
-            let began = clock.now
-            let read = try pausedRead(net, connection, peer)
-            hang(after(.milliseconds(50)))
-            expect(read.isPending)
-            connection.readRate = rate
-            expectEqual(connection.readRate, rate)
-            expectEqual(count(hang(read)), bytes)
-            expectEqual(began.duration(to: clock.now), .milliseconds(milliseconds))
-        }
+        let began = clock.now
+        let read = try pausedRead(net, connection, peer)
+        hang(after(.milliseconds(50)))
+        expect(read.isPending)
+        connection.readRate = rate
+        expectEqual(connection.readRate, rate)
+        expectEqual(count(hang(read)), bytes)
+        expectEqual(began.duration(to: clock.now), .milliseconds(milliseconds))
     }
 
-    @Test func anIdleTimeOutAndARateDoNotEndEachOther() throws {
-        try withLimited { net, connection, peer in
-            connection.idleTimeout = .seconds(1)
-            connection.idleTimeout = nil
-            let read = try pausedRead(net, connection, peer)
-            expectEqual(time { expectEqual(count(hang(read)), 100) }, .milliseconds(100))
-            connection.idleTimeout = .seconds(1)
-            connection.readRate = nil
-            expectEqual(count(hang(connection.read())), 400)
-            hang(after(.milliseconds(900)))
-            try send([1], net, peer)
-            expectEqual(hang(connection.read()), .bytes([1]))
-            expectEqual(time { expectEqual(hang(connection.read()), failed(ETIMEDOUT)) }, .seconds(1))
-        }
+    @Test(.pair(.virtual)) func anIdleTimeOutAndARateDoNotEndEachOther() throws {
+        connection.idleTimeout = .seconds(1)
+        connection.idleTimeout = nil
+        let read = try pausedRead(net, connection, peer)
+        expectEqual(time { expectEqual(count(hang(read)), 100) }, .milliseconds(100))
+        connection.idleTimeout = .seconds(1)
+        connection.readRate = nil
+        expectEqual(count(hang(connection.read())), 400)
+        hang(after(.milliseconds(900)))
+        try send([1], net, peer)
+        expectEqual(hang(connection.read()), .bytes([1]))
+        expectEqual(time { expectEqual(hang(connection.read()), failed(ETIMEDOUT)) }, .seconds(1))
     }
 
-    @Test func aPoolResetsIt() throws {
-        try withListener(clock: clock) { net, listener in
-            let served = listener.serve { echo($0) }
-            let pool = Pool(to: .address(listener.localAddress))
-            for _ in 0..<2 {
-                let rate = pool.with { connection -> Promise<Int?> in
-                    let rate = connection.readRate
-                    connection.readRate = 1
-                    return .value(rate)
-                }
-                expectEqual(try hang(rate), nil)
-            }
-            pool.close()
-            hang(listener.drain(deadline: .seconds(1)))
-            try hang(served)
-        }
+    @Test(.pair(.virtual)) func aReadCanBeCancelled() throws {
+        let read = try pausedRead(net, connection, peer)
+        read.cancel()
+        expect(net.turns { net.settle(.milliseconds(50)) } <= 4)
+        let next = connection.read()
+        expectEqual(time { expectEqual(count(hang(next)), 100) }, .milliseconds(50))
     }
 
-    // MARK: In a pause
-
-    @Test func aReadCanBeCancelled() throws {
-        try withLimited { net, connection, peer in
-            let read = try pausedRead(net, connection, peer)
-            read.cancel()
-            expect(net.turns { net.settle(.milliseconds(50)) } <= 4)
-            let next = connection.read()
-            expectEqual(time { expectEqual(count(hang(next)), 100) }, .milliseconds(50))
+    @Test(.network(.virtual)) func aReleaseClosesAtOnce() throws {
+        func pausedPeer() throws -> Peer {
+            let (connection, peer) = try net.pair()
+            connection.readRate = 1000
+            try pausedRead(net, connection, peer).cancel()
+            return peer
         }
+        let peer = try pausedPeer()
+        expectEqual(time { expectEqual(peer.failureOfReading(), ECONNRESET) }, .zero)
     }
 
-    @Test func aReleaseClosesAtOnce() throws {
-        try withNetwork(clock: clock) { net in
-            func pausedPeer() throws -> Peer {
-                let (connection, peer) = try net.pair()
-                connection.readRate = 1000
-                try pausedRead(net, connection, peer).cancel()
-                return peer
-            }
-            let peer = try pausedPeer()
-            expectEqual(time { expectEqual(peer.failureOfReading(), ECONNRESET) }, .zero)
-        }
+    @Test(.network(.virtual), arguments: [false, true]) func aCloseIsNotPaused(filtered: Bool) throws {
+        let (connection, peer) = try limitedPair(filtered: filtered)
+        try send(filtered ? RecordFilter.data(lines(5000)) : lines(5000), net, peer)
+        let reading = connection.read(exactly: 5000)
+        for _ in 0..<5 { try net.loop.turn(.poll) }
+        let closed = connection.close()
+        peer.end()
+        expectEqual(time { hang(closed) }, .zero)
+        expectEqual(code(reading), ECANCELED)
+        expectEqual(peer.failureOfReading(), nil)
     }
 
-    @Test(arguments: [false, true]) func aCloseIsNotPaused(filtered: Bool) throws {
-        try withLimited(filtered: filtered) { net, connection, peer in
-            try send(filtered ? RecordFilter.data(lines(5000)) : lines(5000), net, peer)
-            let reading = connection.read(exactly: 5000)
-            for _ in 0..<5 { try net.loop.turn(.poll) }
-            let closed = connection.close()
-            peer.end()
-            expectEqual(time { hang(closed) }, .zero)
-            expectEqual(code(reading), ECANCELED)
-            expectEqual(peer.failureOfReading(), nil)
-        }
+    @Test(.pair(.virtual)) func anAbortEndsIt() throws {
+        let read = try pausedRead(net, connection, peer)
+        connection.abort()
+        expectEqual(hang(read), failed(ECANCELED))
+        expectEqual(net.loop.nextDeadline, nil)
+        expectEqual(peer.failureOfReading(), ECONNRESET)
     }
 
-    @Test func anAbortEndsIt() throws {
-        try withLimited { net, connection, peer in
-            let read = try pausedRead(net, connection, peer)
-            connection.abort()
-            expectEqual(hang(read), failed(ECANCELED))
-            expectEqual(net.loop.nextDeadline, nil)
-            expectEqual(peer.failureOfReading(), ECONNRESET)
+    @Test(.pair(.virtual), arguments: [false, true]) func aResetIsNoticedAtOnceBehindTheLastBytes(isWatched: Bool)
+        throws
+    {
+        let read = try pausedRead(net, connection, peer)
+        let gone = isWatched ? connection.peerGone() : nil
+        peer.reset()
+        awaitArrival(of: POLLHUP, at: net.ledger.accepted[0])
+        let waited = time {
+            expectEqual(count(hang(read)), 500)
+            expectEqual(hang(connection.read()), failed(ECONNRESET))
         }
+        expectEqual(waited, .zero)
+        if let gone { expectEqual(hang(gone), .failed(SystemError(.receive, ECONNRESET))) }
     }
 
-    @Test(arguments: [false, true]) func aResetIsNoticedAtOnceBehindTheLastBytes(isWatched: Bool) throws {
-        try withLimited { net, connection, peer in
-            let read = try pausedRead(net, connection, peer)
-            let gone = isWatched ? connection.peerGone() : nil
-            peer.reset()
-            awaitArrival(of: POLLHUP, at: net.ledger.accepted[0])
-            let waited = time {
-                expectEqual(count(hang(read)), 500)
-                expectEqual(hang(connection.read()), failed(ECONNRESET))
-            }
-            expectEqual(waited, .zero)
-            if let gone { expectEqual(hang(gone), .failed(SystemError(.receive, ECONNRESET))) }
-        }
+    @Test(.pair(.virtual)) func theEndComesBehindTheLastBytes() throws {
+        try send(lines(1500), net, peer)
+        peer.end()
+        expectEqual(try hang(readToEnd(connection)), lines(1500))
     }
 
-    @Test func theEndComesBehindTheLastBytes() throws {
-        try withLimited { net, connection, peer in
-            try send(lines(1500), net, peer)
-            peer.end()
-            expectEqual(try hang(readToEnd(connection)), lines(1500))
-        }
+    @Test(.pair(.virtual)) func itIsNotIdle() throws {
+        connection.idleTimeout = .milliseconds(30)
+        try send(lines(1500), net, peer)
+        expectEqual(time { expectEqual(try? hang(connection.read(exactly: 1500)).count, 1500) }, .milliseconds(500))
+        expectEqual(time { expectEqual(hang(connection.read()), failed(ETIMEDOUT)) }, .milliseconds(30))
     }
 
-    @Test func itIsNotIdle() throws {
-        try withLimited { net, connection, peer in
-            connection.idleTimeout = .milliseconds(30)
-            try send(lines(1500), net, peer)
-            expectEqual(time { expectEqual(try? hang(connection.read(exactly: 1500)).count, 1500) }, .milliseconds(500))
-            expectEqual(time { expectEqual(hang(connection.read()), failed(ETIMEDOUT)) }, .milliseconds(30))
-        }
-    }
-
-    @Test(arguments: [
-        FrameTimeouts(idle: .seconds(1), frame: .seconds(1)), FrameTimeouts(message: .seconds(1)),
-    ])
+    @Test(
+        .pair(.virtual),
+        arguments: [
+            FrameTimeouts(idle: .seconds(1), frame: .seconds(1)), FrameTimeouts(message: .seconds(1)),
+        ])
     func itCountsForNoTimeLimitOfAFrame(limits: FrameTimeouts) throws {
-        try withLimited { net, connection, peer in
-            connection.frameTimeouts = limits
-            let line = [UInt8](repeating: 0x61, count: 2999)
-            try send(line + [0x0A], net, peer)
-            let reading = connection.readLine()
-            expectEqual(try time { expectEqual(try hang(reading)?.utf8.count, 2999) }, .seconds(2))
-            // Half a line, and silence, which does count.
-            try send(Array(line[..<300]), net, peer)
-            let half = connection.readLine()
-            expectEqual(try time { expectEqual(try rejection(of: half), nil) }, .milliseconds(1300))
-            expectEqual(half.error as? StreamError, .timedOut(got: 300))
-        }
+        connection.frameTimeouts = limits
+        let line = [UInt8](repeating: 0x61, count: 2999)
+        try send(line + [0x0A], net, peer)
+        let reading = connection.readLine()
+        expectEqual(try time { expectEqual(try hang(reading)?.utf8.count, 2999) }, .seconds(2))
+        // Half a line, and silence, which does count.
+        try send(Array(line[..<300]), net, peer)
+        let half = connection.readLine()
+        expectEqual(try time { expectEqual(try rejection(of: half), nil) }, .milliseconds(1300))
+        expectEqual(half.error as? StreamError, .timedOut(got: 300))
     }
 
-    @Test func writesGoOn() throws {
-        try withLimited(turns: 4000) { net, connection, peer in
-            let read = try pausedRead(net, connection, peer)
-            connection.writeQueueLimit = .max
-            let bytes = [UInt8](repeating: 7, count: 24 << 20)
-            let write = connection.write(bytes)
-            expect(write.isPending)
-            var received = 0
-            while received < bytes.count {
-                received += try peer.receive().count
-                try net.loop.turn(.poll)
-            }
-            try hang(write)
-            expect(read.isPending)
-            expectEqual(connection.bytesReceived, 1000)
-            expectEqual(time { expectEqual(count(hang(read)), 100) }, .milliseconds(100))
+    @Test(.pair(.virtual, turns: 4000)) func writesGoOn() throws {
+        let read = try pausedRead(net, connection, peer)
+        connection.writeQueueLimit = .max
+        let bytes = [UInt8](repeating: 7, count: 24 << 20)
+        let write = connection.write(bytes)
+        expect(write.isPending)
+        var received = 0
+        while received < bytes.count {
+            received += try peer.receive().count
+            try net.loop.turn(.poll)
         }
+        try hang(write)
+        expect(read.isPending)
+        expectEqual(connection.bytesReceived, 1000)
+        expectEqual(time { expectEqual(count(hang(read)), 100) }, .milliseconds(100))
     }
 
-    @Test func aDrainWaitsForWhatHasArrived() throws {
-        try withListener(clock: clock) { net, listener in
-            let served = listener.serve { connection -> Promise<Void> in
-                connection.readRate = 1000
-                return connection.forEachLine { connection.write("\($0)\n") }
-            }
-            let peer = try Peer(to: listener.localAddress, sending: lines(3000))
-            hang(after(.seconds(1)))
-            let result = hang(listener.drain(deadline: .seconds(60)))
-            expectEqual([result.idle, result.aborted], [1, 0])
-            expectEqual(try peer.receive(exactly: 3000), lines(3000))
-            try hang(served)
+    @Test(.listener(.virtual)) func aDrainWaitsForWhatHasArrived() throws {
+        let served = listener.serve { connection -> Promise<Void> in
+            connection.readRate = 1000
+            return connection.forEachLine { connection.write("\($0)\n") }
         }
+        let peer = try Peer(to: listener.localAddress, sending: lines(3000))
+        hang(after(.seconds(1)))
+        let result = hang(listener.drain(deadline: .seconds(60)))
+        expectEqual([result.idle, result.aborted], [1, 0])
+        expectEqual(try peer.receive(exactly: 3000), lines(3000))
+        try hang(served)
     }
 }

@@ -26,27 +26,25 @@ struct ReadReuseTests {
         expectEqual(steps.last?.settledValue, 200)
     }
 
-    @Test(.disabled(if: isSanitized)) func aReadThatHasRunIsUsedAgain() throws {
-        try withPair { _, connection, peer in
-            var first: UnsafeMutableRawPointer?
-            func readOnce() -> Promise<Int> {
-                let read = connection.read()
-                first = address(read)
-                return read.map { outcome in if case .bytes(let bytes) = outcome { bytes.count } else { 0 } }
-                    .asPromise()
-            }
-            let count = readOnce()
-            try peer.send("hello")
-            expectEqual(try hang(count, timeout: patience), 5)
-            var others: [Guarantee<ReadOutcome>] = []
-            // The core of the step after it is kept too.
-            for _ in 0..<4 {
-                let read = connection.read()
-                others.append(read)
-                read.asPromise().cancel()
-            }
-            expect(others.contains { address($0) == first })
+    @Test(.pair, .disabled(if: isSanitized)) func aReadThatHasRunIsUsedAgain() throws {
+        var first: UnsafeMutableRawPointer?
+        func readOnce() -> Promise<Int> {
+            let read = connection.read()
+            first = address(read)
+            return read.map { outcome in if case .bytes(let bytes) = outcome { bytes.count } else { 0 } }
+                .asPromise()
         }
+        let count = readOnce()
+        try peer.send("hello")
+        expectEqual(try hang(count, timeout: patience), 5)
+        var others: [Guarantee<ReadOutcome>] = []
+        // The core of the step after it is kept too.
+        for _ in 0..<4 {
+            let read = connection.read()
+            others.append(read)
+            read.asPromise().cancel()
+        }
+        expect(others.contains { address($0) == first })
     }
 
     enum Way: CaseIterable {
@@ -129,18 +127,6 @@ struct ReadReuseTests {
         }
     }
 
-    @Test(arguments: [true, false]) func aConnectionThatIsClosedMeanwhile(aborts: Bool) throws {
-        try withPair { net, connection, _ in
-            let read = connection.read()
-            if aborts { connection.abort() } else { connection.close() }
-            guard case .failed(let error) = try hang(read, timeout: patience) else { throw Missing() }
-            expectEqual(error.code, 125)
-            // It has no producer any more.
-            read.asPromise().cancel()
-            try useAllKeptCores(of: net.loop)
-        }
-    }
-
     private struct Missing: Error {}
 
     @Test func aLoopThatEndsMeanwhile() throws {
@@ -164,22 +150,19 @@ struct ReadReuseTests {
         try inLoop { try useAllKeptCores(of: $0) }
     }
 
-    @Test func aTracedReadIsNotUsedAgain() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair()
-            weak var weakRead: PromiseCore?
-            func readOnce() -> Promise<Int> {
-                let read = connection.read()
-                weakRead = read.core
-                return read.map { _ in 1 }.asPromise()
-            }
-            let done = readOnce()
-            try peer.send("x")
-            expectEqual(try hang(done, timeout: patience), 1)
-            let next = connection.read()
-            expect(weakRead == nil && next.isPending)
-            next.asPromise().cancel()
-            connection.abort()
+    @Test(.network) func aTracedReadIsNotUsedAgain() throws {
+        let (connection, peer) = try net.pair()
+        weak var weakRead: PromiseCore?
+        func readOnce() -> Promise<Int> {
+            let read = connection.read()
+            weakRead = read.core
+            return read.map { _ in 1 }.asPromise()
         }
+        let done = readOnce()
+        try peer.send("x")
+        expectEqual(try hang(done, timeout: patience), 1)
+        let next = connection.read()
+        expect(weakRead == nil && next.isPending)
+        next.asPromise().cancel()
     }
 }

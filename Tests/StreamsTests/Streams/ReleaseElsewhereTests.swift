@@ -20,10 +20,12 @@ struct ReleaseElsewhereTests {
     private struct OpenSocket {
         let fd: CInt
         let inode: ino_t?
+        let closed: Guarantee<ConnectionEnd>
 
         init(of connection: Connection) {
             fd = CInt(String(connection.description.filter(\.isNumber))) ?? -1
             inode = Self.inode(of: fd)
+            closed = connection.closed
         }
 
         var isOpen: Bool { inode != nil && Self.inode(of: fd) == inode }
@@ -45,37 +47,35 @@ struct ReleaseElsewhereTests {
         return false
     }
 
-    @Test func aConnection() throws {
-        try inLoop { loop throws in
-            let (there, socket) = try pairWithOneReleased()
-            expect(socket.isOpen, "it is closed on the loop's thread")
-            expect(there.receive(), gives: [])
-            expect(!socket.isOpen)
-            there.close()
-            try loop.run()
-            expectEqual(loop.now.nanoseconds, 0, "its timer has gone with it")
-        }
+    @Test(.inLoop) func aConnection() throws {
+        let loop = EventLoop.current
+        let (there, socket) = try pairWithOneReleased()
+        expect(socket.isOpen, "it is closed on the loop's thread")
+        expect(there.receive(), gives: [])
+        expect(!socket.isOpen && socket.closed.settledValue == .closed)
+        there.close()
+        try loop.run()
+        expectEqual(loop.now.nanoseconds, 0, "its timer has gone with it")
     }
 
     /// The timer of a limit outlives the read that set it.
-    @Test func aConnectionWithTheTimerOfALimit() throws {
-        try inLoop { loop throws in
-            var there: Connection?
-            try releaseElsewhere { () throws -> Connection in
-                let (one, other) = try Connection.pair()
-                one.frameTimeouts = FrameTimeouts(idle: .seconds(5), frame: .seconds(5))
-                let line = one.readLine()
-                try hang(other.write("line\n"))
-                expectEqual(try hang(line), "line")
-                there = other
-                return one
-            }
-            hang(after(.seconds(10)))
-            let other = try #require(there)
-            expect(other.receive(), gives: [])
-            other.close()
-            try loop.run()
+    @Test(.inLoop) func aConnectionWithTheTimerOfALimit() throws {
+        let loop = EventLoop.current
+        var there: Connection?
+        try releaseElsewhere { () throws -> Connection in
+            let (one, other) = try Connection.pair()
+            one.frameTimeouts = FrameTimeouts(idle: .seconds(5), frame: .seconds(5))
+            let line = one.readLine()
+            try hang(other.write("line\n"))
+            expectEqual(try hang(line), "line")
+            there = other
+            return one
         }
+        hang(after(.seconds(10)))
+        let other = try #require(there)
+        expect(other.receive(), gives: [])
+        other.close()
+        try loop.run()
     }
 
     @Test func aConnectionWhoseIdleTimeoutHasPassedWhenTheLoopComesToIt() throws {
@@ -115,78 +115,72 @@ struct ReleaseElsewhereTests {
         expect(socket?.inode != nil && socket?.isOpen == false)
     }
 
-    @Test func aConnectionOfALoopThatEndsBeforeItComesToIt() throws {
-        try EventLoop.withLoop { _ throws in
-            let (there, socket) = try pairWithOneReleased()
-            expect(socket.isOpen)
-            withExtendedLifetime(there) {}
-        }
+    @Test(.inRealTime) func aConnectionOfALoopThatEndsBeforeItComesToIt() throws {
+        let (there, socket) = try pairWithOneReleased()
+        expect(socket.isOpen)
+        withExtendedLifetime(there) {}
     }
 
-    @Test func aListener() throws {
-        try EventLoop.withLoop { loop throws in
-            var address: SocketAddress?
-            try releaseElsewhere { () throws -> Listener in
-                let listener = try Listener.bind("127.0.0.1:0")
-                address = listener.localAddress
-                return listener
-            }
-            while loop.isReady { try loop.turn(.poll) }
-            expect(
-                soon {
-                    do {
-                        _ = try Peer(to: address!)
-                        return false
-                    } catch { return (error as? SystemError)?.code == ECONNREFUSED }
-                })
+    @Test(.inRealTime) func aListener() throws {
+        let loop = EventLoop.current
+        var address: SocketAddress?
+        try releaseElsewhere { () throws -> Listener in
+            let listener = try Listener.bind("127.0.0.1:0")
+            address = listener.localAddress
+            return listener
         }
+        while loop.isReady { try loop.turn(.poll) }
+        expect(
+            soon {
+                do {
+                    _ = try Peer(to: address!)
+                    return false
+                } catch { return (error as? SystemError)?.code == ECONNREFUSED }
+            })
     }
 
-    @Test func aDatagramSocket() throws {
-        try EventLoop.withLoop { loop throws in
-            var address: SocketAddress?
-            try releaseElsewhere { () throws -> DatagramSocket in
-                let socket = try DatagramSocket.bind("127.0.0.1:0")
-                address = socket.localAddress
-                return socket
-            }
-            while loop.isReady { try loop.turn(.poll) }
-            expect(
-                try soon {
-                    do {
-                        try DatagramSocket.bind("\(address!)").close()
-                        return true
-                    } catch let error as SystemError where error.code == EADDRINUSE { return false }
-                })
+    @Test(.inRealTime) func aDatagramSocket() throws {
+        let loop = EventLoop.current
+        var address: SocketAddress?
+        try releaseElsewhere { () throws -> DatagramSocket in
+            let socket = try DatagramSocket.bind("127.0.0.1:0")
+            address = socket.localAddress
+            return socket
         }
+        while loop.isReady { try loop.turn(.poll) }
+        expect(
+            try soon {
+                do {
+                    try DatagramSocket.bind("\(address!)").close()
+                    return true
+                } catch let error as SystemError where error.code == EADDRINUSE { return false }
+            })
     }
 
-    @Test func aHold() throws {
-        try EventLoop.withLoop { loop throws in
-            releaseElsewhere { loop.hold() }
-            // It is still held, perhaps by another one at the same address.
-            let other = loop.hold()
-            try loop.turn(.poll)
-            expect(loop.isAlive)
-            other.cancel()
-            expect(!loop.isAlive)
-            try loop.run()
-        }
+    @Test(.inRealTime) func aHold() throws {
+        let loop = EventLoop.current
+        releaseElsewhere { loop.hold() }
+        // It is still held, perhaps by another one at the same address.
+        let other = loop.hold()
+        try loop.turn(.poll)
+        expect(loop.isAlive)
+        other.cancel()
+        expect(!loop.isAlive)
+        try loop.run()
     }
 
-    @Test func aSequenceOfSignals() throws {
-        try EventLoop.withLoop { loop throws in
-            // Watched by no other test: actions are process-wide.
-            let unusual: CInt = 61
-            try releaseElsewhere { try signals(unusual) }
-            var action = sigaction()
-            sigaction(unusual, nil, &action)
-            expect(action.sa_flags & SA_RESTART != 0, "it is watched until the loop comes to it")
-            while loop.isReady { try loop.turn(.poll) }
-            sigaction(unusual, nil, &action)
-            expectEqual(action.sa_flags & SA_RESTART, 0)
-            expect(!loop.isAlive)
-        }
+    @Test(.inRealTime) func aSequenceOfSignals() throws {
+        let loop = EventLoop.current
+        // Watched by no other test: actions are process-wide.
+        let unusual: CInt = 61
+        try releaseElsewhere { try signals(unusual) }
+        var action = sigaction()
+        sigaction(unusual, nil, &action)
+        expect(action.sa_flags & SA_RESTART != 0, "it is watched until the loop comes to it")
+        while loop.isReady { try loop.turn(.poll) }
+        sigaction(unusual, nil, &action)
+        expectEqual(action.sa_flags & SA_RESTART, 0)
+        expect(!loop.isAlive)
     }
 
     /// An actor's objects are released where its last reference is.

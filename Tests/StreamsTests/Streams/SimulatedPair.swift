@@ -2,7 +2,6 @@ import SimulatedNetwork
 
 @testable import PromisesTestSupport
 
-/// A connection from a simulated host, the near one, which is under test, to another, with a latency of a millisecond or two.
 struct SimulatedPair {
     let network: VirtualNetwork
     let (nearHost, farHost): (SimulatedHost, SimulatedHost)

@@ -1,64 +1,61 @@
 @testable import PromisesTestSupport
 
-/// Watermarks, and their users.
 struct WatermarkTests {
-    @Test func aProducerThatAsksKeepsTheQueueShort() throws {
-        try withConnections(turns: 4000) { _, a, b in
-            let chunk = pattern(10_000)
-            var (left, peak, pauses) = (500, 0, 0)
-            func produce() -> Guarantee<Void> {
-                while left > 0 && a.isWritable {
-                    left -= 1
-                    a.write(chunk).cauterize()
-                    peak = max(peak, a.queuedBytes)
-                }
-                if left == 0 { return .value }
-                pauses += 1
-                return a.writable().then { () -> Guarantee<Void> in
-                    expect(a.isWritable && a.queuedBytes <= 32 << 10)
-                    return produce()
-                }
+    @Test(.network(turns: 4000)) func aProducerThatAsksKeepsTheQueueShort() throws {
+        let (a, b) = try Connection.pair()
+        let chunk = pattern(10_000)
+        var (left, peak, pauses) = (500, 0, 0)
+        func produce() -> Guarantee<Void> {
+            while left > 0 && a.isWritable {
+                left -= 1
+                a.write(chunk).cauterize()
+                peak = max(peak, a.queuedBytes)
             }
-            let produced = produce()
-            let all = b.read(exactly: 500 * chunk.count)
-            try hang(produced, timeout: patience)
-            try hang(all, timeout: patience)
-            expect(peak <= 65536 + chunk.count)
-            expect(pauses > 3)
+            if left == 0 { return .value }
+            pauses += 1
+            return a.writable().then { () -> Guarantee<Void> in
+                expect(a.isWritable && a.queuedBytes <= 32 << 10)
+                return produce()
+            }
         }
+        let produced = produce()
+        let all = b.read(exactly: 500 * chunk.count)
+        try hang(produced, timeout: patience)
+        try hang(all, timeout: patience)
+        expect(peak <= 65536 + chunk.count)
+        expect(pauses > 3)
     }
 
-    @Test func itFlipsOnceACrossing() throws {
-        try withConnections { net, a, b in
-            a.writeWatermarks = (low: 10, high: 20)
-            let budget = net.limitSends(to: 0)
-            var relieved = 0
-            expect(a.isWritable && a.writable().isResolved)
-            let writes = (0..<10).map { _ in
-                let write = a.write(pattern(4))
-                if !a.isWritable && relieved == 0 {
-                    relieved = -1
-                    a.writable().done { relieved = 1 }
-                }
-                return write
+    @Test(.network) func itFlipsOnceACrossing() throws {
+        let (a, b) = try Connection.pair()
+        a.writeWatermarks = (low: 10, high: 20)
+        let budget = net.limitSends(to: 0)
+        var relieved = 0
+        expect(a.isWritable && a.writable().isResolved)
+        let writes = (0..<10).map { _ in
+            let write = a.write(pattern(4))
+            if !a.isWritable && relieved == 0 {
+                relieved = -1
+                a.writable().done { relieved = 1 }
             }
-            expect(!a.isWritable && a.queuedBytes == 40)
-            let waiting = a.writable()
-            // Below the high mark, and not yet at the low one.
-            budget.remaining = 25
-            try net.loop.turn(.poll)
-            try net.loop.turn(.poll)
-            expect(a.queuedBytes == 15 && !a.isWritable && waiting.isPending)
-            budget.remaining = 5
-            try hang(waiting, timeout: patience)
-            expect(a.queuedBytes == 10 && a.isWritable && relieved == 1)
-            // Between the marks it stays as it is.
-            let more = a.write(pattern(5))
-            expect(a.isWritable)
-            budget.remaining = .max
-            try hang(when(fulfilled: writes + [more]), timeout: patience)
-            expectEqual(try hang(b.read(exactly: 45), timeout: patience).count, 45)
+            return write
         }
+        expect(!a.isWritable && a.queuedBytes == 40)
+        let waiting = a.writable()
+        // Below the high mark, and not yet at the low one.
+        budget.remaining = 25
+        try net.loop.turn(.poll)
+        try net.loop.turn(.poll)
+        expect(a.queuedBytes == 15 && !a.isWritable && waiting.isPending)
+        budget.remaining = 5
+        try hang(waiting, timeout: patience)
+        expect(a.queuedBytes == 10 && a.isWritable && relieved == 1)
+        // Between the marks it stays as it is.
+        let more = a.write(pattern(5))
+        expect(a.isWritable)
+        budget.remaining = .max
+        try hang(when(fulfilled: writes + [more]), timeout: patience)
+        expectEqual(try hang(b.read(exactly: 45), timeout: patience).count, 45)
     }
 
     @Test func whatCannotBeWrittenToIsNotWaitedFor() throws {
@@ -77,61 +74,48 @@ struct WatermarkTests {
     }
 
     /// As in the documentation: a producer that only reads `isWritable` would loop forever.
-    @Test func aProducerEndsWithItsConnection() throws {
-        try withNetwork { net in
-            let (connection, peer) = try net.pair(receiveBuffer: 4096)
-            let chunk = pattern(10_000)
-            func produce() -> Promise<Void> {
-                while connection.isWritable { connection.write(chunk).ignoringErrors() }
-                return connection.writable().then { connection.write(chunk) }.then { produce() }
-            }
-            let produced = produce()
-            net.settle(.milliseconds(1))
-            peer.reset()
-            let code = try rejection(of: produced)
-            expect(code == ECONNRESET || code == EPIPE)
-            try net.loop.turn(.poll)
-            expect(!net.loop.isAlive)
+    @Test(.network) func aProducerEndsWithItsConnection() throws {
+        let (connection, peer) = try net.pair(receiveBuffer: 4096)
+        let chunk = pattern(10_000)
+        func produce() -> Promise<Void> {
+            while connection.isWritable { connection.write(chunk).ignoringErrors() }
+            return connection.writable().then { connection.write(chunk) }.then { produce() }
         }
+        let produced = produce()
+        net.settle(.milliseconds(1))
+        peer.reset()
+        let code = try rejection(of: produced)
+        expect(code == ECONNRESET || code == EPIPE)
+        try net.loop.turn(.poll)
+        expect(!net.loop.isAlive)
     }
 
-    @Test func aCancelledOneLeavesTheOthers() throws {
-        try withConnections(turns: 1000) { _, a, b in
-            let write = a.write(pattern(4_000_000))
-            let cancelled = a.writable()
-            let other = a.writable()
-            cancelled.cancel()
-            let read = b.read(exactly: 4_000_000)
-            try hang(other, timeout: patience)
-            try hang(read, timeout: patience)
-            try hang(write, timeout: patience)
-        }
+    @Test(.network(turns: 1000)) func aCancelledOneLeavesTheOthers() throws {
+        let (a, b) = try Connection.pair()
+        let write = a.write(pattern(4_000_000))
+        a.writable().cancel()
+        let cancelled = a.writable()
+        let other = a.writable()
+        cancelled.cancel()
+        let read = b.read(exactly: 4_000_000)
+        try hang(other, timeout: patience)
+        try hang(read, timeout: patience)
+        try hang(write, timeout: patience)
     }
 
-    @Test func aCancelledOneLetsTheNextWait() throws {
-        try withConnections(turns: 1000) { _, a, b in
-            let write = a.write(pattern(4_000_000))
-            a.writable().cancel()
-            let next = a.writable()
-            let read = b.read(exactly: 4_000_000)
-            try hang(next, timeout: patience)
-            try hang(read, timeout: patience)
-            try hang(write, timeout: patience)
-        }
-    }
-
-    @Test(arguments: [(5, 5), (-3, 0), (100, 1), (0, .min)]) func marksThatMakeNoSense(low: Int, high: Int) throws {
-        try withConnections { _, a, b in
-            a.writeWatermarks = (low: low, high: high)
-            let marks = a.writeWatermarks
-            expect(marks.low >= 0 && marks.low < marks.high)
-            let write = a.write(pattern(1_000_000))
-            expect(!a.isWritable)
-            let read = b.read(exactly: 1_000_000)
-            try hang(a.writable(), timeout: patience)
-            try hang(read, timeout: patience)
-            try hang(write, timeout: patience)
-        }
+    @Test(.network, arguments: [(5, 5), (-3, 0), (100, 1), (0, .min)]) func marksThatMakeNoSense(low: Int, high: Int)
+        throws
+    {
+        let (a, b) = try Connection.pair()
+        a.writeWatermarks = (low: low, high: high)
+        let marks = a.writeWatermarks
+        expect(marks.low >= 0 && marks.low < marks.high)
+        let write = a.write(pattern(1_000_000))
+        expect(!a.isWritable)
+        let read = b.read(exactly: 1_000_000)
+        try hang(a.writable(), timeout: patience)
+        try hang(read, timeout: patience)
+        try hang(write, timeout: patience)
     }
 }
 
@@ -155,58 +139,37 @@ struct WriteAllTests {
         }
     }
 
-    @Test func aChunkIsTakenWhenTheOneBeforeIsGone() throws {
-        try withConnections(turns: 4000) { net, a, b in
-            let source = Source(100, size: 50_000)
-            let written = forEach(source) { a.write($0) }
-            net.settle()
-            expect(source.taken < 100 && a.queuedBytes <= 50_000)
-            let taken = source.taken
-            expect(net.turns { net.settle() } <= 4)
-            expectEqual(source.taken, taken)
-            expectEqual(try hang(b.read(exactly: 5_000_000), timeout: patience), pattern(5_000_000))
-            try hang(written, timeout: patience)
-        }
+    @Test(.network(turns: 4000)) func aChunkIsTakenWhenTheOneBeforeIsGone() throws {
+        let (a, b) = try Connection.pair()
+        let source = Source(100, size: 50_000)
+        let written = forEach(source) { a.write($0) }
+        net.settle()
+        expect(source.taken < 100 && a.queuedBytes <= 50_000)
+        let taken = source.taken
+        expect(net.turns { net.settle() } <= 4)
+        expectEqual(source.taken, taken)
+        expectEqual(try hang(b.read(exactly: 5_000_000), timeout: patience), pattern(5_000_000))
+        try hang(written, timeout: patience)
     }
 
-    @Test func twentyThousandChunks() throws {
-        try withConnections(turns: 5_000) { _, a, b in
-            var peak = 0
-            let source = Source(20_000, size: 16)
-            let written = forEach(source) { a.write($0) }
-            var received = 0
-            let all = b.forEachChunk { chunk in
-                peak = max(peak, a.queuedBytes)
-                received += chunk.byteCount
-            }
-            try hang(written, timeout: .seconds(60))
-            a.shutdownWrite()
-            try hang(all, timeout: patience)
-            expect(received == 320_000 && peak <= 16)
-        }
+    @Test(.network) func cancelledItTakesNoMore() throws {
+        let (a, b) = try Connection.pair()
+        let source = Source(.max, size: 50_000)
+        let written = forEach(source) { a.write($0) }
+        net.settle()
+        written.cancel()
+        let taken = source.taken
+        try hang(b.read(exactly: 50_000), timeout: patience)
+        net.settle()
+        expectEqual(source.taken, taken)
     }
 
-    @Test func cancelledItTakesNoMore() throws {
-        try withConnections { net, a, b in
-            let source = Source(.max, size: 50_000)
-            let written = forEach(source) { a.write($0) }
-            net.settle()
-            written.cancel()
-            let taken = source.taken
-            try hang(b.read(exactly: 50_000), timeout: patience)
-            net.settle()
-            expectEqual(source.taken, taken)
-        }
-    }
-
-    @Test func theFirstErrorEndsIt() throws {
-        try withNetwork { net in
-            let (reader, writer) = try Connection.pipe()
-            reader.abort()
-            let source = Source(10, size: 5)
-            expectEqual(try rejection(of: forEach(source) { writer.write($0) }), EPIPE)
-            expectEqual(source.taken, 1)
-            expect(forEach([[UInt8]]()) { writer.write($0) }.isResolved)
-        }
+    @Test(.network) func theFirstErrorEndsIt() throws {
+        let (reader, writer) = try Connection.pipe()
+        reader.abort()
+        let source = Source(10, size: 5)
+        expectEqual(try rejection(of: forEach(source) { writer.write($0) }), EPIPE)
+        expectEqual(source.taken, 1)
+        expect(forEach([[UInt8]]()) { writer.write($0) }.isResolved)
     }
 }

@@ -1,50 +1,38 @@
 @testable import PromisesTestSupport
 
-/// Programs run by one call.
 struct ChildOutputTests {
-    @Test func bothStreamsAndTheCode() throws {
-        try withNetwork { _ in
-            let output = try hang(ChildProcess.run("sh", ["-c", "echo out; echo err >&2; exit 3"]))
-            expectEqual(output.text, "out\n")
-            expectEqual(output.standardError, Array("err\n".utf8))
-            expectEqual(output.status, .exited(3))
-            expect(!output.status.isSuccess)
-        }
+    @Test(.network) func bothStreamsAndTheCode() throws {
+        let output = try hang(ChildProcess.run("sh", ["-c", "echo out; echo err >&2; exit 3"]))
+        expectEqual(output.text, "out\n")
+        expectEqual(output.standardError, Array("err\n".utf8))
+        expectEqual(output.status, .exited(3))
+        expect(!output.status.isSuccess)
     }
 
-    @Test func aLargeInputGoesThrough() throws {
-        try withNetwork(turns: 4000) { _ in
-            let bytes = pattern(2_000_000)
-            let output = try hang(ChildProcess.run("cat", input: bytes))
-            expectEqual(output.standardOutput, bytes)
-            expect(output.status.isSuccess)
-        }
+    @Test(.network(turns: 4000)) func aLargeInputGoesThrough() throws {
+        let bytes = pattern(2_000_000)
+        let output = try hang(ChildProcess.run("cat", input: bytes))
+        expectEqual(output.standardOutput, bytes)
+        expect(output.status.isSuccess)
     }
 
-    @Test func aProgramNeedNotReadItsInput() throws {
-        try withNetwork { _ in
-            let output = try hang(ChildProcess.run("true", input: pattern(2_000_000)))
-            expectEqual(output.status, .exited(0))
-            expect(output.standardOutput.isEmpty)
-        }
+    @Test(.network) func aProgramNeedNotReadItsInput() throws {
+        let output = try hang(ChildProcess.run("true", input: pattern(2_000_000)))
+        expectEqual(output.status, .exited(0))
+        expect(output.standardOutput.isEmpty)
     }
 
-    @Test func moreThanTheLimitKillsIt() throws {
-        try withNetwork { network in
-            expect(ChildProcess.run("yes", limit: 100_000), failsWith: SystemError(.read, EFBIG))
-            // It is still reaped.
-            try network.loop.run()
-            expect(!network.loop.isAlive)
-        }
+    @Test(.network) func moreThanTheLimitKillsIt() throws {
+        expect(ChildProcess.run("yes", limit: 100_000), failsWith: SystemError(.read, EFBIG))
+        try net.loop.run()
+        expect(!net.loop.isAlive)
     }
 
-    @Test func aTimeoutKillsTheWholeGroup() throws {
-        try withNetwork { network in
-            let run = ChildProcess.run(
-                "sh", ["-c", "sleep 1000 & echo $!; wait"], timeout: .milliseconds(100), ownGroup: true)
-            expect(run, failsWith: PromiseError.timedOut)
-            try network.loop.run()
-        }
+    @Test(.network) func aTimeoutKillsTheWholeGroup() throws {
+        let run = ChildProcess.run(
+            "sh", ["-c", "sleep 1000 & echo $!; wait"], timeout: .milliseconds(100), ownGroup: true)
+        expect(run, failsWith: PromiseError.timedOut)
+        try net.loop.run()
     }
 
     /// It has ended itself, but its output has not.
@@ -66,32 +54,19 @@ struct ChildOutputTests {
         }
     }
 
-    @Test func cancelledItIsKilled() throws {
-        try withNetwork { network in
-            let run = ChildProcess.run("sleep", ["1000"])
-            network.settle(.milliseconds(1))
-            run.cancel()
-            expect(run, failsWith: PromiseError.cancelled)
-            try network.loop.run()
-            expect(!network.loop.isAlive)
-        }
+    @Test(.network) func cancelledItIsKilled() throws {
+        let run = ChildProcess.run("sleep", ["1000"])
+        net.settle(.milliseconds(1))
+        run.cancel()
+        expect(run, failsWith: PromiseError.cancelled)
+        try net.loop.run()
+        expect(!net.loop.isAlive)
     }
 
-    @Test func whatCannotBeStartedIsARejection() throws {
-        try withNetwork { _ in
-            expect(ChildProcess.run("no-such-program"), failsWith: SystemError(.spawn, ENOENT))
-            expect(ChildProcess.run(""), failsWith: SystemError(.spawn, EINVAL))
-            let output = try hang(
-                ChildProcess.run("pwd", environment: ["A": "B"], workingDirectory: "/usr"))
-            expectEqual(output.text, "/usr\n")
-        }
-    }
-
-    @Test func manyAtATime() throws {
-        try withNetwork(turns: 4000) { _ in
-            let runs = (0..<40).map { ChildProcess.run("echo", ["\($0)"]) }
-            let outputs = try hang(when(fulfilled: runs))
-            expectEqual(outputs.map(\.text), (0..<40).map { "\($0)\n" })
-        }
+    @Test(.network) func whatCannotBeStartedIsARejection() throws {
+        expect(ChildProcess.run("no-such-program"), failsWith: SystemError(.spawn, ENOENT))
+        expect(ChildProcess.run(""), failsWith: SystemError(.spawn, EINVAL))
+        let output = try hang(ChildProcess.run("pwd", environment: ["A": "B"], workingDirectory: "/usr"))
+        expectEqual(output.text, "/usr\n")
     }
 }

@@ -44,15 +44,6 @@
         }
     }
 
-    @Test func aTimeoutEndsTheWatch() throws {
-        try withLoop { loop in
-            expect(try nextSignal(SIGURG).timeout(.milliseconds(1)), failsWith: PromiseError.timedOut)
-            expectEqual(loop.metrics.signalWatches, 0)
-            expect(try nextSignal(SIGURG).timeout(.milliseconds(1)), failsWith: PromiseError.timedOut)
-            try loop.run()
-        }
-    }
-
     @Test func theLoopsEndEndsIt() throws {
         let before = action()
         let tally = Tally()

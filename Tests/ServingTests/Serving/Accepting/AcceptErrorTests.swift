@@ -2,244 +2,202 @@
 
 /// Virtual time, so that the pauses are exact and pass at once.
 struct AcceptErrorTests {
-    @Test(arguments: [EMFILE, ENFILE, ENOBUFS, ENOMEM])
+    @Test(.listener(.virtual), arguments: [EMFILE, ENFILE, ENOBUFS, ENOMEM])
     func wantOfDescriptorsOrMemoryPauses(code trouble: CInt) throws {
-        try withListener(clock: VirtualClock()) { net, listener in
-            let served = listener.serve { echo($0) }
-            let early = try Peer(to: listener.localAddress)
-            try net.loop.run(until: { listener.activeConnections == 1 })
-            let late = try Peer(to: listener.localAddress)
+        let served = listener.serve { echo($0) }
+        let early = try Peer(to: listener.localAddress)
+        try net.loop.run(until: { listener.activeConnections == 1 })
+        let late = try Peer(to: listener.localAddress)
 
-            let real = net.kernel.accept
-            var isExhausted = true
-            net.kernel.accept = { isExhausted ? -Int(trouble) : real($0, $1) }
-            let (calls, begin) = (net.calls(.accept), net.loop.now)
-            var lateness: Duration = .seconds(1)
-            after(.milliseconds(250)).done { lateness = begin.duration(to: net.loop.now) - .milliseconds(250) }
-            hang(after(.milliseconds(520)))
-            expect(net.calls(.accept) - calls <= 7)
-            expectEqual(lateness, .zero)
-            expectEqual(listener.activeConnections, 1)
+        let real = net.kernel.accept
+        var isExhausted = true
+        net.kernel.accept = { isExhausted ? -Int(trouble) : real($0, $1) }
+        let (calls, begin) = (net.calls(.accept), net.loop.now)
+        var lateness: Duration = .seconds(1)
+        after(.milliseconds(250)).done { lateness = begin.duration(to: net.loop.now) - .milliseconds(250) }
+        hang(after(.milliseconds(520)))
+        expect(net.calls(.accept) - calls <= 7)
+        expectEqual(lateness, .zero)
+        expectEqual(listener.activeConnections, 1)
 
-            // Existing connections are served meanwhile.
-            try early.send("x")
-            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
-            try net.loop.run(until: { net.calls(.send) == 1 })
-            expectEqual(try early.receive(), [0x78])
+        try early.send("x")
+        awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+        try net.loop.run(until: { net.calls(.send) == 1 })
+        expectEqual(try early.receive(), [0x78])
 
-            isExhausted = false
-            let resumed = net.loop.now
-            try net.loop.run(until: { listener.activeConnections == 2 })
-            expect(resumed.duration(to: net.loop.now) <= .milliseconds(100))
-            listener.close()
-            early.close()
-            late.close()
-            try hang(served)
-        }
+        isExhausted = false
+        let resumed = net.loop.now
+        try net.loop.run(until: { listener.activeConnections == 2 })
+        expect(resumed.duration(to: net.loop.now) <= .milliseconds(100))
+        listener.close()
+        early.close()
+        late.close()
+        try hang(served)
     }
 
-    @Test func aLogHandlerThatClosesTheListenerLeavesNoPauseBehind() throws {
-        try withListener(clock: VirtualClock()) { net, listener in
-            net.kernel.accept = { _, _ in -Int(EMFILE) }
-            let thread = pthread_self()
-            // Closed on its own thread, which is the one that logs.
-            nonisolated(unsafe) let closing = listener
-            let recorder = LogRecorder(where: { event in
-                guard case .acceptPaused = event else { return false }
-                return pthread_equal(pthread_self(), thread) != 0
-            }) { _ in closing.close() }
-            defer { recorder.stop() }
-            let accepted = listener.accept()
-            let client = try Peer(to: listener.localAddress)
-            expectEqual(try rejection(of: accepted), ECANCELED)
-            expectEqual(recorder.count, 1)
-            expectEqual(net.loop.nextDeadline, nil)
-            client.close()
-        }
+    @Test(.listener(.virtual)) func aLogHandlerThatClosesTheListenerLeavesNoPauseBehind() throws {
+        net.kernel.accept = { _, _ in -Int(EMFILE) }
+        let thread = pthread_self()
+        // Closed on its own thread, which is the one that logs.
+        nonisolated(unsafe) let closing = listener
+        let recorder = LogRecorder(where: { event in
+            guard case .acceptPaused = event else { return false }
+            return pthread_equal(pthread_self(), thread) != 0
+        }) { _ in closing.close() }
+        defer { recorder.stop() }
+        let accepted = listener.accept()
+        _ = try Peer(to: listener.localAddress)
+        expectEqual(try rejection(of: accepted), ECANCELED)
+        expectEqual(recorder.count, 1)
+        expectEqual(net.loop.nextDeadline, nil)
     }
 
-    @Test func aWaitingAcceptOutlastsThePauseWithoutAReferenceToItsListener() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let real = net.kernel.accept
-            // The kernel also returns this for a full table when no client waits.
-            var failures = 3
-            net.kernel.accept = {
-                failures -= 1
-                return failures >= 0 ? -Int(EMFILE) : real($0, $1)
-            }
-            let (accepted, address) = try {
-                let listener = try net.listen()
-                return (listener.accept(), listener.localAddress)
-            }()
-            let client = try Peer(to: address)
-            try hang(accepted)
-            expectEqual(net.loop.now, LoopInstant(nanoseconds: 300_000_000))
-            client.close()
+    @Test(.network(.virtual)) func aWaitingAcceptOutlastsThePauseWithoutAReferenceToItsListener() throws {
+        let real = net.kernel.accept
+        // The kernel also returns this for a full table when no client waits.
+        var failures = 3
+        net.kernel.accept = {
+            failures -= 1
+            return failures >= 0 ? -Int(EMFILE) : real($0, $1)
         }
+        let (accepted, address) = try {
+            let listener = try net.listen()
+            return (listener.accept(), listener.localAddress)
+        }()
+        _ = try Peer(to: address)
+        try hang(accepted)
+        expectEqual(net.loop.now, LoopInstant(nanoseconds: 300_000_000))
     }
 
-    @Test func aPauseNeedsNoDescriptor() throws {
-        try withListener { net, listener in
-            let accepted = listener.accept()
-            try net.loop.turn(.poll)
-            // No descriptor is left from here on, until the pause is over.
-            let real = net.kernel
-            net.kernel.timerCreate = { -Int(EMFILE) }
-            net.kernel.accept = { _, _ in
-                net.kernel.accept = real.accept
-                return -Int(EMFILE)
-            }
-            let client = try Peer(to: listener.localAddress)
-            try hang(accepted, timeout: patience)
-            client.close()
+    @Test(.listener) func aPauseNeedsNoDescriptor() throws {
+        let accepted = listener.accept()
+        try net.loop.turn(.poll)
+        // No descriptor is left from here on, until the pause is over.
+        let real = net.kernel
+        net.kernel.timerCreate = { -Int(EMFILE) }
+        net.kernel.accept = { _, _ in
+            net.kernel.accept = real.accept
+            return -Int(EMFILE)
         }
+        _ = try Peer(to: listener.localAddress)
+        try hang(accepted, timeout: patience)
     }
 
     /// A handler may turn the loop, which then finds the next client while the last one is still being delivered.
-    @Test func aPauseThatBeginsAnewIsOnePauseAndItIsTheLaterOne() throws {
-        let clock = VirtualClock()
-        try withListener(clock: clock) { net, listener in
-            let real = net.kernel.accept
-            var isExhausted = false
-            net.kernel.accept = { isExhausted ? -Int(EMFILE) : real($0, $1) }
-            let served = listener.serve { connection -> Promise<Void> in
-                if listener.activeConnections == 1 {
-                    isExhausted = true
-                    try net.loop.turn(.poll)
-                    clock.advance(by: .milliseconds(50))
-                }
-                return echo(connection)
+    @Test(.listener(.virtual)) func aPauseThatBeginsAnewIsOnePauseAndItIsTheLaterOne() throws {
+        let real = net.kernel.accept
+        var isExhausted = false
+        net.kernel.accept = { isExhausted ? -Int(EMFILE) : real($0, $1) }
+        let served = listener.serve { connection -> Promise<Void> in
+            if listener.activeConnections == 1 {
+                isExhausted = true
+                try net.loop.turn(.poll)
+                net.clock.advance(by: .milliseconds(50))
             }
-            let clients = try (0..<2).map { _ in try Peer(to: listener.localAddress) }
-            let lines = try logged { try net.loop.turn(.poll) }
-            expectEqual(net.calls(.accept), 3)
-            expectEqual(lines.count, 1)
-            expectEqual(net.loop.keepAliveReport.timers, 1)
-            // The first pause would have ended at 100.
-            net.settle(.milliseconds(80))
-            expectEqual(net.calls(.accept), 3)
-            isExhausted = false
-            try net.loop.run(until: { listener.activeConnections == 2 })
-            expectEqual(clock.now, LoopInstant(nanoseconds: 150_000_000))
-            try listener.end(served, closing: clients)
+            return echo(connection)
         }
+        let clients = try (0..<2).map { _ in try Peer(to: listener.localAddress) }
+        let lines = try logged { try net.loop.turn(.poll) }
+        expectEqual(net.calls(.accept), 3)
+        expectEqual(lines.count, 1)
+        expectEqual(net.loop.keepAliveReport.timers, 1)
+        // The first pause would have ended at 100.
+        net.settle(.milliseconds(80))
+        expectEqual(net.calls(.accept), 3)
+        isExhausted = false
+        try net.loop.run(until: { listener.activeConnections == 2 })
+        expectEqual(net.clock.now, LoopInstant(nanoseconds: 150_000_000))
+        try listener.end(served, closing: clients)
     }
 
-    @Test(.enabled(if: hasIPv6, "there is no IPv6 loopback address"))
+    @Test(.network(.virtual), .enabled(if: hasIPv6, "there is no IPv6 loopback address"))
     func closingWithTheBacklogLeavesNoPauseBehind() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let listener = try Listener.bind(["127.0.0.1:0", "[::1]:0"])
-            net.kernel.accept = { _, _ in -Int(EMFILE) }
-            let served = listener.serve { echo($0) }
-            let client = try Peer(to: listener.localAddress)
-            let lines = try logged {
-                try net.loop.run(until: { net.calls(.accept) == 1 })
-                listener.close(drain: true)
-            }
-            expectEqual(net.calls(.accept), 3, "each socket was asked once more")
-            expectEqual(lines.count, 1)
-            expectEqual(net.loop.nextDeadline, nil)
-            try hang(served)
-            expectEqual(net.loop.now, LoopInstant(nanoseconds: 0))
-            client.close()
-        }
-    }
-
-    @Test func aListenerThatIsClosedInItsPauseLetsTheLoopEnd() throws {
-        try withListener(clock: VirtualClock()) { net, listener in
-            net.kernel.accept = { _, _ in -Int(EMFILE) }
-            let accepted = listener.accept()
-            let client = try Peer(to: listener.localAddress)
+        let listener = try Listener.bind(["127.0.0.1:0", "[::1]:0"])
+        net.kernel.accept = { _, _ in -Int(EMFILE) }
+        let served = listener.serve { echo($0) }
+        _ = try Peer(to: listener.localAddress)
+        let lines = try logged {
             try net.loop.run(until: { net.calls(.accept) == 1 })
-            listener.close()
-            expectEqual(code(accepted), ECANCELED)
-            try net.loop.run()
-            expectEqual(net.loop.now, LoopInstant(nanoseconds: 0))
-            client.close()
+            listener.close(drain: true)
         }
+        expectEqual(net.calls(.accept), 3, "each socket was asked once more")
+        expectEqual(lines.count, 1)
+        expectEqual(net.loop.nextDeadline, nil)
+        try hang(served)
+        expectEqual(net.loop.now, LoopInstant(nanoseconds: 0))
     }
 
-    @Test(arguments: [
-        EINTR, ECONNABORTED, EPROTO, EPERM, ENETDOWN, ENETUNREACH, EHOSTDOWN, EHOSTUNREACH, ENONET,
-        ETIMEDOUT, ECONNRESET, ENOPROTOOPT, EPIPE,
-    ])
+    @Test(
+        .listener,
+        arguments: [
+            EINTR, ECONNABORTED, EPROTO, EPERM, ENETDOWN, ENETUNREACH, EHOSTDOWN, EHOSTUNREACH, ENONET,
+            ETIMEDOUT, ECONNRESET, ENOPROTOOPT, EPIPE,
+        ])
     func troubleOfOneConnectionIsSkippedInTheSamePass(code trouble: CInt) throws {
-        try withListener { net, listener in
-            let real = net.kernel.accept
-            var failures = 3
-            net.kernel.accept = {
-                failures -= 1
-                return failures >= 0 ? -Int(trouble) : real($0, $1)
-            }
-            let client = try Peer(to: listener.localAddress)
-            let accepted = listener.accept()
-            try net.loop.turn(.upTo(.seconds(10)))
-            expect(accepted.isFulfilled)
-            expectEqual(net.calls(.accept), 4)
-            client.close()
+        let real = net.kernel.accept
+        var failures = 3
+        net.kernel.accept = {
+            failures -= 1
+            return failures >= 0 ? -Int(trouble) : real($0, $1)
         }
+        _ = try Peer(to: listener.localAddress)
+        let accepted = listener.accept()
+        try net.loop.turn(.upTo(.seconds(10)))
+        expect(accepted.isFulfilled)
+        expectEqual(net.calls(.accept), 4)
     }
 
     /// A security module or seccomp refuses each connection before it is taken from the backlog.
-    @Test(arguments: [EPERM, EACCES, ENOSYS, EIO])
+    @Test(.listener(.virtual), arguments: [EPERM, EACCES, ENOSYS, EIO])
     func aRefusalOfEveryConnectionPauses(code trouble: CInt) throws {
-        try withListener(clock: VirtualClock()) { net, listener in
-            let socket = try #require(net.ledger.open.max())
-            let served = listener.serve { echo($0) }
-            let real = net.kernel.accept
-            // A listener that spins fails the test instead of blocking it.
-            net.kernel.accept = { net.calls(.accept) > 10_000 ? real($0, $1) : -Int(trouble) }
-            let client = try Peer(to: listener.localAddress)
-            awaitArrival(of: POLLIN, at: socket)
-            let lines = logged { net.settle(.milliseconds(520)) }
-            expect(net.calls(.accept) >= 6 && net.calls(.accept) <= 64 + 6)
-            expectEqual(lines.count, 1)
-            expectEqual(lines.first?.contains("cannot accept connections for now"), true)
-            expect(served.isPending)
+        let socket = try #require(net.ledger.open.max())
+        let served = listener.serve { echo($0) }
+        let real = net.kernel.accept
+        // A listener that spins fails the test instead of blocking it.
+        net.kernel.accept = { net.calls(.accept) > 10_000 ? real($0, $1) : -Int(trouble) }
+        let client = try Peer(to: listener.localAddress)
+        awaitArrival(of: POLLIN, at: socket)
+        let lines = logged { net.settle(.milliseconds(520)) }
+        expect(net.calls(.accept) >= 6 && net.calls(.accept) <= 64 + 6)
+        expectEqual(lines.count, 1)
+        expectEqual(lines.first?.contains("cannot accept connections for now"), true)
+        expect(served.isPending)
 
-            net.kernel.accept = real
-            try net.loop.run(until: { listener.activeConnections == 1 })
-            try listener.end(served, closing: [client])
-        }
+        net.kernel.accept = real
+        try net.loop.run(until: { listener.activeConnections == 1 })
+        try listener.end(served, closing: [client])
     }
 
-    @Test(arguments: [EBADF, EINVAL, ENOTSOCK, EOPNOTSUPP])
+    @Test(.listener, arguments: [EBADF, EINVAL, ENOTSOCK, EOPNOTSUPP])
     func theListenersOwnTroubleEndsIt(code trouble: CInt) throws {
-        try withListener { net, listener in
-            let other = try net.listen()
-            let served = listener.serve { echo($0) }
-            var settled = 0
-            served.tap { _ in settled += 1 }.catch { _ in }
-            let early = try Peer(to: listener.localAddress)
-            try net.loop.run(until: { listener.activeConnections == 1 })
+        let other = try net.listen()
+        let served = listener.serve { echo($0) }
+        var settled = 0
+        served.tap { _ in settled += 1 }.catch { _ in }
+        let early = try Peer(to: listener.localAddress)
+        try net.loop.run(until: { listener.activeConnections == 1 })
 
-            let real = net.kernel.accept
-            net.kernel.accept = { _, _ in -Int(trouble) }
-            let late = try Peer(to: listener.localAddress)
-            expectEqual(try rejection(of: served), trouble)
-            net.kernel.accept = real
-            expectEqual(late.failureOfReading(), ECONNRESET)
-            expectEqual(code(listener.accept()), EBADF)
+        let real = net.kernel.accept
+        net.kernel.accept = { _, _ in -Int(trouble) }
+        let late = try Peer(to: listener.localAddress)
+        expectEqual(try rejection(of: served), trouble)
+        net.kernel.accept = real
+        expectEqual(late.failureOfReading(), ECONNRESET)
+        expectEqual(code(listener.accept()), EBADF)
 
-            // The open connection and the other listener are not affected.
-            try early.send("x")
-            expectEqual(try hang(elsewhere { try early.receive() }, timeout: patience), [0x78])
-            let client = try Peer(to: other.localAddress)
-            _ = try net.accept(from: other)
-            early.end()
-            try net.loop.run(until: { listener.activeConnections == 0 })
-            expectEqual(settled, 1)
-            client.close()
-        }
+        try early.send("x")
+        expectEqual(try hang(elsewhere { try early.receive() }, timeout: patience), [0x78])
+        _ = try Peer(to: other.localAddress)
+        _ = try net.accept(from: other)
+        early.end()
+        try net.loop.run(until: { listener.activeConnections == 0 })
+        expectEqual(settled, 1)
     }
 
-    @Test func allWaitingAcceptsLearnWhatEndedTheListener() throws {
-        try withListener { net, listener in
-            let waiting = [listener.accept(), listener.accept()]
-            net.kernel.accept = { _, _ in -Int(EINVAL) }
-            let client = try Peer(to: listener.localAddress)
-            for accept in waiting { expectEqual(try rejection(of: accept), EINVAL) }
-            client.close()
-        }
+    @Test(.listener) func allWaitingAcceptsLearnWhatEndedTheListener() throws {
+        let waiting = [listener.accept(), listener.accept()]
+        net.kernel.accept = { _, _ in -Int(EINVAL) }
+        _ = try Peer(to: listener.localAddress)
+        for accept in waiting { expectEqual(try rejection(of: accept), EINVAL) }
     }
 }

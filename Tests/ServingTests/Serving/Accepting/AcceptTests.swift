@@ -1,162 +1,136 @@
 @testable import PromisesTestSupport
 
 struct AcceptTests {
-    @Test func severalCallsAreServedInTheirOrder() throws {
-        try withListener { net, listener in
-            let accepts = (0..<3).map { _ in listener.accept() }
-            let clients = try (0..<3).map { number in
-                let client = try Peer(to: listener.localAddress, sending: [UInt8(number)])
-                return client
-            }
-            for number in 0..<3 {
-                let connection = try hang(accepts[number], timeout: patience)
-                expectEqual(try hang(connection.receive(), timeout: patience), [UInt8(number)])
-            }
-            expectEqual(net.calls(.accept), 3, "no call waits for a fourth")
-            withExtendedLifetime(clients) {}
+    @Test(.listener) func severalCallsAreServedInTheirOrder() throws {
+        let accepts = (0..<3).map { _ in listener.accept() }
+        _ = try (0..<3).map { number in
+            let client = try Peer(to: listener.localAddress, sending: [UInt8(number)])
+            return client
         }
+        for number in 0..<3 {
+            let connection = try hang(accepts[number], timeout: patience)
+            expectEqual(try hang(connection.receive(), timeout: patience), [UInt8(number)])
+        }
+        expectEqual(net.calls(.accept), 3, "no call waits for a fourth")
     }
 
-    @Test func withoutAnAcceptClientsWaitAndTheLoopSleeps() throws {
-        try withListener { net, listener in
-            let clients = try (0..<3).map { _ in try Peer(to: listener.localAddress) }
-            try hang(listener.accept(), timeout: patience)
-            expect(net.turns { net.settle() } <= 4)
-            expectEqual(net.calls(.accept), 1)
-            withExtendedLifetime(clients) {}
-        }
+    @Test(.listener) func withoutAnAcceptClientsWaitAndTheLoopSleeps() throws {
+        _ = try (0..<3).map { _ in try Peer(to: listener.localAddress) }
+        try hang(listener.accept(), timeout: patience)
+        expect(net.turns { net.settle() } <= 4)
+        expectEqual(net.calls(.accept), 1)
     }
 
-    @Test func closeCancelsWaitingAcceptsAndRefusesLaterOnes() throws {
-        try withListener { net, listener in
-            let waiting = [listener.accept(), listener.accept()]
+    @Test(.listener) func closeCancelsWaitingAcceptsAndRefusesLaterOnes() throws {
+        let waiting = [listener.accept(), listener.accept()]
+        listener.close()
+        listener.close(drain: true)
+        expectEqual(waiting.map { code($0) }, [ECANCELED, ECANCELED])
+        expectEqual(code(listener.accept()), EBADF)
+        expectEqual(code(listener.serve { echo($0) }), EBADF)
+        expectEqual(net.calls(.close), 1)
+    }
+
+    @Test(.network) func acceptAndServeExcludeEachOther() throws {
+        let (listener, other) = (try net.listen(), try net.listen())
+        let served = listener.serve { echo($0) }
+        expectEqual(code(listener.accept()), EBUSY)
+        expectEqual(code(listener.serve { echo($0) }), EBUSY)
+        let waiting = other.accept()
+        expectEqual(code(other.serve { echo($0) }), EBUSY)
+        other.close()
+        expectEqual(code(waiting), ECANCELED)
+        expectEqual(code(other.serve(ServeOptions(maxConnections: 0)) { echo($0) }), EBADF)
+        try listener.end(served)
+    }
+
+    @Test(.listener) func limitsThatMakeNoSenseAreRefused() throws {
+        for limit in [0, -1, .min] {
+            expectEqual(code(listener.serve(ServeOptions(maxConnections: limit)) { echo($0) }), EINVAL, "\(limit)")
+        }
+        expectEqual(code(listener.serve(ServeOptions(maxLingering: -1)) { echo($0) }), EINVAL)
+    }
+
+    @Test(.listener) func serveIsDoneWhenTheLastConnectionIs() throws {
+        let served = listener.serve { echo($0) }
+        let client = try Peer(to: listener.localAddress)
+        try net.loop.run(until: { listener.activeConnections == 1 })
+        listener.close()
+        net.settle()
+        expect(served.isPending)
+        try client.send("still served")
+        client.end()
+        expectEqual(try hang(elsewhere { try client.readToEnd() }, timeout: patience), Array("still served".utf8))
+        try hang(served, timeout: patience)
+        expectEqual(listener.activeConnections, 0)
+    }
+
+    @Test(.listener) func closedInItsOwnHandlerItTakesNoMoreAndTheRestAreReset() throws {
+        let clients = try (0..<5).map { _ in try Peer(to: listener.localAddress) }
+        var taken = 0
+        let served = listener.serve { connection -> Promise<Void> in
+            taken += 1
             listener.close()
-            listener.close(drain: true)
-            expectEqual(waiting.map { code($0) }, [ECANCELED, ECANCELED])
-            expectEqual(code(listener.accept()), EBADF)
-            expectEqual(code(listener.serve { echo($0) }), EBADF)
-            expectEqual(net.calls(.close), 1)
+            return echo(connection)
         }
+        clients[0].end()
+        try hang(served, timeout: patience)
+        expectEqual(taken, 1)
+        expectEqual(net.calls(.accept), 1)
+        expectEqual(try clients[0].receive(), [])
+        for client in clients.dropFirst() { expectEqual(client.failureOfReading(), ECONNRESET) }
     }
 
-    @Test func acceptAndServeExcludeEachOther() throws {
-        try withNetwork { net in
-            let (listener, other) = (try net.listen(), try net.listen())
-            let served = listener.serve { echo($0) }
-            expectEqual(code(listener.accept()), EBUSY)
-            expectEqual(code(listener.serve { echo($0) }), EBUSY)
-            let waiting = other.accept()
-            expectEqual(code(other.serve { echo($0) }), EBUSY)
-            other.close()
-            expectEqual(code(waiting), ECANCELED)
-            expectEqual(code(other.serve(ServeOptions(maxConnections: 0)) { echo($0) }), EBADF)
-            try listener.end(served)
-        }
-    }
-
-    @Test func limitsThatMakeNoSenseAreRefused() throws {
-        try withListener { _, listener in
-            for limit in [0, -1, .min] {
-                expectEqual(code(listener.serve(ServeOptions(maxConnections: limit)) { echo($0) }), EINVAL, "\(limit)")
-            }
-            expectEqual(code(listener.serve(ServeOptions(maxLingering: -1)) { echo($0) }), EINVAL)
-        }
-    }
-
-    @Test func serveIsDoneWhenTheLastConnectionIs() throws {
-        try withListener { net, listener in
-            let served = listener.serve { echo($0) }
-            let client = try Peer(to: listener.localAddress)
-            try net.loop.run(until: { listener.activeConnections == 1 })
-            listener.close()
-            net.settle()
-            expect(served.isPending)
-            try client.send("still served")
+    @Test(.listener) func closedWithDrainInItsOwnHandlerItTakesThoseThatWait() throws {
+        let clients = try (0..<5).map { number in
+            let client = try Peer(to: listener.localAddress, sending: [UInt8(number)])
             client.end()
-            expectEqual(try hang(elsewhere { try client.readToEnd() }, timeout: patience), Array("still served".utf8))
-            try hang(served, timeout: patience)
-            expectEqual(listener.activeConnections, 0)
+            return client
         }
-    }
-
-    @Test func closedInItsOwnHandlerItTakesNoMoreAndTheRestAreReset() throws {
-        try withListener { net, listener in
-            let clients = try (0..<5).map { _ in try Peer(to: listener.localAddress) }
-            var taken = 0
-            let served = listener.serve { connection -> Promise<Void> in
-                taken += 1
-                listener.close()
-                return echo(connection)
-            }
-            clients[0].end()
-            try hang(served, timeout: patience)
-            expectEqual(taken, 1)
-            expectEqual(net.calls(.accept), 1)
-            expectEqual(try clients[0].receive(), [])
-            for client in clients.dropFirst() { expectEqual(client.failureOfReading(), ECONNRESET) }
-        }
-    }
-
-    @Test func closedWithDrainInItsOwnHandlerItTakesThoseThatWait() throws {
-        try withListener { _, listener in
-            let clients = try (0..<5).map { number in
-                let client = try Peer(to: listener.localAddress, sending: [UInt8(number)])
-                client.end()
-                return client
-            }
-            var taken = 0
-            let served = listener.serve { connection -> Promise<Void> in
-                taken += 1
-                listener.close(drain: true)
-                return echo(connection)
-            }
-            try hang(served, timeout: patience)
-            expectEqual(taken, 5)
-            for (number, client) in clients.enumerated() { expectEqual(try client.readToEnd(), [UInt8(number)]) }
-        }
-    }
-
-    @Test func aClientThatIsGoneAlreadyIsAConnectionThatFails() throws {
-        try withListener { net, listener in
-            try Peer(to: listener.localAddress).reset()
-            let connection = try net.accept(from: listener)
-            _ = connection.peerAddress
-            _ = connection.localAddress
-            expectEqual(try hang(connection.read(), timeout: patience), failed(ECONNRESET))
-            expect(connection.close().isFulfilled)
-        }
-    }
-
-    @Test func releasingAListenerClosesIt() throws {
-        try withNetwork { net in
-            var listener: Listener? = try net.listen()
-            let client = try Peer(to: listener!.localAddress)
-            listener = nil
-            expect(net.ledger.open.isEmpty)
-            expectEqual(client.failureOfReading(), ECONNRESET)
-        }
-    }
-
-    @Test func aServingListenerNeedsNoReference() throws {
-        try withNetwork { net in
-            let address = try {
-                let listener = try net.listen()
-                listener.serve { echo($0) }.catch { _ in }
-                return listener.localAddress
-            }()
-            net.settle()
-            let client = try Peer(to: address, sending: "x")
-            expectEqual(try hang(elsewhere { try client.receive() }, timeout: patience), [0x78])
-        }
-    }
-
-    @Test func anErrorThatEndsADrainEndsTheListenerOnce() throws {
-        try withListener { net, listener in
-            let served = listener.serve { echo($0) }
-            net.kernel.accept = { _, _ in -Int(EINVAL) }
+        var taken = 0
+        let served = listener.serve { connection -> Promise<Void> in
+            taken += 1
             listener.close(drain: true)
-            expectEqual(code(served), EINVAL)
-            expectEqual(net.calls(.close), 1)
+            return echo(connection)
         }
+        try hang(served, timeout: patience)
+        expectEqual(taken, 5)
+        for (number, client) in clients.enumerated() { expectEqual(try client.readToEnd(), [UInt8(number)]) }
+    }
+
+    @Test(.listener) func aClientThatIsGoneAlreadyIsAConnectionThatFails() throws {
+        try Peer(to: listener.localAddress).reset()
+        let connection = try net.accept(from: listener)
+        _ = connection.peerAddress
+        _ = connection.localAddress
+        expectEqual(try hang(connection.read(), timeout: patience), failed(ECONNRESET))
+        expect(connection.close().isFulfilled)
+    }
+
+    @Test(.network) func releasingAListenerClosesIt() throws {
+        var listener: Listener? = try net.listen()
+        let client = try Peer(to: listener!.localAddress)
+        listener = nil
+        expect(net.ledger.open.isEmpty)
+        expectEqual(client.failureOfReading(), ECONNRESET)
+    }
+
+    @Test(.network) func aServingListenerNeedsNoReference() throws {
+        let address = try {
+            let listener = try net.listen()
+            listener.serve { echo($0) }.catch { _ in }
+            return listener.localAddress
+        }()
+        net.settle()
+        let client = try Peer(to: address, sending: "x")
+        expectEqual(try hang(elsewhere { try client.receive() }, timeout: patience), [0x78])
+    }
+
+    @Test(.listener) func anErrorThatEndsADrainEndsTheListenerOnce() throws {
+        let served = listener.serve { echo($0) }
+        net.kernel.accept = { _, _ in -Int(EINVAL) }
+        listener.close(drain: true)
+        expectEqual(code(served), EINVAL)
+        expectEqual(net.calls(.close), 1)
     }
 }

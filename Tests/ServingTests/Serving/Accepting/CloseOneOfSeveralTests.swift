@@ -34,40 +34,34 @@ struct CloseOneOfSeveralTests {
         }
     }
 
-    @Test(.enabled(if: !migrates)) func itsQueueIsReset() throws {
-        try EventLoop.withLoop { _ in
-            let (listeners, clients) = try two()
-            let served = listeners[1].serve { echo($0) }
-            listeners[0].close()
-            let reset = try clients.filter { try isReset($0) }.count
-            // All of them at one listener is as likely as 63 heads in a row.
-            expect(reset > 0 && reset < clients.count)
-            for client in clients { client.close() }
-            listeners[1].close()
-            try hang(served, timeout: patience)
-        }
+    @Test(.inRealTime, .enabled(if: !migrates)) func itsQueueIsReset() throws {
+        let (listeners, clients) = try two()
+        let served = listeners[1].serve { echo($0) }
+        listeners[0].close()
+        let reset = try clients.filter { try isReset($0) }.count
+        // All of them at one listener is as likely as 63 heads in a row.
+        expect(reset > 0 && reset < clients.count)
+        for client in clients { client.close() }
+        listeners[1].close()
+        try hang(served, timeout: patience)
     }
 
-    @Test func acceptingThemFirstSavesThoseThatAreThere() throws {
-        try EventLoop.withLoop { _ in
-            let (listeners, clients) = try two()
-            let served = listeners.map { $0.serve { echo($0) } }
-            listeners[0].close(drain: true)
-            for client in clients { expectEqual(try isReset(client), false) }
-            for client in clients { client.close() }
-            listeners[1].close()
-            try hang(when(fulfilled: served), timeout: patience)
-        }
+    @Test(.inRealTime) func acceptingThemFirstSavesThoseThatAreThere() throws {
+        let (listeners, clients) = try two()
+        let served = listeners.map { $0.serve { echo($0) } }
+        listeners[0].close(drain: true)
+        for client in clients { expectEqual(try isReset(client), false) }
+        for client in clients { client.close() }
+        listeners[1].close()
+        try hang(when(fulfilled: served), timeout: patience)
     }
 
-    @Test func aLoopThatEndsLosesNoneOfAListenerThatHandsOver() throws {
-        try withGroup(2) { _, group, listener in
-            let clients = try (0..<64).map { _ in try Peer(to: listener.localAddress) }
-            group[0].stop()
-            group[0].join()
-            let served = listener.serve(on: group) { echo($0) }
-            for client in clients { expectEqual(try isReset(client), false) }
-            try listener.end(served, closing: clients)
-        }
+    @Test(.group(2)) func aLoopThatEndsLosesNoneOfAListenerThatHandsOver() throws {
+        let clients = try (0..<64).map { _ in try Peer(to: listener.localAddress) }
+        loops[0].stop()
+        loops[0].join()
+        let served = listener.serve(on: loops) { echo($0) }
+        for client in clients { expectEqual(try isReset(client), false) }
+        try listener.end(served, closing: clients)
     }
 }

@@ -1,6 +1,5 @@
 @testable import PromisesTestSupport
 
-/// `ServeOptions.memoryLimit`.
 struct MemoryLimitTests {
     /// Clients that send these numbers of bytes of a frame with one byte missing, in this order. So they take little
     /// more memory than they have sent.
@@ -62,115 +61,107 @@ struct MemoryLimitTests {
     }
 
     /// Frames that are read to their ends, and answers that are read, no longer count in the sum.
-    @Test func whatIsReadAndSentNoLongerCounts() throws {
-        try withListener(turns: 40_000) { _, listener in
-            let served = listener.serve(ServeOptions(memoryLimit: 200_000)) { connection in
-                connection.forEachFrame(LengthPrefixDecoder<UInt32>(limit: 1 << 20)) { frame, _ in
-                    connection.write(frame)
-                }
+    @Test(.listener(turns: 40_000)) func whatIsReadAndSentNoLongerCounts() throws {
+        let served = listener.serve(ServeOptions(memoryLimit: 200_000)) { connection in
+            connection.forEachFrame(LengthPrefixDecoder<UInt32>(limit: 1 << 20)) { frame, _ in
+                connection.write(frame)
             }
-            let clients = try (0..<3).map { _ in try Peer(to: listener.localAddress) }
-            let length = withUnsafeBytes(of: UInt32(60_000).bigEndian) { Array($0) }
-            let frame = length + [UInt8](repeating: 1, count: 60_000)
-            for _ in 0..<20 {
-                for client in clients {
-                    let answer = elsewhere {
-                        try client.send(frame)
-                        return try client.receive(exactly: 60_000).count
-                    }
-                    expectEqual(try hang(answer, timeout: patience), 60_000)
-                }
-            }
-            expect(listener.evictedConnections == 0 && listener.activeConnections == 3)
-            try listener.end(served, closing: clients)
         }
+        let clients = try (0..<3).map { _ in try Peer(to: listener.localAddress) }
+        let length = withUnsafeBytes(of: UInt32(60_000).bigEndian) { Array($0) }
+        let frame = length + [UInt8](repeating: 1, count: 60_000)
+        for _ in 0..<20 {
+            for client in clients {
+                let answer = elsewhere {
+                    try client.send(frame)
+                    return try client.receive(exactly: 60_000).count
+                }
+                expectEqual(try hang(answer, timeout: patience), 60_000)
+            }
+        }
+        expect(listener.evictedConnections == 0 && listener.activeConnections == 3)
+        try listener.end(served, closing: clients)
     }
 
-    @Test func unsentOutputCountsAndAnAsyncHandlerIsNotifiedToo() throws {
-        try withListener(turns: 4000) { net, listener in
-            var errors: [CInt] = []
-            let served = listener.serveAsync(
-                ServeOptions(memoryLimit: 4 << 20),
-                onError: { error, _ in errors.append((error as? SystemError)?.code ?? 0) }
-            ) {
-                connection in
-                connection.writeQueueLimit = 64 << 20
-                let block = [UInt8](repeating: 0, count: 1 << 20)
-                for _ in 0..<64 { broadcast(block, to: [connection], overflow: .drop) }
-                _ = try await firstly { endless() }.value
-            }
-            let client = try Peer(to: listener.localAddress, receiveBuffer: 4096)
-            try net.loop.run(until: { !errors.isEmpty })
-            expect(errors == [ENOBUFS] && listener.evictedConnections == 1)
-            try listener.end(served, closing: [client])
+    @Test(.listener(turns: 4000)) func unsentOutputCountsAndAnAsyncHandlerIsNotifiedToo() throws {
+        var errors: [CInt] = []
+        let served = listener.serveAsync(
+            ServeOptions(memoryLimit: 4 << 20),
+            onError: { error, _ in errors.append((error as? SystemError)?.code ?? 0) }
+        ) {
+            connection in
+            connection.writeQueueLimit = 64 << 20
+            let block = [UInt8](repeating: 0, count: 1 << 20)
+            for _ in 0..<64 { broadcast(block, to: [connection], overflow: .drop) }
+            _ = try await firstly { endless() }.value
         }
+        let client = try Peer(to: listener.localAddress, receiveBuffer: 4096)
+        try net.loop.run(until: { !errors.isEmpty })
+        expect(errors == [ENOBUFS] && listener.evictedConnections == 1)
+        try listener.end(served, closing: [client])
     }
 
     /// Idle clients hold nearly as much as they may, and each frame of another client exceeds the limit until it is
     /// handled.
-    @Test(.enabled(if: mayHaveDescriptors(7000)))
+    @Test(.listener(turns: 45_000), .enabled(if: mayHaveDescriptors(7000)))
     func aFrameThatPassesDoesNotCostALookAtAllConnections() throws {
         let (count, frames) = (3000, 500)
         expect(descriptorLimit >= 7000)
-        try withListener(turns: 10 * (count + 3 * frames)) { net, listener in
-            // An array of 100 bytes has room for 104.
-            let served = listener.serve(ServeOptions(memoryLimit: 104 * count + 10_000)) { connection in
-                connection.forEachFrame(LengthPrefixDecoder<UInt32>(limit: 1 << 20)) { frame, _ in
-                    connection.write(frame)
-                }
+        // An array of 100 bytes has room for 104.
+        let served = listener.serve(ServeOptions(memoryLimit: 104 * count + 10_000)) { connection in
+            connection.forEachFrame(LengthPrefixDecoder<UInt32>(limit: 1 << 20)) { frame, _ in
+                connection.write(frame)
             }
-            func frame(_ count: Int) -> [UInt8] {
-                withUnsafeBytes(of: UInt32(count).bigEndian) { Array($0) } + [UInt8](repeating: 0, count: count)
-            }
-            let busy = try Peer(to: listener.localAddress)
-            /// The minimum, which other processes cannot lengthen.
-            func timeOfFrame() throws -> Duration {
-                try (0..<frames).map { _ in
-                    let began = ContinuousClock.now
-                    try busy.send(frame(20_000))
-                    let sent = net.calls(.send)
-                    try net.loop.run(until: { net.calls(.send) > sent })
-                    _ = try busy.receive(exactly: 20_000)
-                    return began.duration(to: .now)
-                }.min()!
-            }
-            let alone = try timeOfFrame()
-            let clients = try (0..<count).map { _ in try Peer(to: listener.localAddress) }
-            for client in clients { try client.send(Array(frame(1000).prefix(100))) }
-            let before = net.calls(.receive)
-            try net.loop.run(until: { net.calls(.receive) == before + count && listener.activeConnections > count })
-            // If each frame visited all clients, fifty times as long.
-            let together = try timeOfFrame()
-            expect(together < alone * 10)
-            expectEqual(listener.evictedConnections, 0)
-            for client in clients + [busy] { client.close() }
-            _ = hang(listener.drain(deadline: .zero))
-            try hang(served, timeout: patience)
         }
+        func frame(_ count: Int) -> [UInt8] {
+            withUnsafeBytes(of: UInt32(count).bigEndian) { Array($0) } + [UInt8](repeating: 0, count: count)
+        }
+        let busy = try Peer(to: listener.localAddress)
+        /// The minimum, which other processes cannot lengthen.
+        func timeOfFrame() throws -> Duration {
+            try (0..<frames).map { _ in
+                let began = ContinuousClock.now
+                try busy.send(frame(20_000))
+                let sent = net.calls(.send)
+                try net.loop.run(until: { net.calls(.send) > sent })
+                _ = try busy.receive(exactly: 20_000)
+                return began.duration(to: .now)
+            }.min()!
+        }
+        let alone = try timeOfFrame()
+        let clients = try (0..<count).map { _ in try Peer(to: listener.localAddress) }
+        for client in clients { try client.send(Array(frame(1000).prefix(100))) }
+        let before = net.calls(.receive)
+        try net.loop.run(until: { net.calls(.receive) == before + count && listener.activeConnections > count })
+        // If each frame visited all clients, fifty times as long.
+        let together = try timeOfFrame()
+        expect(together < alone * 10)
+        expectEqual(listener.evictedConnections, 0)
+        for client in clients + [busy] { client.close() }
+        _ = hang(listener.drain(deadline: .zero))
+        try hang(served, timeout: patience)
     }
 
-    @Test func eachLoopOfAGroupHasItsShare() throws {
-        try EventLoop.withLoop { _ in
-            let group = try LoopGroup(loops: 2, name: "memory")
-            let listener = try Listener.bind("127.0.0.1:0")
-            let served = listener.serve(on: group, ServeOptions(memoryLimit: 2_000_000)) { connection in
-                connection.read(exactly: 800_001).asVoid()
-            }
-            let clients = try (0..<4).map { _ in try Peer(to: listener.localAddress) }
-            let sent = clients.map { client in
-                elsewhere { try client.send([UInt8](repeating: 0, count: 800_000)) }
-                    .recover(policy: .allErrors) { _ in .value }
-            }
-            try hang(when(fulfilled: sent).asVoid(), timeout: patience)
-            // Two of 800,000 bytes on each loop, one of which is evicted. Other threads count, which does not wake this
-            // loop.
-            for _ in 0..<6000 where listener.evictedConnections < 2 { hang(after(.milliseconds(10))) }
-            expectEqual(listener.evictedConnections, 2)
-            for client in clients { client.close() }
-            _ = hang(listener.drain(deadline: .zero))
-            try hang(served, timeout: patience)
-            group.stop()
-            group.join()
+    @Test(.inRealTime) func eachLoopOfAGroupHasItsShare() throws {
+        let group = try LoopGroup(loops: 2, name: "memory")
+        let listener = try Listener.bind("127.0.0.1:0")
+        let served = listener.serve(on: group, ServeOptions(memoryLimit: 2_000_000)) { connection in
+            connection.read(exactly: 800_001).asVoid()
         }
+        let clients = try (0..<4).map { _ in try Peer(to: listener.localAddress) }
+        let sent = clients.map { client in
+            elsewhere { try client.send([UInt8](repeating: 0, count: 800_000)) }
+                .recover(policy: .allErrors) { _ in .value }
+        }
+        try hang(when(fulfilled: sent).asVoid(), timeout: patience)
+        // Two of 800,000 bytes on each loop, one of which is evicted. Other threads count, which does not wake this
+        // loop.
+        for _ in 0..<6000 where listener.evictedConnections < 2 { hang(after(.milliseconds(10))) }
+        expectEqual(listener.evictedConnections, 2)
+        for client in clients { client.close() }
+        _ = hang(listener.drain(deadline: .zero))
+        try hang(served, timeout: patience)
+        group.stop()
+        group.join()
     }
 }

@@ -1,140 +1,91 @@
 @testable import PromisesTestSupport
 
-/// Listeners with several sockets, errors of handlers, and descriptors opened by others.
 struct SeveralSocketsTests {
-    @Test(.enabled(if: hasIPv6, "there is no IPv6 loopback address"))
+    @Test(.network, .enabled(if: hasIPv6, "there is no IPv6 loopback address"))
     func allSocketsAreServedUnderOneLimit() throws {
         let folder = Folder()
-        try withNetwork { net in
-            let listener = try Listener.bind(["127.0.0.1:0", "[::1]:0", "unix:\(folder / "a")"])
-            expectEqual(listener.localAddresses.count, 3)
-            expectEqual(listener.localAddress, listener.localAddresses[0])
-            let served = listener.serve(ServeOptions(maxConnections: 2)) { echo($0) }
-            let clients = try listener.localAddresses.map { try Peer(to: $0) }
-            try net.loop.run(until: { listener.activeConnections == 2 })
-            expect(net.turns { net.settle() } <= 6, "a listener that is full spins")
-            expectEqual(listener.activeConnections, 2)
-            for client in clients { try client.send("x") }
-            var left = clients
-            while !left.isEmpty {
-                // Any two that were admitted.
-                let answered = left.first { client in
-                    var entry = pollfd(fd: client.fd, events: Int16(POLLIN), revents: 0)
-                    return poll(&entry, 1, 0) == 1
-                }
-                guard let answered else {
-                    try net.loop.turn(.upTo(.seconds(1)))
-                    continue
-                }
-                expectEqual(try answered.receive(), [0x78])
-                answered.close()
-                left.removeAll { $0 === answered }
+        let listener = try Listener.bind(["127.0.0.1:0", "[::1]:0", "unix:\(folder / "a")"])
+        expectEqual(listener.localAddresses.count, 3)
+        expectEqual(listener.localAddress, listener.localAddresses[0])
+        let served = listener.serve(ServeOptions(maxConnections: 2)) { echo($0) }
+        let clients = try listener.localAddresses.map { try Peer(to: $0) }
+        try net.loop.run(until: { listener.activeConnections == 2 })
+        expect(net.turns { net.settle() } <= 6, "a listener that is full spins")
+        expectEqual(listener.activeConnections, 2)
+        for client in clients { try client.send("x") }
+        var left = clients
+        while !left.isEmpty {
+            let answered = left.first { client in
+                var entry = pollfd(fd: client.fd, events: Int16(POLLIN), revents: 0)
+                return poll(&entry, 1, 0) == 1
             }
-            try listener.end(served)
-            expect(folder.names.isEmpty)
+            guard let answered else {
+                try net.loop.turn(.upTo(.seconds(1)))
+                continue
+            }
+            expectEqual(try answered.receive(), [0x78])
+            answered.close()
+            left.removeAll { $0 === answered }
         }
+        try listener.end(served)
+        expect(folder.names.isEmpty)
     }
 
-    @Test(.enabled(if: hasIPv6, "there is no IPv6 loopback address"))
-    func acceptTakesFromWhicheverIsFirst() throws {
-        try withNetwork { net in
-            let listener = try Listener.bind(["127.0.0.1:0", "[::1]:0"])
-            let client = try Peer(to: listener.localAddresses[1])
-            let connection = try net.accept(from: listener)
-            expectEqual(connection.localAddress, listener.localAddresses[1])
-            client.close()
-        }
-    }
-
-    @Test func ifOneCannotBeHadNoneIsKept() throws {
+    @Test(.network) func ifOneCannotBeHadNoneIsKept() throws {
         let folder = Folder()
-        try withNetwork { net in
-            let taken = try net.listen()
-            let open = net.ledger.open
-            let addresses = [folder.address("a"), try SocketAddress("127.0.0.1:0"), taken.localAddress]
-            #expect(throws: SystemError(.bind, EADDRINUSE)) { try Listener.bind(addresses) }
-            expectEqual(net.ledger.open, open)
-            expect(folder.names.isEmpty)
-            #expect(throws: SystemError(.bind, EINVAL)) { try Listener.bind([SocketAddress]()) }
-        }
+        let taken = try net.listen()
+        let open = net.ledger.open
+        let addresses = [folder.address("a"), try SocketAddress("127.0.0.1:0"), taken.localAddress]
+        #expect(throws: SystemError(.bind, EADDRINUSE)) { try Listener.bind(addresses) }
+        expectEqual(net.ledger.open, open)
+        expect(folder.names.isEmpty)
+        #expect(throws: SystemError(.bind, EINVAL)) { try Listener.bind([SocketAddress]()) }
     }
 
-    @Test(.enabled(if: hasIPv6, "there is no IPv6 loopback address"))
+    @Test(.network, .enabled(if: hasIPv6, "there is no IPv6 loopback address"))
     func troubleOfOneSocketEndsAll() throws {
-        try withNetwork { net in
-            let port = try ReservedPort()
-            let listener = try Listener.bind(["\(port.address)", "[::1]:0"])
-            let served = listener.serve { echo($0) }
-            net.kernel.accept = { _, _ in -Int(EINVAL) }
-            let client = try Peer(to: listener.localAddresses[1])
-            expectEqual(try rejection(of: served), EINVAL)
-            expect("\(served.error!)".contains("\(listener.localAddresses[1])"))
-            port.expectRefusal()
-            client.close()
-        }
+        let port = try ReservedPort()
+        let listener = try Listener.bind(["\(port.address)", "[::1]:0"])
+        let served = listener.serve { echo($0) }
+        net.kernel.accept = { _, _ in -Int(EINVAL) }
+        _ = try Peer(to: listener.localAddresses[1])
+        expectEqual(try rejection(of: served), EINVAL)
+        expect("\(served.error!)".contains("\(listener.localAddresses[1])"))
+        port.expectRefusal()
     }
 
-    @Test(.enabled(if: hasIPv6, "there is no IPv6 loopback address"))
+    @Test(.network(.virtual), .enabled(if: hasIPv6, "there is no IPv6 loopback address"))
     func wantOfDescriptorsIsOneEpisodeForAll() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let listener = try Listener.bind(["127.0.0.1:0", "[::1]:0"])
-            let real = net.kernel.accept
-            var isExhausted = true
-            net.kernel.accept = { isExhausted ? -Int(EMFILE) : real($0, $1) }
-            let served = listener.serve { echo($0) }
-            let clients = try listener.localAddresses.map { try Peer(to: $0) }
-            let lines = logged { net.settle(.milliseconds(450)) }
-            expectEqual(lines.count, 1)
-            expect(net.calls(.accept) <= 10)
-            isExhausted = false
-            try net.loop.run(until: { listener.activeConnections == 2 })
-            try listener.end(served, closing: clients)
-        }
+        let listener = try Listener.bind(["127.0.0.1:0", "[::1]:0"])
+        let real = net.kernel.accept
+        var isExhausted = true
+        net.kernel.accept = { isExhausted ? -Int(EMFILE) : real($0, $1) }
+        let served = listener.serve { echo($0) }
+        let clients = try listener.localAddresses.map { try Peer(to: $0) }
+        let lines = logged { net.settle(.milliseconds(450)) }
+        expectEqual(lines.count, 1)
+        expect(net.calls(.accept) <= 10)
+        isExhausted = false
+        try net.loop.run(until: { listener.activeConnections == 2 })
+        try listener.end(served, closing: clients)
     }
 
-    // MARK: Errors of handlers
-
-    @Test func theErrorOfAHandlerIsReportedWithItsConnection() throws {
-        try withListener { net, listener in
-            var errors: [(any Error, Connection)] = []
-            var count = 0
-            let served = listener.serve(onError: { errors.append(($0, $1)) }) { connection -> Promise<Void> in
-                count += 1
-                switch count {
-                case 1: return Promise(error: Flaw(1))
-                case 2: throw Flaw(2)
-                case 3: return Promise(error: PromiseError.cancelled)
-                default: return .value
-                }
-            }
-            for _ in 0..<4 { try Peer(to: listener.localAddress).close() }
-            try net.loop.run(until: { count == 4 && listener.activeConnections == 0 })
-            expectEqual(errors.map { $0.0 as? Flaw }, [Flaw(1), Flaw(2)])
-            expect(errors.allSatisfy { $0.1.isClosed })
-            try listener.end(served)
+    @Test(.listener) func anInlineHandlerMayCancelAnotherAcceptWhenTheListenerIsClosed() throws {
+        let accepts = (0..<3).map { _ in listener.accept() }
+        // Only for this thread; the closure is Sendable because others may settle promises.
+        nonisolated(unsafe) let last = accepts[2]
+        nonisolated(unsafe) let closed = listener
+        nonisolated(unsafe) var late: Promise<Connection>?
+        accepts[0].pipe { _ in
+            last.cancel()
+            late = closed.accept()
         }
+        listener.close()
+        expectEqual(accepts.map(\.isPending), [false, false, false])
+        expectEqual(accepts[2].error?.isCancelled, true)
+        expectEqual(code(accepts[1]), ECANCELED)
+        expectEqual(late.flatMap { code($0) }, EBADF)
     }
-
-    @Test func anInlineHandlerMayCancelAnotherAcceptWhenTheListenerIsClosed() throws {
-        try withListener { _, listener in
-            let accepts = (0..<3).map { _ in listener.accept() }
-            // Only for this thread; the closure is Sendable because others may settle promises.
-            nonisolated(unsafe) let last = accepts[2]
-            nonisolated(unsafe) let closed = listener
-            nonisolated(unsafe) var late: Promise<Connection>?
-            accepts[0].pipe { _ in
-                last.cancel()
-                late = closed.accept()
-            }
-            listener.close()
-            expectEqual(accepts.map(\.isPending), [false, false, false])
-            expectEqual(accepts[2].error?.isCancelled, true)
-            expectEqual(code(accepts[1]), ECANCELED)
-            expectEqual(late.flatMap { code($0) }, EBADF)
-        }
-    }
-
-    // MARK: At the end of the loop
 
     /// A `pipe` runs within the settlement of one accept, when the listener is being released: it may use the others,
     /// and the listener's claims, which are still intact. (At the end of a loop a cancellation changes nothing.)
@@ -163,61 +114,53 @@ struct SeveralSocketsTests {
         expectEqual(accepts.map { code($0) }, [ECANCELED, ECANCELED, ECANCELED])
     }
 
-    // MARK: Descriptors of others
-
     private func opened(_ net: Network, _ address: SocketAddress, type: __socket_type = SOCK_STREAM) -> CInt {
         let fd = CInt(net.loop.kernel.socket(address.family, CInt(type.rawValue)))
         _ = address.withSocketAddress { net.loop.kernel.bind(fd, $0, $1) }
         return fd
     }
 
-    @Test func aListeningSocketIsTakenOver() throws {
+    @Test(.network) func aListeningSocketIsTakenOver() throws {
         let folder = Folder()
-        try withNetwork { net in
-            let fd = opened(net, folder.address("a"))
-            _ = net.loop.kernel.listen(fd, 10)
-            let listener = try Listener(adopting: fd)
-            expect(fcntl(fd, F_GETFD) & FD_CLOEXEC != 0)
-            expect(fcntl(fd, F_GETFL) & O_NONBLOCK != 0)
-            expectEqual(listener.localAddress, folder.address("a"))
-            let client = try hang(connect(to: listener.localAddress), timeout: patience)
-            try net.accept(from: listener).abort()
-            client.abort()
-            listener.close()
-            expectEqual(folder.names, ["a"], "it is not ours")
-        }
+        let fd = opened(net, folder.address("a"))
+        _ = net.loop.kernel.listen(fd, 10)
+        let listener = try Listener(adopting: fd)
+        expect(fcntl(fd, F_GETFD) & FD_CLOEXEC != 0)
+        expect(fcntl(fd, F_GETFL) & O_NONBLOCK != 0)
+        expectEqual(listener.localAddress, folder.address("a"))
+        let client = try hang(connect(to: listener.localAddress), timeout: patience)
+        try net.accept(from: listener).abort()
+        client.abort()
+        listener.close()
+        expectEqual(folder.names, ["a"], "it is not ours")
     }
 
-    @Test func whatDoesNotListenIsRefusedAndStaysTheCallers() throws {
-        try withNetwork { net in
-            for type in [SOCK_STREAM, SOCK_DGRAM] {
-                let fd = opened(net, .loopback(port: 0), type: type)
-                let error = #expect(throws: SystemError.self) { try Listener(adopting: fd) }
-                expectEqual(error?.code, EINVAL)
-                expectEqual(error?.detail?.contains("descriptor \(fd)"), true)
-                expect(net.ledger.open.contains(fd))
-                net.loop.kernel.close(fd)
-            }
-            let folder = Folder()
-            let packets = opened(net, folder.address("a"), type: SOCK_SEQPACKET)
-            _ = net.loop.kernel.listen(packets, 1)
-            #expect(throws: SystemError(.listen, EINVAL)) { try Listener(adopting: packets) }
-            net.loop.kernel.close(packets)
+    @Test(.network) func whatDoesNotListenIsRefusedAndStaysTheCallers() throws {
+        for type in [SOCK_STREAM, SOCK_DGRAM] {
+            let fd = opened(net, .loopback(port: 0), type: type)
+            let error = #expect(throws: SystemError.self) { try Listener(adopting: fd) }
+            expectEqual(error?.code, EINVAL)
+            expectEqual(error?.detail?.contains("descriptor \(fd)"), true)
+            expect(net.ledger.open.contains(fd))
+            net.loop.kernel.close(fd)
         }
+        let folder = Folder()
+        let packets = opened(net, folder.address("a"), type: SOCK_SEQPACKET)
+        _ = net.loop.kernel.listen(packets, 1)
+        #expect(throws: SystemError(.listen, EINVAL)) { try Listener(adopting: packets) }
+        net.loop.kernel.close(packets)
     }
 
-    @Test func thoseOfTheServiceManagerAreFoundByName() throws {
-        try withNetwork { net in
-            let fds = (0..<3).map { _ in opened(net, .loopback(port: 0)) }
-            for fd in fds { _ = net.loop.kernel.listen(fd, 10) }
-            let named = zip(fds, ["web", "admin", "web"]).map { ServiceManager.Descriptor(number: $0, name: $1) }
-            let web = try Listener.inherited(named: "web", named)
-            expectEqual(web?.localAddresses.count, 2)
-            #expect(try Listener.inherited(named: "mail", named) == nil)
-            let rest = try Listener.inherited(named: "admin", named)
-            expectEqual(rest?.localAddresses.count, 1)
-            rest?.close()
-            web?.close()
-        }
+    @Test(.network) func thoseOfTheServiceManagerAreFoundByName() throws {
+        let fds = (0..<3).map { _ in opened(net, .loopback(port: 0)) }
+        for fd in fds { _ = net.loop.kernel.listen(fd, 10) }
+        let named = zip(fds, ["web", "admin", "web"]).map { ServiceManager.Descriptor(number: $0, name: $1) }
+        let web = try Listener.inherited(named: "web", named)
+        expectEqual(web?.localAddresses.count, 2)
+        #expect(try Listener.inherited(named: "mail", named) == nil)
+        let rest = try Listener.inherited(named: "admin", named)
+        expectEqual(rest?.localAddresses.count, 1)
+        rest?.close()
+        web?.close()
     }
 }

@@ -47,20 +47,18 @@ struct UnixListenerRaceTests {
     }
 
     /// The process that holds it may be stopped.
-    @Test func aLockThatIsHeldIsNotWaitedFor() throws {
+    @Test(.network) func aLockThatIsHeldIsNotWaitedFor() throws {
         let folder = Folder()
         folder.leaveStaleSocket("a")
         let fd = open(folder / ".a.reactor-lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         expectEqual(Syscalls().lock(fd), 0)
-        try withNetwork { net in
-            #expect(throws: SystemError(.bind, EADDRINUSE)) { try net.listen("unix:\(folder / "a")") }
-            expectEqual(folder.names, [".a.reactor-lock", "a"])
-            // A process that dies leaves the file, but not the lock.
-            close(fd)
-            let listener = try net.listen("unix:\(folder / "a")")
-            expectEqual(folder.names, ["a"])
-            listener.close()
-        }
+        #expect(throws: SystemError(.bind, EADDRINUSE)) { try net.listen("unix:\(folder / "a")") }
+        expectEqual(folder.names, [".a.reactor-lock", "a"])
+        // A process that dies leaves the file, but not the lock.
+        close(fd)
+        let listener = try net.listen("unix:\(folder / "a")")
+        expectEqual(folder.names, ["a"])
+        listener.close()
     }
 
     /// Then a free path can be taken, but nothing is replaced.

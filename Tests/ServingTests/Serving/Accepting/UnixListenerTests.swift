@@ -14,44 +14,36 @@ struct UnixListenerTests {
         hang(server.close())
     }
 
-    @Test func anAbstractName() throws {
-        try withNetwork { net in
-            let listener = try net.listen("unix:@reactor-test-\(getpid())-\(UInt64.random(in: 0 ... .max))")
-            try exchange(net, listener)
-            let error = #expect(throws: SystemError.self) { try Listener.bind(listener.localAddress) }
-            expectEqual(error, SystemError(.bind, EADDRINUSE))
-        }
+    @Test(.network) func anAbstractName() throws {
+        let listener = try net.listen("unix:@reactor-test-\(getpid())-\(UInt64.random(in: 0 ... .max))")
+        try exchange(net, listener)
+        let error = #expect(throws: SystemError.self) { try Listener.bind(listener.localAddress) }
+        expectEqual(error, SystemError(.bind, EADDRINUSE))
     }
 
     /// A client usually has no name; only the listener knows the kind of the connection.
-    @Test func itsConnectionsAreNotTakenForTCP() throws {
+    @Test(.network) func itsConnectionsAreNotTakenForTCP() throws {
         let folder = Folder()
-        try withNetwork { net in
-            let address = try SocketAddress(abstract: "reactor-test-\(getpid())-\(UInt64.random(in: 0 ... .max))")
-            let listener = try Listener.bind([folder.address("a"), address, .loopback(port: 0)])
-            for (local, expected) in zip(listener.localAddresses, [0, 0, 1]) {
-                let client = try Peer(to: local)
-                let calls = net.calls(.setSocketOption)
-                let server = try net.accept(from: listener)
-                expectEqual(net.calls(.setSocketOption) - calls, expected, "\(local)")
-                expectEqual((server.peerAddress == nil), (expected == 0))
-                client.close()
-            }
+        let address = try SocketAddress(abstract: "reactor-test-\(getpid())-\(UInt64.random(in: 0 ... .max))")
+        let listener = try Listener.bind([folder.address("a"), address, .loopback(port: 0)])
+        for (local, expected) in zip(listener.localAddresses, [0, 0, 1]) {
+            let client = try Peer(to: local)
+            let calls = net.calls(.setSocketOption)
+            let server = try net.accept(from: listener)
+            expectEqual(net.calls(.setSocketOption) - calls, expected, "\(local)")
+            expectEqual((server.peerAddress == nil), (expected == 0))
+            client.close()
         }
     }
 
-    @Test func releasingItRemovesTheFileToo() throws {
+    @Test(.network) func releasingItRemovesTheFileToo() throws {
         let folder = Folder()
-        try withNetwork { net in
-            var listener: Listener? = try net.listen("unix:\(folder / "a")")
-            expectEqual(folder.names, ["a"])
-            withExtendedLifetime(listener) {}
-            listener = nil
-            expect(folder.names.isEmpty)
-        }
+        var listener: Listener? = try net.listen("unix:\(folder / "a")")
+        expectEqual(folder.names, ["a"])
+        withExtendedLifetime(listener) {}
+        listener = nil
+        expect(folder.names.isEmpty)
     }
-
-    // MARK: What is there already
 
     @Test(arguments: [false, true]) func whatADeadProcessLeftIsReplaced(isThere: Bool) throws {
         let folder = Folder()
@@ -65,23 +57,21 @@ struct UnixListenerTests {
         }
     }
 
-    @Test(arguments: [4096, 0]) func whereASocketListensNothingIsTouched(backlog: Int) throws {
+    @Test(.network, arguments: [4096, 0]) func whereASocketListensNothingIsTouched(backlog: Int) throws {
         let folder = Folder()
-        try withNetwork { net in
-            let first = try net.listen("unix:\(folder / "a")", backlog: backlog)
-            // With a backlog of 0 this fills it, and the probe fails with EAGAIN.
-            let filler = try Peer(to: first.localAddress)
-            let before = folder.status("a")
-            let error = #expect(throws: SystemError.self) { try Listener.bind(first.localAddress) }
-            expectEqual(error, SystemError(.bind, EADDRINUSE))
-            expectEqual(error?.detail, "\(first.localAddress)")
-            expectEqual(folder.status("a")?.st_ino, before?.st_ino)
-            let accepted = try net.accept(from: first)
-            filler.close()
-            hang(accepted.close())
-            // The probe, if admitted, has ended.
-            first.close()
-        }
+        let first = try net.listen("unix:\(folder / "a")", backlog: backlog)
+        // With a backlog of 0 this fills it, and the probe fails with EAGAIN.
+        let filler = try Peer(to: first.localAddress)
+        let before = folder.status("a")
+        let error = #expect(throws: SystemError.self) { try Listener.bind(first.localAddress) }
+        expectEqual(error, SystemError(.bind, EADDRINUSE))
+        expectEqual(error?.detail, "\(first.localAddress)")
+        expectEqual(folder.status("a")?.st_ino, before?.st_ino)
+        let accepted = try net.accept(from: first)
+        filler.close()
+        hang(accepted.close())
+        // The probe, if admitted, has ended.
+        first.close()
     }
 
     @Test func aFileThatIsNoSocketIsNeverRemoved() throws {
@@ -132,36 +122,30 @@ struct UnixListenerTests {
         expectEqual(folder.names, ["a", "old"])
     }
 
-    // MARK: Permissions and errors
-
-    @Test(arguments: [0o600, 0o666, 0o777] as [UInt32]) func theModeIsThatOfTheFile(mode: UInt32) throws {
+    @Test(.network, arguments: [0o600, 0o666, 0o777] as [UInt32]) func theModeIsThatOfTheFile(mode: UInt32) throws {
         let folder = Folder()
-        try withNetwork { net in
-            let real = net.kernel.listen
-            var modeAtListen: UInt32?
-            net.kernel.listen = {
-                modeAtListen = folder.status("a").map { $0.st_mode & 0o7777 }
-                return real($0, $1)
-            }
-            let listener = try Listener.bind("unix:\(folder / "a")", mode: mode)
-            expectEqual(modeAtListen, mode)
-            listener.close()
+        let real = net.kernel.listen
+        var modeAtListen: UInt32?
+        net.kernel.listen = {
+            modeAtListen = folder.status("a").map { $0.st_mode & 0o7777 }
+            return real($0, $1)
         }
+        let listener = try Listener.bind("unix:\(folder / "a")", mode: mode)
+        expectEqual(modeAtListen, mode)
+        listener.close()
     }
 
-    @Test func aModeIsForPathsOnly() throws {
-        try withNetwork { net in
-            for address in ["127.0.0.1:0", "unix:@reactor-mode"] {
-                let error = #expect(throws: SystemError.self) { try Listener.bind(address, mode: 0o600) }
-                expectEqual(error, SystemError(.changeMode, EINVAL))
-                expectEqual(error?.detail?.contains(address), true)
-            }
-            let folder = Folder()
-            #expect(throws: SystemError(.changeMode, EINVAL)) {
-                try Listener.bind("unix:\(folder / "a")", mode: 0o10000)
-            }
-            expectEqual(net.calls(.socket), 0)
+    @Test(.network) func aModeIsForPathsOnly() throws {
+        for address in ["127.0.0.1:0", "unix:@reactor-mode"] {
+            let error = #expect(throws: SystemError.self) { try Listener.bind(address, mode: 0o600) }
+            expectEqual(error, SystemError(.changeMode, EINVAL))
+            expectEqual(error?.detail?.contains(address), true)
         }
+        let folder = Folder()
+        #expect(throws: SystemError(.changeMode, EINVAL)) {
+            try Listener.bind("unix:\(folder / "a")", mode: 0o10000)
+        }
+        expectEqual(net.calls(.socket), 0)
     }
 
     @Test func everyStepThatFailsLeavesNothing() throws {
@@ -178,9 +162,7 @@ struct UnixListenerTests {
         }
     }
 
-    @Test func aFolderThatIsNotThere() throws {
-        try withNetwork { net in
-            #expect(throws: SystemError(.bind, ENOENT)) { try net.listen("unix:/nowhere/at/all") }
-        }
+    @Test(.network) func aFolderThatIsNotThere() throws {
+        #expect(throws: SystemError(.bind, ENOENT)) { try net.listen("unix:/nowhere/at/all") }
     }
 }

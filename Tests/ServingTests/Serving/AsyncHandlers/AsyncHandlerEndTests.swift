@@ -5,272 +5,221 @@ private actor Log {
     func add(_ line: String) { lines.append(line) }
 }
 
-/// Async handlers whose connections, listeners and loops end.
 @Suite(.ownThread) struct AsyncHandlerEndTests {
-    @Test func theDeadlineOfADrainCancelsThem() throws {
-        try withListener { _, listener in
-            let log = Log()
-            var errors: [String] = []
-            let served = listener.serveAsync(onError: { error, _ in errors.append("\(error)") }) { connection in
-                do {
-                    try await connection.write("begun").value
-                    _ = try await firstly { endless() }.value
-                } catch {
-                    // A clean-up that waits for another thread; the connection still belongs to this handler.
-                    await log.add("\(error is CancellationError) \(Task.isCancelled) \(connection.isClosed)")
-                    throw Flaw()
-                }
+    @Test(.listener) func theDeadlineOfADrainCancelsThem() throws {
+        let log = Log()
+        var errors: [String] = []
+        let served = listener.serveAsync(onError: { error, _ in errors.append("\(error)") }) { connection in
+            do {
+                try await connection.write("begun").value
+                _ = try await firstly { endless() }.value
+            } catch {
+                // A clean-up that waits for another thread; the connection still belongs to this handler.
+                await log.add("\(error is CancellationError) \(Task.isCancelled) \(connection.isClosed)")
+                throw Flaw()
             }
-            let client = try Peer(to: listener.localAddress)
-            expectEqual(try hang(elsewhere { try client.receive(exactly: 5) }, timeout: patience).count, 5)
-            let result = hang(listener.drain(deadline: .zero))
-            #expect((result.idle, result.finished, result.aborted) == (0, 0, 1))
-            try hang(served, timeout: patience)
-            expectEqual(try hang(Promise { await log.lines }), ["true true true"])
-            expectEqual(errors, [], "the drain has ended it")
-            expectEqual(client.failureOfReading(), ECONNRESET)
-            client.close()
         }
+        let client = try Peer(to: listener.localAddress)
+        expectEqual(try hang(elsewhere { try client.receive(exactly: 5) }, timeout: patience).count, 5)
+        let result = hang(listener.drain(deadline: .zero))
+        #expect((result.idle, result.finished, result.aborted) == (0, 0, 1))
+        try hang(served, timeout: patience)
+        expectEqual(try hang(Promise { await log.lines }), ["true true true"])
+        expectEqual(errors, [], "the drain has ended it")
+        expectEqual(client.failureOfReading(), ECONNRESET)
     }
 
-    @Test func aDrainEndsIdleOnesAndLetsBusyOnesFinish() throws {
-        try withListener { _, listener in
-            let (gate, open) = Promise<Void>.pending()
-            var errors: [String] = []
-            var ends: [Bool] = []
-            let served = listener.serveAsync(onError: { error, _ in errors.append("\(error)") }) { connection in
-                for try await line in connection.lines {
-                    try await connection.write("begun").value
-                    if line == "busy" { try await gate.value }
-                    try await connection.write("done").value
-                }
-                ends.append(Task.isCancelled)
-            }
-            let clients = try ["idle", "busy"].map { line in
-                let client = try Peer(to: listener.localAddress)
-                let begun = elsewhere {
-                    try client.send("\(line)\n")
-                    return try client.receive(exactly: line == "idle" ? 9 : 5)
-                }
-                expect(try hang(begun, timeout: patience).count >= 5)
-                return client
-            }
-            let drained = listener.drain(deadline: .seconds(3600))
-            expectEqual(try reply(of: clients[0]), "")
-            open.fulfill()
-            expectEqual(try reply(of: clients[1]), "done")
-            for client in clients { client.close() }
-            let result = try hang(drained, timeout: patience)
-            expectEqual(result.aborted, 0)
-            try hang(served, timeout: patience)
-            expectEqual(errors, [])
-            expectEqual(ends, [false, false])
+    @Test(.listener, arguments: ["abort", "close"]) func anAbortByOthersCancelsThemAndACloseDoesNot(how: String) throws
+    {
+        let (gate, open) = Promise<Void>.pending()
+        var connections: [Connection] = []
+        var ends: [String] = []
+        let served = listener.serveAsync { connection in
+            connections.append(connection)
+            do { try await gate.value } catch { ends.append("\(type(of: error))") }
+            ends.append("\(Task.isCancelled)")
+            _ = try await connection.write("too late").value
+            ends.append("written")
         }
+        let client = try Peer(to: listener.localAddress)
+        try net.loop.run(until: { connections.count == 1 })
+        if how == "abort" { connections[0].abort() } else { connections[0].close() }
+        open.fulfill()
+        try listener.end(served, closing: [client])
+        expectEqual(ends, (how == "abort" ? ["CancellationError", "true"] : ["false"]))
     }
 
-    @Test(arguments: ["abort", "close"]) func anAbortByOthersCancelsThemAndACloseDoesNot(how: String) throws {
-        try withListener { network, listener in
-            let (gate, open) = Promise<Void>.pending()
-            var connections: [Connection] = []
-            var ends: [String] = []
-            let served = listener.serveAsync { connection in
-                connections.append(connection)
-                do { try await gate.value } catch { ends.append("\(type(of: error))") }
-                ends.append("\(Task.isCancelled)")
-                _ = try await connection.write("too late").value
-                ends.append("written")
-            }
-            let client = try Peer(to: listener.localAddress)
-            try network.loop.run(until: { connections.count == 1 })
-            if how == "abort" { connections[0].abort() } else { connections[0].close() }
-            open.fulfill()
-            try listener.end(served, closing: [client])
-            expectEqual(ends, (how == "abort" ? ["CancellationError", "true"] : ["false"]))
+    @Test(.listener) func oneThatAbortsItsConnectionAtOnceIsCancelled() throws {
+        var ends: [String] = []
+        let served = listener.serveAsync { connection in
+            connection.abort()
+            do { _ = try await firstly { endless() }.value } catch { ends.append("\(type(of: error))") }
+            listener.close()
         }
+        _ = try Peer(to: listener.localAddress)
+        try hang(served, timeout: patience)
+        expectEqual(ends, ["CancellationError"])
     }
 
-    @Test func oneThatAbortsItsConnectionAtOnceIsCancelled() throws {
-        try withListener { _, listener in
-            var ends: [String] = []
-            let served = listener.serveAsync { connection in
-                connection.abort()
-                do { _ = try await firstly { endless() }.value } catch { ends.append("\(type(of: error))") }
-                listener.close()
-            }
-            let client = try Peer(to: listener.localAddress)
-            try hang(served, timeout: patience)
-            expectEqual(ends, ["CancellationError"])
-            client.close()
+    @Test(.listener, arguments: ["reset", "limit", "abort"]) func afterItsOwnCloseOnlyAnAbortCancelsOne(how: String)
+        throws
+    {
+        var begun = false
+        var ends: [String] = []
+        let served = listener.serveAsync { connection in
+            let closed = firstly { connection.closed }
+            let written = connection.write(how == "limit" ? Array(repeating: 1, count: 32 << 20) : [])
+            if how == "limit" { connection.close(linger: .zero) } else { connection.close() }
+            if how == "abort" { connection.abort() }
+            begun = true
+            let end = await closed.value
+            await Task.yield()
+            ends.append("\(end)")
+            ends.append("\(Task.isCancelled)")
+            _ = try? await written.value
+            listener.close()
         }
-    }
-
-    @Test(arguments: ["reset", "limit", "abort"]) func afterItsOwnCloseOnlyAnAbortCancelsOne(how: String) throws {
-        try withListener { network, listener in
-            var begun = false
-            var ends: [String] = []
-            let served = listener.serveAsync { connection in
-                let closed = firstly { connection.closed }
-                let written = connection.write(how == "limit" ? Array(repeating: 1, count: 32 << 20) : [])
-                if how == "limit" { connection.close(linger: .zero) } else { connection.close() }
-                if how == "abort" { connection.abort() }
-                begun = true
-                let end = await closed.value
-                await Task.yield()
-                ends.append("\(end)")
-                ends.append("\(Task.isCancelled)")
-                _ = try? await written.value
-                listener.close()
-            }
-            let client = try Peer(to: listener.localAddress)
-            try network.loop.run(until: { begun })
-            if how == "reset" { client.reset() }
-            try hang(served, timeout: patience)
-            if how != "reset" { client.close() }
-            expectEqual(ends.first?.hasPrefix(how == "reset" ? "failed" : "aborted"), true, "\(ends)")
-            expectEqual(ends.last, (how == "abort" ? "true" : "false"))
-        }
+        let client = try Peer(to: listener.localAddress)
+        try net.loop.run(until: { begun })
+        if how == "reset" { client.reset() }
+        try hang(served, timeout: patience)
+        if how != "reset" { client.close() }
+        expectEqual(ends.first?.hasPrefix(how == "reset" ? "failed" : "aborted"), true, "\(ends)")
+        expectEqual(ends.last, (how == "abort" ? "true" : "false"))
     }
 
     /// The thread continues, and may use the handler's objects.
-    @Test func whenALoopOfWithLoopEndsTheyGoOnOnItsThread() throws {
+    @Test(.inLoop) func whenALoopOfWithLoopEndsTheyGoOnOnItsThread() throws {
         var ends: [String] = []
         let here = pthread_self()
-        try inLoop { outer in
-            let client = try EventLoop.withLoop { _ -> Peer in
-                let listener = try Listener.bind("127.0.0.1:0")
-                var begun = 0
-                listener.serveAsync { connection in
-                    do {
-                        begun += 1
-                        try await connection.write("begun").value
-                        for try await _ in connection.chunks {}
-                        ends.append("no error")
-                    } catch {
-                        ends.append("\(isHere(here)) \(Task.isCancelled) \((error as? SystemError)?.code ?? 0)")
-                        do { try await connection.write("x").value } catch { ends.append("nothing is written") }
-                    }
-                }.ignoringErrors()
-                let client = try Peer(to: listener.localAddress)
-                try EventLoop.current.run(until: { begun == 1 })
-                return client
-            }
-            // On another thread the handler could run now.
-            for _ in 0..<100 { sched_yield() }
-            expectEqual(ends, [])
-            // The tasks reach the loop from another thread.
-            let hold = outer.hold()
-            try outer.run(until: { ends.count == 2 })
-            hold.cancel()
-            expect(ends.first?.hasPrefix("true true") == true && ends.last == "nothing is written", "\(ends)")
-            client.close()
+        let outer = EventLoop.current
+        let client = try EventLoop.withLoop { _ -> Peer in
+            let listener = try Listener.bind("127.0.0.1:0")
+            var begun = 0
+            listener.serveAsync { connection in
+                do {
+                    begun += 1
+                    try await connection.write("begun").value
+                    for try await _ in connection.chunks {}
+                    ends.append("no error")
+                } catch {
+                    ends.append("\(isHere(here)) \(Task.isCancelled) \((error as? SystemError)?.code ?? 0)")
+                    do { try await connection.write("x").value } catch { ends.append("nothing is written") }
+                }
+            }.ignoringErrors()
+            let client = try Peer(to: listener.localAddress)
+            try EventLoop.current.run(until: { begun == 1 })
+            return client
         }
+        // On another thread the handler could run now.
+        for _ in 0..<100 { sched_yield() }
+        expectEqual(ends, [])
+        // The tasks reach the loop from another thread.
+        let hold = outer.hold()
+        try outer.run(until: { ends.count == 2 })
+        hold.cancel()
+        expect(ends.first?.hasPrefix("true true") == true && ends.last == "nothing is written", "\(ends)")
+        client.close()
     }
 
-    @Test func whenALoopOfAGroupEndsTheyAreCancelled() throws {
-        try withGroup(2) { _, group, listener in
-            let log = Log()
-            let served = listener.serveAsync(on: group) { connection in
-                do {
-                    try await connection.write("x").value
-                    // Nothing on the loop waits for this.
-                    while !Task.isCancelled { await log.add("round") }
-                    try Task.checkCancellation()
-                } catch { await log.add("\(type(of: error))") }
-            }
-            let clients = try (0..<2).map { _ in try Peer(to: listener.localAddress) }
-            for client in clients {
-                expectEqual(try hang(elsewhere { try client.receive(exactly: 1) }, timeout: patience).count, 1)
-            }
-            group.stop()
-            group.join()
-            expectEqual(try rejection(of: served), ECANCELED)
-            for client in clients { client.close() }
-            let ended = { try hang(Promise { await log.lines.count { $0 == "CancellationError" } }) }
-            while try ended() < 2 { sched_yield() }
+    @Test(.group(2)) func whenALoopOfAGroupEndsTheyAreCancelled() throws {
+        let log = Log()
+        let served = listener.serveAsync(on: loops) { connection in
+            do {
+                try await connection.write("x").value
+                // Nothing on the loop waits for this.
+                while !Task.isCancelled { await log.add("round") }
+                try Task.checkCancellation()
+            } catch { await log.add("\(type(of: error))") }
         }
+        let clients = try (0..<2).map { _ in try Peer(to: listener.localAddress) }
+        for client in clients {
+            expectEqual(try hang(elsewhere { try client.receive(exactly: 1) }, timeout: patience).count, 1)
+        }
+        loops.stop()
+        loops.join()
+        expectEqual(try rejection(of: served), ECANCELED)
+        for client in clients { client.close() }
+        let ended = { try hang(Promise { await log.lines.count { $0 == "CancellationError" } }) }
+        while try ended() < 2 { sched_yield() }
     }
 }
 
 private func isHere(_ thread: pthread_t) -> Bool { pthread_equal(thread, pthread_self()) != 0 }
 
-/// Async handlers, and the objects that they use, when their loop ends.
 @Suite(.ownThread) struct AsyncHandlersAtLoopEndTests {
     /// They have nothing on the loop that would notify them.
-    @Test(arguments: ["close", "detach"]) func theEndOfALoopCancelsThoseWithoutAConnection(how: String) throws {
+    @Test(.inLoop, arguments: ["close", "detach"]) func theEndOfALoopCancelsThoseWithoutAConnection(how: String) throws
+    {
         var ends: [String] = []
-        try inLoop { outer in
-            try EventLoop.withLoop { loop in
-                let listener = try Listener.bind("127.0.0.1:0")
-                var begun = false
-                listener.serveAsync { connection in
-                    let closed = firstly { connection.closed }
-                    if how == "close" { connection.close() } else { _ = Glibc.close(try connection.detach()) }
-                    _ = await closed.value
-                    begun = true
-                    do { _ = try await firstly { endless() }.value } catch { ends.append("\(type(of: error))") }
-                    ends.append("\(Task.isCancelled)")
-                }.ignoringErrors()
-                let client = try Peer(to: listener.localAddress)
-                client.close()
-                try loop.run(until: { begun })
-            }
-            // The tasks reach the loop from another thread.
-            let hold = outer.hold()
-            try outer.run(until: { ends.count == 2 })
-            hold.cancel()
-            expectEqual(ends, ["CancellationError", "true"])
+        let outer = EventLoop.current
+        try EventLoop.withLoop { loop in
+            let listener = try Listener.bind("127.0.0.1:0")
+            var begun = false
+            listener.serveAsync { connection in
+                let closed = firstly { connection.closed }
+                if how == "close" { connection.close() } else { _ = Glibc.close(try connection.detach()) }
+                _ = await closed.value
+                begun = true
+                do { _ = try await firstly { endless() }.value } catch { ends.append("\(type(of: error))") }
+                ends.append("\(Task.isCancelled)")
+            }.ignoringErrors()
+            let client = try Peer(to: listener.localAddress)
+            client.close()
+            try loop.run(until: { begun })
         }
+        // The tasks reach the loop from another thread.
+        let hold = outer.hold()
+        try outer.run(until: { ends.count == 2 })
+        hold.cancel()
+        expectEqual(ends, ["CancellationError", "true"])
     }
 
     /// The handlers of such a loop continue on a separate thread, and may use their captures.
-    @Test func aLoopOfAGroupReleasesWhatItsHandlersUseBeforeTheyGoOn() throws {
+    @Test(.group(1)) func aLoopOfAGroupReleasesWhatItsHandlersUseBeforeTheyGoOn() throws {
         let tally = Tally()
-        try withGroup(1) { _, group, listener in
-            let (promise, resolver) = Promise<Void>.pending()
-            let served = listener.serveAsync(on: group) { connection in
-                leaveHandler(on: promise, tally.token())
-                try await connection.write("x").value
-                _ = try await firstly { endless() }.value
-            }
-            let client = try Peer(to: listener.localAddress)
-            expectEqual(try hang(elsewhere { try client.receive(exactly: 1) }, timeout: patience).count, 1)
-            group.stop()
-            group.join()
-            expectEqual(tally.alive, 0)
-            resolver.fulfill()
-            expectEqual(try rejection(of: served), ECANCELED)
-            client.close()
+        let (promise, resolver) = Promise<Void>.pending()
+        let served = listener.serveAsync(on: loops) { connection in
+            leaveHandler(on: promise, tally.token())
+            try await connection.write("x").value
+            _ = try await firstly { endless() }.value
         }
+        let client = try Peer(to: listener.localAddress)
+        expectEqual(try hang(elsewhere { try client.receive(exactly: 1) }, timeout: patience).count, 1)
+        loops.stop()
+        loops.join()
+        expectEqual(tally.alive, 0)
+        resolver.fulfill()
+        expectEqual(try rejection(of: served), ECANCELED)
+        client.close()
     }
 
-    @Test func serveWaitsForNoneOfALoopThatHasEnded() throws {
-        try withGroup(2) { _, group, listener in
-            let (gate, open) = Guarantee<Void>.pending()
-            let ends = Shared<[String]>([])
-            let served = listener.serveAsync(on: group, ServeOptions(balancing: .roundRobin)) { connection in
-                do {
-                    try await connection.write("x").value
-                    for try await _ in connection.chunks {}
-                } catch {
-                    await gate.value
-                    ends.change { $0.append("\(Task.isCancelled)") }
-                }
+    @Test(.group(2)) func serveWaitsForNoneOfALoopThatHasEnded() throws {
+        let (gate, open) = Guarantee<Void>.pending()
+        let ends = Shared<[String]>([])
+        let served = listener.serveAsync(on: loops, ServeOptions(balancing: .roundRobin)) { connection in
+            do {
+                try await connection.write("x").value
+                for try await _ in connection.chunks {}
+            } catch {
+                await gate.value
+                ends.change { $0.append("\(Task.isCancelled)") }
             }
-            let clients = try (0..<2).map { _ in try Peer(to: listener.localAddress) }
-            for client in clients {
-                expectEqual(try hang(elsewhere { try client.receive(exactly: 1) }, timeout: patience).count, 1)
-            }
-            group[0].stop()
-            group[0].join()
-            listener.close()
-            for client in clients { client.close() }
-            try hang(served, timeout: patience)
-            expectEqual(listener.activeConnections, 0)
-            expectEqual(ends.value, [])
-            open(())
-            while ends.value == [] { sched_yield() }
-            expectEqual(ends.value, ["true"])
         }
+        let clients = try (0..<2).map { _ in try Peer(to: listener.localAddress) }
+        for client in clients {
+            expectEqual(try hang(elsewhere { try client.receive(exactly: 1) }, timeout: patience).count, 1)
+        }
+        loops[0].stop()
+        loops[0].join()
+        listener.close()
+        for client in clients { client.close() }
+        try hang(served, timeout: patience)
+        expectEqual(listener.activeConnections, 0)
+        expectEqual(ends.value, [])
+        open(())
+        while ends.value == [] { sched_yield() }
+        expectEqual(ends.value, ["true"])
     }
 }
 

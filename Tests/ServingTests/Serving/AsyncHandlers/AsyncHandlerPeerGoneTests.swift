@@ -2,7 +2,6 @@
 
 /// An async handler that neither reads nor writes while its client ends or fails.
 @Suite(.ownThread) struct AsyncHandlerPeerGoneTests {
-    /// Records how a handler that works for its client has ended.
     private final class Session {
         let (gate, open) = Promise<Void>.pending()
         var hasBegun = false
@@ -68,21 +67,19 @@
     }
 
     /// A handler that learns of it by its own read does its clean-up in a task that is not cancelled.
-    @Test func aReadThatFailsIsReportedByItselfAlone() throws {
-        try withListener { network, listener in
-            var ends: [String] = []
-            let served = listener.serveAsync { connection in
-                do { _ = try await connection.readLine().value } catch {
-                    ends.append("\((error as? SystemError)?.code ?? 0) \(Task.isCancelled)")
-                }
+    @Test(.listener) func aReadThatFailsIsReportedByItselfAlone() throws {
+        var ends: [String] = []
+        let served = listener.serveAsync { connection in
+            do { _ = try await connection.readLine().value } catch {
+                ends.append("\((error as? SystemError)?.code ?? 0) \(Task.isCancelled)")
             }
-            let client = try Peer(to: listener.localAddress)
-            try network.loop.run(until: { listener.activeConnections == 1 })
-            client.reset()
-            try network.loop.run(until: { !ends.isEmpty })
-            expectEqual(ends, ["\(ECONNRESET) false"])
-            try listener.end(served)
         }
+        let client = try Peer(to: listener.localAddress)
+        try net.loop.run(until: { listener.activeConnections == 1 })
+        client.reset()
+        try net.loop.run(until: { !ends.isEmpty })
+        expectEqual(ends, ["\(ECONNRESET) false"])
+        try listener.end(served)
     }
 
     @Test func watchingCostsNoSystemCall() throws {
@@ -95,8 +92,6 @@
             expect(calls <= 4)
         }
     }
-
-    // MARK: Failures that no read and no write tells
 
     private func expectCancellation(
         clock: VirtualClock?, _ prepare: @escaping (Connection) -> Void, _ fail: (Network, Peer) throws -> Void

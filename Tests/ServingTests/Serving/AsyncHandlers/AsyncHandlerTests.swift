@@ -1,12 +1,10 @@
 @testable import PromisesTestSupport
 
-/// An actor that is not on a loop.
 private actor Counter {
     private(set) var count = 0
     func add() { count += 1 }
 }
 
-/// An actor on a loop.
 private actor Resident {
     private let home: LoopRemote
     private var listener: Listener?
@@ -19,7 +17,6 @@ private actor Resident {
         return isCurrent(home)
     }
 
-    /// Serves one client with a handler of the actor.
     func serve() throws -> (SocketAddress, Promise<DrainResult>) {
         let listener = try Listener.bind("127.0.0.1:0")
         self.listener = listener
@@ -49,32 +46,28 @@ private actor Stranger {
 
 @concurrent private func elsewhereOrNot() async {}
 
-/// Not `Sendable`.
 private final class Store {
     var lines: [String] = []
     var places: [Bool] = []
 }
 
-/// Async handlers on the listener's own loop.
 @Suite(.ownThread) struct AsyncHandlerTests {
-    @Test func theyServeWithWhatBelongsToTheThread() throws {
-        try withListener { _, listener in
-            let store = Store()
-            let served = listener.serveAsync { connection in
-                for try await line in connection.lines {
-                    store.lines.append(line)
-                    try await connection.write("\(store.lines.count) \(line)\n").value
-                }
+    @Test(.listener) func theyServeWithWhatBelongsToTheThread() throws {
+        let store = Store()
+        let served = listener.serveAsync { connection in
+            for try await line in connection.lines {
+                store.lines.append(line)
+                try await connection.write("\(store.lines.count) \(line)\n").value
             }
-            for (number, text) in ["ada", "bob"].enumerated() {
-                let client = try Peer(to: listener.localAddress, sending: "\(text)\n")
-                expectEqual(try reply(of: client), "\(number + 1) \(text)\n")
-                client.close()
-            }
-            expectEqual(listener.activeConnections, 0)
-            try listener.end(served)
-            expectEqual(store.lines, ["ada", "bob"])
         }
+        for (number, text) in ["ada", "bob"].enumerated() {
+            let client = try Peer(to: listener.localAddress, sending: "\(text)\n")
+            expectEqual(try reply(of: client), "\(number + 1) \(text)\n")
+            client.close()
+        }
+        expectEqual(listener.activeConnections, 0)
+        try listener.end(served)
+        expectEqual(store.lines, ["ada", "bob"])
     }
 
     @Test func theyComeBackToTheLoopFromWhereverTheyHaveWaited() throws {
@@ -112,45 +105,41 @@ private final class Store {
         other.join()
     }
 
-    @Test func whatTheyThrowIsReportedAndEndsTheConnectionOnly() throws {
-        try withListener { _, listener in
-            var errors: [String] = []
-            let served = listener.serveAsync(onError: { error, connection in
-                errors.append("\(error) \(connection.isClosed)")
-            }) { connection in
-                switch try await connection.readLine().value {
-                case "throw": throw Flaw(7)
-                case "cancel": throw CancellationError()
-                default: break
-                }
+    @Test(.listener) func whatTheyThrowIsReportedAndEndsTheConnectionOnly() throws {
+        var errors: [String] = []
+        let served = listener.serveAsync(onError: { error, connection in
+            errors.append("\(error) \(connection.isClosed)")
+        }) { connection in
+            switch try await connection.readLine().value {
+            case "throw": throw Flaw(7)
+            case "cancel": throw CancellationError()
+            default: break
             }
-            for text in ["throw", "cancel", "return"] {
-                let client = try Peer(to: listener.localAddress, sending: "\(text)\n")
-                expectEqual(try reply(of: client), "")
-                client.close()
-            }
-            try listener.end(served)
-            expectEqual(errors, ["Flaw(number: 7) false"])
         }
+        for text in ["throw", "cancel", "return"] {
+            let client = try Peer(to: listener.localAddress, sending: "\(text)\n")
+            expectEqual(try reply(of: client), "")
+            client.close()
+        }
+        try listener.end(served)
+        expectEqual(errors, ["Flaw(number: 7) false"])
     }
 
-    @Test func theyCountUntilTheyHaveEnded() throws {
-        try withListener { _, listener in
-            let (gate, open) = Promise<Void>.pending()
-            var begun = 0
-            let served = listener.serveAsync(ServeOptions(maxConnections: 1)) { connection in
-                begun += 1
-                connection.close()
-                try await gate.value
-            }
-            let clients = try (0..<2).map { _ in try Peer(to: listener.localAddress) }
-            expectEqual(try reply(of: clients[0]), "")
-            #expect((begun, listener.activeConnections) == (1, 1), "the handler goes on without its connection")
-            open.fulfill()
-            expectEqual(try reply(of: clients[1]), "")
-            try listener.end(served, closing: clients)
-            expectEqual(begun, 2)
+    @Test(.listener) func theyCountUntilTheyHaveEnded() throws {
+        let (gate, open) = Promise<Void>.pending()
+        var begun = 0
+        let served = listener.serveAsync(ServeOptions(maxConnections: 1)) { connection in
+            begun += 1
+            connection.close()
+            try await gate.value
         }
+        let clients = try (0..<2).map { _ in try Peer(to: listener.localAddress) }
+        expectEqual(try reply(of: clients[0]), "")
+        #expect((begun, listener.activeConnections) == (1, 1), "the handler goes on without its connection")
+        open.fulfill()
+        expectEqual(try reply(of: clients[1]), "")
+        try listener.end(served, closing: clients)
+        expectEqual(begun, 2)
     }
 
     @Test func theLoopStaysAliveForThem() throws {
@@ -177,45 +166,37 @@ private final class Store {
         other.join()
     }
 
-    @Test func clientsThatTheListenerAcceptsAsItClosesAreServed() throws {
-        try withListener { _, listener in
-            let served = listener.serveAsync { connection in try await connection.write("late").value }
-            let client = try Peer(to: listener.localAddress)
-            listener.close(drain: true)
-            expectEqual(try reply(of: client), "late")
-            client.close()
-            try hang(served, timeout: patience)
-        }
+    @Test(.listener) func clientsThatTheListenerAcceptsAsItClosesAreServed() throws {
+        let served = listener.serveAsync { connection in try await connection.write("late").value }
+        let client = try Peer(to: listener.localAddress)
+        listener.close(drain: true)
+        expectEqual(try reply(of: client), "late")
+        client.close()
+        try hang(served, timeout: patience)
     }
 
-    // MARK: Actors
-
-    @Test func aHandlerMayBelongToAnActorOfTheLoop() throws {
-        try withNetwork { network in
-            let resident = Resident(on: network.loop.remote)
-            let (address, served) = try resident.assumeIsolated { try $0.serve() }
-            let client = try Peer(to: address, sending: "line\n")
-            expectEqual(try reply(of: client), "1 line")
-            client.close()
-            try hang(served, timeout: patience)
-        }
+    @Test(.network) func aHandlerMayBelongToAnActorOfTheLoop() throws {
+        let resident = Resident(on: net.loop.remote)
+        let (address, served) = try resident.assumeIsolated { try $0.serve() }
+        let client = try Peer(to: address, sending: "line\n")
+        expectEqual(try reply(of: client), "1 line")
+        client.close()
+        try hang(served, timeout: patience)
     }
 
-    @Test func aHandlerOfAnotherActorIsRefused() throws {
+    @Test(.group(1)) func aHandlerOfAnotherActorIsRefused() throws {
         let stranger = Stranger()
         let error = try hang(Promise { try await stranger.serve() }, timeout: patience)
         expect("\(error!)".contains("a handler of the actor Stranger, which does not live on the listener's loop"))
-        try withGroup(1) { _, group, listener in
-            let handler: @MainActor (Connection) async throws -> Void = { _ in }
-            let alone = listener.serveAsync(handler: handler)
-            expect(alone.error is DispatchError)
-            let served = listener.serveAsync(on: group) { @MainActor (_: Connection) async throws -> Void in }
-            guard case .badInput(let text) = served.error as? DispatchError else {
-                Issue.record("\(String(describing: served.error))")
-                return
-            }
-            expect(text.hasPrefix("serveAsync(on:) with a handler of the actor MainActor"))
-            listener.close()
+        let handler: @MainActor (Connection) async throws -> Void = { _ in }
+        let alone = listener.serveAsync(handler: handler)
+        expect(alone.error is DispatchError)
+        let served = listener.serveAsync(on: loops) { @MainActor (_: Connection) async throws -> Void in }
+        guard case .badInput(let text) = served.error as? DispatchError else {
+            Issue.record("\(String(describing: served.error))")
+            return
         }
+        expect(text.hasPrefix("serveAsync(on:) with a handler of the actor MainActor"))
+        listener.close()
     }
 }

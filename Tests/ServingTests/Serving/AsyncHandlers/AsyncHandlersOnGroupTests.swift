@@ -1,6 +1,5 @@
 @testable import PromisesTestSupport
 
-/// Async handlers on the loops of a group, and values of each loop.
 @Suite(.ownThread) struct AsyncHandlersOnGroupTests {
     private final class Store {
         private let tally: Tally.Token?
@@ -17,25 +16,23 @@
         }
     }
 
-    @Test func eachRunsOnTheLoopOfItsConnection() throws {
-        try withGroup(2) { _, group, listener in
-            let room = Room()
-            let served = listener.serveAsync(on: group, ServeOptions(balancing: .roundRobin)) { connection in
-                let store = Store()
-                for try await line in connection.lines {
-                    store.places.insert(nameOfLoop())
-                    let number = await room.enter()
-                    store.places.insert(nameOfLoop())
-                    try await connection.write("\(number) \(line) \(store.places.sorted())").value
-                }
+    @Test(.group(2)) func eachRunsOnTheLoopOfItsConnection() throws {
+        let room = Room()
+        let served = listener.serveAsync(on: loops, ServeOptions(balancing: .roundRobin)) { connection in
+            let store = Store()
+            for try await line in connection.lines {
+                store.places.insert(nameOfLoop())
+                let number = await room.enter()
+                store.places.insert(nameOfLoop())
+                try await connection.write("\(number) \(line) \(store.places.sorted())").value
             }
-            for number in 1...4 {
-                let client = try Peer(to: listener.localAddress, sending: "line\n")
-                expectEqual(try reply(of: client), "\(number) line [\"loop-\(2 - number % 2)\"]")
-                client.close()
-            }
-            try listener.end(served)
         }
+        for number in 1...4 {
+            let client = try Peer(to: listener.localAddress, sending: "line\n")
+            expectEqual(try reply(of: client), "\(number) line [\"loop-\(2 - number % 2)\"]")
+            client.close()
+        }
+        try listener.end(served)
     }
 
     @Test(arguments: [false, true]) func eachLoopHasAValueOfItsOwn(isAsync: Bool) throws {
@@ -85,26 +82,24 @@
         expect(Set(tally.enders).count == 2 && !tally.enders.contains(pthread_self()), "each on its loop's thread")
     }
 
-    @Test func collectingFromLoopsThatHaveEnded() throws {
-        try withGroup(3) { _, group in
-            let (entered, release) = (Gate(), Gate())
-            group[0].stop()
-            group[0].join()
-            group[1].submit {
-                entered.open()
-                release.wait()
-            }
-            entered.wait()
-            let names = group.collect { nameOfLoop() }
-            // A job posted before the end is refused or released: neither is an answer.
-            expect(names.isPending)
-            release.open()
-            let answers = hang(names)
-            expectEqual(answers, [.failure(.loopEnded), .success("loop-2"), .success("loop-3")])
-            group.stop()
-            group.join()
-            expectEqual(hang(group.collect { 1 }), Array(repeating: .failure(.loopEnded), count: 3))
+    @Test(.group(3)) func collectingFromLoopsThatHaveEnded() throws {
+        let (entered, release) = (Gate(), Gate())
+        loops[0].stop()
+        loops[0].join()
+        loops[1].submit {
+            entered.open()
+            release.wait()
         }
+        entered.wait()
+        let names = loops.collect { nameOfLoop() }
+        // A job posted before the end is refused or released: neither is an answer.
+        expect(names.isPending)
+        release.open()
+        let answers = hang(names)
+        expectEqual(answers, [.failure(.loopEnded), .success("loop-2"), .success("loop-3")])
+        loops.stop()
+        loops.join()
+        expectEqual(hang(loops.collect { 1 }), Array(repeating: .failure(.loopEnded), count: 3))
     }
 
     @Test func anAsyncFunctionMayCollect() async throws {

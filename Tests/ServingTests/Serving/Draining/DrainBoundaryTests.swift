@@ -24,173 +24,158 @@ struct DrainBoundaryTests {
         }
     }
 
-    /// Turns the loop without letting time pass.
     private func turn(_ net: Network, while condition: () -> Bool = { true }) throws {
         for _ in 0..<20 where condition() { try net.loop.turn(.poll) }
     }
 
-    @Test(arguments: Loop.allCases) func aLoopEndsBehindWhatHasArrived(loop: Loop) throws {
-        try withListener(clock: VirtualClock()) { net, listener in
-            let served = serve(listener, loop)
-            let clients = try (0..<2).map { _ in try Peer(to: listener.localAddress) }
-            for client in clients { try client.send("one\n") }
-            try net.loop.run(until: { net.calls(.send) == 2 })
-            try net.loop.turn(.poll)
-            // One has further requests, the other a part of one.
-            try clients[0].send("two\nthree\n")
-            try clients[1].send("tw")
-            for accepted in net.ledger.accepted { awaitArrival(of: POLLIN, at: accepted) }
-            let begin = net.loop.now
-            let drained = listener.drain(deadline: .seconds(10))
-            try turn(net) { listener.activeConnections > 1 }
-            expectEqual(listener.activeConnections, 1)
-            try clients[1].send("o\n")
-            awaitArrival(of: POLLIN, at: net.ledger.accepted[1])
-            try turn(net) { listener.activeConnections > 0 }
-            expectEqual(net.loop.now, begin, "at once")
-            expectEqual(try clients[0].readToEnd(), Array("one!\ntwo!\nthree!\nbye\n".utf8))
-            expectEqual(try clients[1].readToEnd(), Array("one!\ntwo!\nbye\n".utf8))
-            for client in clients { client.close() }
-            expectEqual(hang(drained).idle, 2)
-            try hang(served)
-        }
+    @Test(.listener(.virtual), arguments: Loop.allCases) func aLoopEndsBehindWhatHasArrived(loop: Loop) throws {
+        let served = serve(listener, loop)
+        let clients = try (0..<2).map { _ in try Peer(to: listener.localAddress) }
+        for client in clients { try client.send("one\n") }
+        try net.loop.run(until: { net.calls(.send) == 2 })
+        try net.loop.turn(.poll)
+        // One has further requests, the other a part of one.
+        try clients[0].send("two\nthree\n")
+        try clients[1].send("tw")
+        for accepted in net.ledger.accepted { awaitArrival(of: POLLIN, at: accepted) }
+        let begin = net.loop.now
+        let drained = listener.drain(deadline: .seconds(10))
+        try turn(net) { listener.activeConnections > 1 }
+        expectEqual(listener.activeConnections, 1)
+        try clients[1].send("o\n")
+        awaitArrival(of: POLLIN, at: net.ledger.accepted[1])
+        try turn(net) { listener.activeConnections > 0 }
+        expectEqual(net.loop.now, begin, "at once")
+        expectEqual(try clients[0].readToEnd(), Array("one!\ntwo!\nthree!\nbye\n".utf8))
+        expectEqual(try clients[1].readToEnd(), Array("one!\ntwo!\nbye\n".utf8))
+        for client in clients { client.close() }
+        expectEqual(hang(drained).idle, 2)
+        try hang(served)
     }
 
     /// The connection is not idle until the kernel has taken the answer.
-    @Test func aLoopEndsWhenTheKernelHasTakenTheAnswer() throws {
-        try withListener(clock: VirtualClock()) { net, listener in
-            let served = listener.serve { connection in
-                connection.forEachLine { line -> Promise<Void> in
-                    connection.write(line + "!\n").cauterize()
-                    return .value
+    @Test(.listener(.virtual)) func aLoopEndsWhenTheKernelHasTakenTheAnswer() throws {
+        let served = listener.serve { connection in
+            connection.forEachLine { line -> Promise<Void> in
+                connection.write(line + "!\n").cauterize()
+                return .value
+            }
+        }
+        let client = try Peer(to: listener.localAddress)
+        let budget = net.limitSends(to: 2)
+        try client.send("one\n")
+        try net.loop.run(until: { net.calls(.send) > 0 })
+        let begin = net.loop.now
+        let drained = listener.drain(deadline: .seconds(10))
+        try turn(net)
+        expectEqual(listener.activeConnections, 1)
+        budget.remaining = .max
+        try turn(net) { listener.activeConnections > 0 }
+        expect(net.loop.now == begin && listener.activeConnections == 0)
+        expectEqual(try client.readToEnd(), Array("one!\n".utf8))
+        client.close()
+        expectEqual(hang(drained).idle, 1)
+        try hang(served)
+    }
+
+    @Test(.listener(.virtual), arguments: Loop.allCases) func theBacklogIsServed(loop: Loop) throws {
+        let served = serve(listener, loop)
+        let clients = try (0..<3).map { _ in try Peer(to: listener.localAddress) }
+        let drained = listener.drain(deadline: .seconds(10))
+        hang(after(.milliseconds(100)))
+        for client in clients[1...] { try client.send("one\n") }
+        for accepted in net.ledger.accepted[1...] { awaitArrival(of: POLLIN, at: accepted) }
+        try turn(net) { listener.activeConnections > 1 }
+        expectEqual(listener.activeConnections, 1, "it has sent nothing yet")
+        hang(after(.milliseconds(120)))
+        expectEqual(listener.activeConnections, 0)
+        expectEqual(try clients[0].readToEnd(), Array("bye\n".utf8))
+        for client in clients[1...] { expectEqual(try client.readToEnd(), Array("one!\nbye\n".utf8)) }
+        for client in clients { client.close() }
+        expectEqual(hang(drained).idle, 3)
+        try hang(served)
+    }
+
+    @Test(.inRealTime) func theBacklogOfAServiceManagersSocketIsLeftToTheNextProcess() throws {
+        let folder = Folder()
+        let address = folder.address("a")
+        let manager = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        defer { close(manager) }
+        expect(address.withSocketAddress { bind(manager, $0, $1) } == 0 && listen(manager, 8) == 0)
+        let passed = ServiceManager.Descriptor(number: dup(manager), name: "echo")
+        let listener = try #require(try Listener.inherited(named: nil, [passed]))
+        let served = listener.serve { echo($0) }
+        let client = try Peer(to: address)
+        let result = hang(listener.drain(deadline: .seconds(1)))
+        expectEqual(result.idle + result.finished + result.aborted, 0)
+        try hang(served)
+        let taken = accept(manager, nil, nil)
+        expect(taken >= 0)
+        close(taken)
+        client.close()
+    }
+
+    @Test(.listener(.virtual)) func handlersLearnOfIt() throws {
+        let served = listener.serve { connection in
+            connection.forEachLine { _ in connection.write(connection.isDraining ? "last\n" : "more\n") }
+        }
+        let client = try Peer(to: listener.localAddress, sending: "one\n")
+        try net.loop.run(until: { net.calls(.send) == 1 })
+        try client.send("two\n")
+        awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+        expect(!listener.isDraining)
+        let drained = listener.drain(deadline: .seconds(10))
+        expect(listener.isDraining)
+        try turn(net)
+        expectEqual(try client.readToEnd(), Array("more\nlast\n".utf8))
+        client.close()
+        hang(drained.asVoid())
+        try hang(served)
+    }
+
+    @Test(.group(2)) func aLoopOnAGroupEndsBehindAFrame() throws {
+        let loop = EventLoop.current
+        let served = listener.serve(on: loops) { connection in
+            connection.forEachLine { connection.write($0 + "\n") }
+        }
+        let clients = try (0..<4).map { _ in try Peer(to: listener.localAddress) }
+        let sessions = clients.map { client in
+            elsewhere { () -> Int in
+                defer { client.close() }
+                for round in 0... {
+                    try client.send("one\ntwo\n")
+                    let answers = try client.receive(exactly: 8)
+                    if answers.count < 8 { return answers.isEmpty || answers.count == 4 ? round : -1 }
                 }
+                return -1
             }
-            let client = try Peer(to: listener.localAddress)
-            let budget = net.limitSends(to: 2)
-            try client.send("one\n")
-            try net.loop.run(until: { net.calls(.send) > 0 })
-            let begin = net.loop.now
-            let drained = listener.drain(deadline: .seconds(10))
-            try turn(net)
-            expectEqual(listener.activeConnections, 1)
-            budget.remaining = .max
-            try turn(net) { listener.activeConnections > 0 }
-            expect(net.loop.now == begin && listener.activeConnections == 0)
-            expectEqual(try client.readToEnd(), Array("one!\n".utf8))
-            client.close()
-            expectEqual(hang(drained).idle, 1)
-            try hang(served)
         }
-    }
-
-    @Test(arguments: Loop.allCases) func theBacklogIsServed(loop: Loop) throws {
-        try withListener(clock: VirtualClock()) { net, listener in
-            let served = serve(listener, loop)
-            let clients = try (0..<3).map { _ in try Peer(to: listener.localAddress) }
-            let drained = listener.drain(deadline: .seconds(10))
-            hang(after(.milliseconds(100)))
-            for client in clients[1...] { try client.send("one\n") }
-            for accepted in net.ledger.accepted[1...] { awaitArrival(of: POLLIN, at: accepted) }
-            try turn(net) { listener.activeConnections > 1 }
-            expectEqual(listener.activeConnections, 1, "it has sent nothing yet")
-            hang(after(.milliseconds(120)))
-            expectEqual(listener.activeConnections, 0)
-            expectEqual(try clients[0].readToEnd(), Array("bye\n".utf8))
-            for client in clients[1...] { expectEqual(try client.readToEnd(), Array("one!\nbye\n".utf8)) }
-            for client in clients { client.close() }
-            expectEqual(hang(drained).idle, 3)
-            try hang(served)
-        }
-    }
-
-    @Test func theBacklogOfAServiceManagersSocketIsLeftToTheNextProcess() throws {
-        try EventLoop.withLoop { _ in
-            let folder = Folder()
-            let address = folder.address("a")
-            let manager = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-            defer { close(manager) }
-            expect(address.withSocketAddress { bind(manager, $0, $1) } == 0 && listen(manager, 8) == 0)
-            let passed = ServiceManager.Descriptor(number: dup(manager), name: "echo")
-            let listener = try #require(try Listener.inherited(named: nil, [passed]))
-            let served = listener.serve { echo($0) }
-            let client = try Peer(to: address)
-            let result = hang(listener.drain(deadline: .seconds(1)))
-            expectEqual(result.idle + result.finished + result.aborted, 0)
-            try hang(served)
-            let taken = accept(manager, nil, nil)
-            expect(taken >= 0)
-            close(taken)
-            client.close()
-        }
-    }
-
-    @Test func handlersLearnOfIt() throws {
-        try withListener(clock: VirtualClock()) { net, listener in
-            let served = listener.serve { connection in
-                connection.forEachLine { _ in connection.write(connection.isDraining ? "last\n" : "more\n") }
-            }
-            let client = try Peer(to: listener.localAddress, sending: "one\n")
-            try net.loop.run(until: { net.calls(.send) == 1 })
-            try client.send("two\n")
-            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
-            expect(!listener.isDraining)
-            let drained = listener.drain(deadline: .seconds(10))
-            expect(listener.isDraining)
-            try turn(net)
-            expectEqual(try client.readToEnd(), Array("more\nlast\n".utf8))
-            client.close()
-            hang(drained.asVoid())
-            try hang(served)
-        }
-    }
-
-    /// Clients that never pause, with connections on several loops.
-    @Test func aLoopOnAGroupEndsBehindAFrame() throws {
-        try withGroup(2) { loop, group, listener in
-            let served = listener.serve(on: group) { connection in
-                connection.forEachLine { connection.write($0 + "\n") }
-            }
-            let clients = try (0..<4).map { _ in try Peer(to: listener.localAddress) }
-            let sessions = clients.map { client in
-                elsewhere { () -> Int in
-                    defer { client.close() }
-                    for round in 0... {
-                        try client.send("one\ntwo\n")
-                        let answers = try client.receive(exactly: 8)
-                        if answers.count < 8 { return answers.isEmpty || answers.count == 4 ? round : -1 }
-                    }
-                    return -1
-                }
-            }
-            try loop.run(until: { listener.activeConnections == 4 })
-            let result = try hang(listener.drain(deadline: .seconds(3600)), timeout: patience)
-            expectEqual(result.aborted, 0)
-            for session in sessions { expect(try hang(session, timeout: patience) >= 0) }
-            try hang(served, timeout: patience)
-        }
+        try loop.run(until: { listener.activeConnections == 4 })
+        let result = try hang(listener.drain(deadline: .seconds(3600)), timeout: patience)
+        expectEqual(result.aborted, 0)
+        for session in sessions { expect(try hang(session, timeout: patience) >= 0) }
+        try hang(served, timeout: patience)
     }
 
     /// Otherwise the result would claim that nothing was lost.
-    @Test(arguments: [true, false]) func aHandlerThatFailsOrGoesOnBehindItsLoopIsNotCalledIdle(fails: Bool) throws {
-        try withListener(clock: VirtualClock()) { net, listener in
-            var flaws: [Int?] = []
-            let served = listener.serve(onError: { error, _ in flaws.append((error as? Flaw)?.number) }) { connection in
-                connection.forEachLine { connection.write($0 + "\n") }.then { () -> Promise<Int> in
-                    if fails { throw Flaw(7) }
-                    return endless()
-                }
+    @Test(.listener(.virtual), arguments: [true, false]) func aHandlerThatFailsOrGoesOnBehindItsLoopIsNotCalledIdle(
+        fails: Bool
+    ) throws {
+        var flaws: [Int?] = []
+        let served = listener.serve(onError: { error, _ in flaws.append((error as? Flaw)?.number) }) { connection in
+            connection.forEachLine { connection.write($0 + "\n") }.then { () -> Promise<Int> in
+                if fails { throw Flaw(7) }
+                return endless()
             }
-            let client = try Peer(to: listener.localAddress, sending: "one\n")
-            try net.loop.run(until: { net.calls(.send) == 1 })
-            try net.loop.turn(.poll)
-            let result = hang(listener.drain(deadline: .seconds(3)))
-            expect(result.aborted == (fails ? 0 : 1) && flaws == (fails ? [7] : []))
-            expectEqual(client.failureOfReading(), (fails ? nil : ECONNRESET))
-            try hang(served)
         }
+        let client = try Peer(to: listener.localAddress, sending: "one\n")
+        try net.loop.run(until: { net.calls(.send) == 1 })
+        try net.loop.turn(.poll)
+        let result = hang(listener.drain(deadline: .seconds(3)))
+        expect(result.aborted == (fails ? 0 : 1) && flaws == (fails ? [7] : []))
+        expectEqual(client.failureOfReading(), (fails ? nil : ECONNRESET))
+        try hang(served)
     }
-
-    // MARK: Streams without frames
 
     /// Sends a byte after each `interval`, and expects it back.
     /// - Returns: the number of bytes echoed before the connection ended.
@@ -208,58 +193,51 @@ struct DrainBoundaryTests {
         return count
     }
 
-    @Test func aStreamIsNotCutBeforeItPauses() throws {
-        try withListener(clock: VirtualClock(), turns: 4000) { net, listener in
-            let served = listener.serve { echo($0) }
-            let client = try Peer(to: listener.localAddress)
-            try net.loop.run(until: { listener.activeConnections == 1 })
-            let drained = listener.drain(deadline: .seconds(10))
-            expectEqual(try stream(client, net, listener, 20, every: .milliseconds(100)), 20)
-            expectEqual(listener.activeConnections, 1)
-            hang(after(.milliseconds(120)))
-            expectEqual(listener.activeConnections, 0)
-            expectEqual(try client.readToEnd(), [])
-            client.close()
-            expectEqual(hang(drained).idle, 1)
-            try hang(served)
-        }
+    @Test(.listener(.virtual, turns: 4000)) func aStreamIsNotCutBeforeItPauses() throws {
+        let served = listener.serve { echo($0) }
+        let client = try Peer(to: listener.localAddress)
+        try net.loop.run(until: { listener.activeConnections == 1 })
+        let drained = listener.drain(deadline: .seconds(10))
+        expectEqual(try stream(client, net, listener, 20, every: .milliseconds(100)), 20)
+        expectEqual(listener.activeConnections, 1)
+        hang(after(.milliseconds(120)))
+        expectEqual(listener.activeConnections, 0)
+        expectEqual(try client.readToEnd(), [])
+        client.close()
+        expectEqual(hang(drained).idle, 1)
+        try hang(served)
     }
 
-    /// In the last fifth of the time.
-    @Test func aStreamThatNeverPausesEndsInOrderBeforeTheDeadline() throws {
-        try withListener(clock: VirtualClock(), turns: 4000) { net, listener in
-            let served = listener.serve { echo($0) }
-            let client = try Peer(to: listener.localAddress)
-            try net.loop.run(until: { listener.activeConnections == 1 })
-            let begin = net.loop.now
-            let drained = listener.drain(deadline: .seconds(2))
-            let count = try stream(client, net, listener, 200, every: .milliseconds(10))
-            expect((160..<170).contains(count))
-            expect(begin.duration(to: net.loop.now) < .milliseconds(1700))
-            expectEqual(try client.readToEnd(), [])
-            client.close()
-            expectEqual(hang(drained).idle, 1)
-            try hang(served)
-        }
+    @Test(.listener(.virtual, turns: 4000)) func aStreamThatNeverPausesEndsInOrderBeforeTheDeadline() throws {
+        let served = listener.serve { echo($0) }
+        let client = try Peer(to: listener.localAddress)
+        try net.loop.run(until: { listener.activeConnections == 1 })
+        let begin = net.loop.now
+        let drained = listener.drain(deadline: .seconds(2))
+        let count = try stream(client, net, listener, 200, every: .milliseconds(10))
+        expect((160..<170).contains(count))
+        expect(begin.duration(to: net.loop.now) < .milliseconds(1700))
+        expectEqual(try client.readToEnd(), [])
+        client.close()
+        expectEqual(hang(drained).idle, 1)
+        try hang(served)
     }
-
-    // MARK: The deadline
 
     /// Nothing is lost of an answer that the kernel has, however slowly the client reads.
-    @Test(arguments: [true, false]) func atTheDeadlineTheKernelDeliversWhatItHas(goesOn: Bool) throws {
+    @Test(.listener(.virtual), arguments: [true, false]) func atTheDeadlineTheKernelDeliversWhatItHas(goesOn: Bool)
+        throws
+    {
         let answer = pattern(60_000)
-        try withListener(clock: VirtualClock()) { net, listener in
-            let served = listener.serve { connection in
-                connection.receive().then { _ in connection.write(answer) }
-                    .then { goesOn ? connection.receive().asVoid() : .value }
-            }
-            let client = try Peer(to: listener.localAddress, receiveBuffer: 4096, sending: Array("x".utf8))
-            try net.loop.run(until: { net.calls(.send) > 0 })
-            try turn(net)
-            let result = hang(listener.drain(deadline: .seconds(1)))
-            expectEqual(result.aborted, 0)
-            try hang(served)
-            expectEqual(try client.readToEnd(), answer)
+        let served = listener.serve { connection in
+            connection.receive().then { _ in connection.write(answer) }
+                .then { goesOn ? connection.receive().asVoid() : .value }
         }
+        let client = try Peer(to: listener.localAddress, receiveBuffer: 4096, sending: Array("x".utf8))
+        try net.loop.run(until: { net.calls(.send) > 0 })
+        try turn(net)
+        let result = hang(listener.drain(deadline: .seconds(1)))
+        expectEqual(result.aborted, 0)
+        try hang(served)
+        expectEqual(try client.readToEnd(), answer)
     }
 }

@@ -14,55 +14,53 @@ struct DrainDuringBodyTests {
         }
     }
 
-    @Test(arguments: Loop.allCases) func itIsNotIdle(kind: Loop) throws {
-        try withListener(clock: VirtualClock()) { net, listener in
-            let (rest, resolver) = Promise<Void>.pending()
-            let served = listener.serve { self.serve($0, kind, rest) }
-            let client = try Peer(to: listener.localAddress, sending: "n\n")
-            try net.loop.run(until: { net.calls(.receive) > 0 })
-            try net.loop.turn(.poll)
-            let drained = listener.drain(deadline: .seconds(10))
-            hang(after(.milliseconds(100)))
-            expectEqual(listener.activeConnections, 1)
-            try client.send(kind == .chunks ? "" : "ok")
-            resolver.fulfill(())
-            // Afterwards it waits for another request, and is closed.
-            hang(after(.milliseconds(100)))
-            expectEqual(listener.activeConnections, 0)
-            expectEqual(try client.receive(upTo: 4), Array("done".utf8))
-            client.close()
-            expectEqual(hang(drained).idle, 1)
-            try hang(served)
-        }
+    @Test(.listener(.virtual), arguments: Loop.allCases) func itIsNotIdle(kind: Loop) throws {
+        let (rest, resolver) = Promise<Void>.pending()
+        let served = listener.serve { self.serve($0, kind, rest) }
+        let client = try Peer(to: listener.localAddress, sending: "n\n")
+        try net.loop.run(until: { net.calls(.receive) > 0 })
+        try net.loop.turn(.poll)
+        let drained = listener.drain(deadline: .seconds(10))
+        hang(after(.milliseconds(100)))
+        expectEqual(listener.activeConnections, 1)
+        try client.send(kind == .chunks ? "" : "ok")
+        resolver.fulfill(())
+        // Afterwards it waits for another request, and is closed.
+        hang(after(.milliseconds(100)))
+        expectEqual(listener.activeConnections, 0)
+        expectEqual(try client.receive(upTo: 4), Array("done".utf8))
+        client.close()
+        expectEqual(hang(drained).idle, 1)
+        try hang(served)
     }
 
     /// A loop that was cancelled, failed or was stopped owes nothing any more.
-    @Test(arguments: ["cancelled", "rejected", "stopped", "thrown"]) func aLoopThatIsOverIsNot(how: String) throws {
-        try withListener(clock: VirtualClock()) { net, listener in
-            let served = listener.serve { connection -> Promise<Void> in
-                let (rest, resolver) = Promise<Void>.pending()
-                let all = connection.forEachLine { _ -> Promise<Void> in
-                    if how == "thrown" { throw StopReading() }
-                    return rest
-                }
-                after(.milliseconds(10)).done {
-                    switch how {
-                    case "cancelled": all.cancel()
-                    case "rejected": resolver.reject(SystemError(.receive, EIO))
-                    default: resolver.reject(StopReading())
-                    }
-                }
-                return all.recover(policy: .allErrors) { _ in .value }.then { connection.receive().asVoid() }
+    @Test(.listener(.virtual), arguments: ["cancelled", "rejected", "stopped", "thrown"]) func aLoopThatIsOverIsNot(
+        how: String
+    ) throws {
+        let served = listener.serve { connection -> Promise<Void> in
+            let (rest, resolver) = Promise<Void>.pending()
+            let all = connection.forEachLine { _ -> Promise<Void> in
+                if how == "thrown" { throw StopReading() }
+                return rest
             }
-            let client = try Peer(to: listener.localAddress, sending: "n\n")
-            try net.loop.run(until: { net.calls(.receive) > 0 })
-            hang(after(.milliseconds(50)))
-            let drained = listener.drain(deadline: .seconds(10))
-            hang(after(.milliseconds(250)))
-            client.close()
-            let result = hang(drained)
-            expect(result.idle == 1 && result.aborted == 0)
-            try hang(served)
+            after(.milliseconds(10)).done {
+                switch how {
+                case "cancelled": all.cancel()
+                case "rejected": resolver.reject(SystemError(.receive, EIO))
+                default: resolver.reject(StopReading())
+                }
+            }
+            return all.recover(policy: .allErrors) { _ in .value }.then { connection.receive().asVoid() }
         }
+        let client = try Peer(to: listener.localAddress, sending: "n\n")
+        try net.loop.run(until: { net.calls(.receive) > 0 })
+        hang(after(.milliseconds(50)))
+        let drained = listener.drain(deadline: .seconds(10))
+        hang(after(.milliseconds(250)))
+        client.close()
+        let result = hang(drained)
+        expect(result.idle == 1 && result.aborted == 0)
+        try hang(served)
     }
 }

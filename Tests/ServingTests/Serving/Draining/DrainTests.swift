@@ -1,202 +1,174 @@
 @testable import PromisesTestSupport
 
-/// The orderly end of a listener.
 struct DrainTests {
-    @Test func idleOnesAreClosedBusyOnesFinishAndStuckOnesAreAborted() throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let port = try ReservedPort()
-            let listener = try net.listen("\(port.address)")
-            let served = listener.serve(handler: serveByFirstByte)
-            let clients = try net.connectClients("iiibbs", to: listener)
-            let begin = net.loop.now
-            let drained = listener.drain(deadline: .milliseconds(300))
-            port.expectRefusal()
-            let again = listener.drain(deadline: .zero)
-            hang(after(.milliseconds(110)))
-            for client in clients[3..<5] {
-                expectEqual(try client.readToEnd(), Array("done".utf8))
-                client.close()
-            }
-            hang(after(.milliseconds(110)))
-            for client in clients[..<3] {
-                expectEqual(try client.receive(), [])
-                client.close()
-            }
-            let result = hang(drained)
-            expectEqual(begin.duration(to: net.loop.now), .milliseconds(300))
-            #expect((result.idle, result.finished, result.aborted) == (3, 2, 1))
-            expectEqual(clients[5].failureOfReading(), ECONNRESET)
-            expectEqual(hang(again), result)
-            try hang(served)
-            expectEqual(listener.activeConnections, 0)
-            expectEqual(net.loop.nextDeadline, nil)
-            try net.loop.run()
+    @Test(.network(.virtual)) func idleOnesAreClosedBusyOnesFinishAndStuckOnesAreAborted() throws {
+        let port = try ReservedPort()
+        let listener = try net.listen("\(port.address)")
+        let served = listener.serve(handler: serveByFirstByte)
+        let clients = try net.connectClients("iiibbs", to: listener)
+        let begin = net.loop.now
+        let drained = listener.drain(deadline: .milliseconds(300))
+        port.expectRefusal()
+        let again = listener.drain(deadline: .zero)
+        hang(after(.milliseconds(110)))
+        for client in clients[3..<5] {
+            expectEqual(try client.readToEnd(), Array("done".utf8))
+            client.close()
         }
+        hang(after(.milliseconds(110)))
+        for client in clients[..<3] {
+            expectEqual(try client.receive(), [])
+            client.close()
+        }
+        let result = hang(drained)
+        expectEqual(begin.duration(to: net.loop.now), .milliseconds(300))
+        #expect((result.idle, result.finished, result.aborted) == (3, 2, 1))
+        expectEqual(clients[5].failureOfReading(), ECONNRESET)
+        expectEqual(hang(again), result)
+        try hang(served)
+        expectEqual(listener.activeConnections, 0)
+        expectEqual(net.loop.nextDeadline, nil)
+        try net.loop.run()
     }
 
     /// Work of a handler that no read shows.
-    @Test(arguments: ["lines", "chunks", "pipe", "half a line", "by its own word"])
+    @Test(.listener(.virtual), arguments: ["lines", "chunks", "pipe", "half a line", "by its own word"])
     func whoMayBeOwedSomethingIsNotIdle(kind: String) throws {
-        try withListener(clock: VirtualClock()) { net, listener in
-            var others: [Connection] = []
-            let served = listener.serve { connection -> Promise<Void> in
-                func answerLater() {
-                    after(.milliseconds(100)).then { connection.write("done") }.ensure { connection.abort() }
+        var others: [Connection] = []
+        let served = listener.serve { connection -> Promise<Void> in
+            func answerLater() {
+                after(.milliseconds(100)).then { connection.write("done") }.ensure { connection.abort() }
+                    .cauterize()
+            }
+            switch kind {
+            case "lines": return connection.forEachLine { _ in answerLater() }
+            case "chunks": return connection.forEachChunk { _ in answerLater() }
+            case "pipe":
+                let (near, far) = try Connection.pair()
+                others = [near, far]
+                far.receive().then { _ in after(.milliseconds(100)) }.then { far.write("done") }
+                    .done { others = [] }.cauterize()
+                return when(fulfilled: pipe(from: connection, to: near), pipe(from: near, to: connection)).asVoid()
+            case "half a line": return connection.forEachLine { _ in connection.write("done") }
+            default:
+                return connection.forEachChunk { _ -> Promise<Void> in
+                    connection.deferDrain(until: after(.milliseconds(100)).then { connection.write("done") })
                         .cauterize()
-                }
-                switch kind {
-                case "lines": return connection.forEachLine { _ in answerLater() }
-                case "chunks": return connection.forEachChunk { _ in answerLater() }
-                case "pipe":
-                    let (near, far) = try Connection.pair()
-                    others = [near, far]
-                    far.receive().then { _ in after(.milliseconds(100)) }.then { far.write("done") }
-                        .done { others = [] }.cauterize()
-                    return when(fulfilled: pipe(from: connection, to: near), pipe(from: near, to: connection)).asVoid()
-                case "half a line": return connection.forEachLine { _ in connection.write("done") }
-                default:
-                    return connection.forEachChunk { _ -> Promise<Void> in
-                        connection.deferDrain(until: after(.milliseconds(100)).then { connection.write("done") })
-                            .cauterize()
-                        return .value
-                    }
+                    return .value
                 }
             }
-            let client = try Peer(to: listener.localAddress)
-            try client.send(kind == "half a line" ? "question" : "question\n")
-            try net.loop.run(until: { net.calls(.receive) > 0 })
-            try net.loop.turn(.poll)
-            let drained = listener.drain(deadline: .seconds(10))
-            hang(after(.milliseconds(50)))
-            expectEqual(listener.activeConnections, 1)
-            if kind == "half a line" { try client.send("\n") }
-            hang(after(.milliseconds(60)))
-            expectEqual(try client.receive(upTo: 4), Array("done".utf8))
+        }
+        let client = try Peer(to: listener.localAddress)
+        try client.send(kind == "half a line" ? "question" : "question\n")
+        try net.loop.run(until: { net.calls(.receive) > 0 })
+        try net.loop.turn(.poll)
+        let drained = listener.drain(deadline: .seconds(10))
+        hang(after(.milliseconds(50)))
+        expectEqual(listener.activeConnections, 1)
+        if kind == "half a line" { try client.send("\n") }
+        hang(after(.milliseconds(60)))
+        expectEqual(try client.receive(upTo: 4), Array("done".utf8))
+        client.close()
+        _ = hang(drained)
+        _ = try? hang(served)
+        withExtendedLifetime(others) {}
+    }
+
+    @Test(.listener(.virtual), arguments: [true, false]) func anAnswerThatWillNeverBeIsNotWaitedFor(isAbandoned: Bool)
+        throws
+    {
+        var resolver: Resolver<Void>?
+        let served = listener.serve { connection -> Promise<Void> in
+            let answer = Promise<Void>.pending()
+            resolver = answer.resolver
+            connection.deferDrain(until: answer.promise).catch(policy: .allErrors) { _ in }
+            return connection.forEachChunk { _ -> Promise<Void> in .value }
+        }
+        let client = try Peer(to: listener.localAddress)
+        try net.loop.run(until: { listener.activeConnections == 1 })
+        try net.loop.turn(.poll)
+        let drained = listener.drain(deadline: .seconds(10))
+        hang(after(.seconds(1)))
+        expectEqual(listener.activeConnections, 1)
+        if !isAbandoned { resolver?.reject(PromiseError.cancelled) }
+        resolver = nil
+        hang(after(.milliseconds(50)))
+        expectEqual(try client.receive(), [])
+        client.close()
+        expectEqual(hang(drained).idle, 1)
+        try hang(served)
+    }
+
+    @Test(.listener(.virtual)) func aBusyOneThatBecomesIdleIsClosedThen() throws {
+        func serve(_ connection: Connection) -> Promise<Void> {
+            connection.receive().then { bytes -> Promise<Void> in
+                if bytes.isEmpty { return .value }
+                return after(.milliseconds(100)).then { connection.write(bytes) }.then { serve(connection) }
+            }
+        }
+        let served = listener.serve { serve($0) }
+        let clients = try net.connectClients("x", to: listener)
+        net.end(clients[0])
+        let result = hang(listener.drain(deadline: .seconds(60)))
+        expect(net.loop.now <= LoopInstant(nanoseconds: 120_000_000))
+        // The client's end was not seen before the answer.
+        expect(result.idle + result.finished == 1 && result.aborted == 0)
+        expectEqual(try clients[0].readToEnd(), [UInt8(ascii: "x")])
+        try hang(served)
+    }
+
+    @Test(.listener) func aRequestThatWaitsInTheKernelIsAnswered() throws {
+        let served = listener.serve { echo($0) }
+        let client = try Peer(to: listener.localAddress, sending: "x")
+        try net.loop.run(until: { net.calls(.send) == 1 })
+        expectEqual(try client.receive(), [0x78])
+        try net.loop.turn(.poll)
+        try client.send("y")
+        awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+        let drained = listener.drain(deadline: .seconds(60))
+        let answer = elsewhere {
+            let answer = try client.readToEnd()
             client.close()
-            _ = hang(drained)
-            _ = try? hang(served)
-            withExtendedLifetime(others) {}
+            return answer
         }
+        expectEqual(try hang(answer, timeout: patience), [0x79])
+        expectEqual(hang(drained).idle, 1)
+        try hang(served)
     }
 
-    @Test(arguments: [true, false]) func anAnswerThatWillNeverBeIsNotWaitedFor(isAbandoned: Bool) throws {
-        try withListener(clock: VirtualClock()) { net, listener in
-            var resolver: Resolver<Void>?
-            let served = listener.serve { connection -> Promise<Void> in
-                let answer = Promise<Void>.pending()
-                resolver = answer.resolver
-                connection.deferDrain(until: answer.promise).catch(policy: .allErrors) { _ in }
-                return connection.forEachChunk { _ -> Promise<Void> in .value }
-            }
-            let client = try Peer(to: listener.localAddress)
-            try net.loop.run(until: { listener.activeConnections == 1 })
-            try net.loop.turn(.poll)
-            let drained = listener.drain(deadline: .seconds(10))
-            hang(after(.seconds(1)))
-            expectEqual(listener.activeConnections, 1)
-            if !isAbandoned { resolver?.reject(PromiseError.cancelled) }
-            resolver = nil
-            hang(after(.milliseconds(50)))
-            expectEqual(try client.receive(), [])
-            client.close()
-            expectEqual(hang(drained).idle, 1)
-            try hang(served)
-        }
+    @Test(.listener) func withoutConnectionsItIsOverAtOnce() throws {
+        let served = listener.serve { echo($0) }
+        let drained = listener.drain(deadline: .seconds(1))
+        expectEqual(drained.settledValue.map { [$0.idle, $0.finished, $0.aborted] }, [0, 0, 0])
+        expect(served.isFulfilled)
+        let other = try net.listen()
+        let accepted = other.accept()
+        let result = other.drain(deadline: .seconds(1)).settledValue
+        expectEqual(result.map { [$0.idle, $0.finished, $0.aborted] }, [0, 0, 0])
+        expectEqual(code(accepted), ECANCELED)
     }
 
-    @Test func itIsOverWhenTheLastConnectionIs() throws {
-        try withListener(clock: VirtualClock()) { net, listener in
-            let served = listener.serve(handler: serveByFirstByte)
-            let clients = try net.connectClients("b", to: listener)
-            net.end(clients[0])
-            let result = hang(listener.drain(deadline: .seconds(60)))
-            expectEqual(net.loop.now, LoopInstant(nanoseconds: 100_000_000))
-            expectEqual(result.finished, 1)
-            expectEqual(net.loop.nextDeadline, nil)
-            try hang(served)
+    @Test(.listener(.virtual)) func whatItEndsItselfIsNoErrorOfAHandler() throws {
+        var errors = 0
+        let served = listener.serve(onError: { _, _ in errors += 1 }) { connection in
+            connection.receive().then { _ in connection.receive() }.asVoid()
         }
+        let clients = try net.connectClients("x", to: listener)
+        clients[0].end()
+        let early = listener.drain(deadline: .seconds(1))
+        hang(early)
+        try hang(served)
+        expectEqual(errors, 0)
     }
 
-    @Test func aBusyOneThatBecomesIdleIsClosedThen() throws {
-        try withListener(clock: VirtualClock()) { net, listener in
-            func serve(_ connection: Connection) -> Promise<Void> {
-                connection.receive().then { bytes -> Promise<Void> in
-                    if bytes.isEmpty { return .value }
-                    return after(.milliseconds(100)).then { connection.write(bytes) }.then { serve(connection) }
-                }
-            }
-            let served = listener.serve { serve($0) }
-            let clients = try net.connectClients("x", to: listener)
-            net.end(clients[0])
-            let result = hang(listener.drain(deadline: .seconds(60)))
-            expect(net.loop.now <= LoopInstant(nanoseconds: 120_000_000))
-            // The client's end was not seen before the answer.
-            expect(result.idle + result.finished == 1 && result.aborted == 0)
-            expectEqual(try clients[0].readToEnd(), [UInt8(ascii: "x")])
-            try hang(served)
-        }
-    }
-
-    @Test func aRequestThatWaitsInTheKernelIsAnswered() throws {
-        try withListener { net, listener in
-            let served = listener.serve { echo($0) }
-            let client = try Peer(to: listener.localAddress, sending: "x")
-            try net.loop.run(until: { net.calls(.send) == 1 })
-            expectEqual(try client.receive(), [0x78])
-            try net.loop.turn(.poll)
-            try client.send("y")
-            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
-            let drained = listener.drain(deadline: .seconds(60))
-            let answer = elsewhere {
-                let answer = try client.readToEnd()
-                client.close()
-                return answer
-            }
-            expectEqual(try hang(answer, timeout: patience), [0x79])
-            expectEqual(hang(drained).idle, 1)
-            try hang(served)
-        }
-    }
-
-    @Test func withoutConnectionsItIsOverAtOnce() throws {
-        try withListener { net, listener in
-            let served = listener.serve { echo($0) }
-            let drained = listener.drain(deadline: .seconds(1))
-            expectEqual(drained.settledValue.map { [$0.idle, $0.finished, $0.aborted] }, [0, 0, 0])
-            expect(served.isFulfilled)
-            let other = try net.listen()
-            let accepted = other.accept()
-            let result = other.drain(deadline: .seconds(1)).settledValue
-            expectEqual(result.map { [$0.idle, $0.finished, $0.aborted] }, [0, 0, 0])
-            expectEqual(code(accepted), ECANCELED)
-        }
-    }
-
-    @Test func whatItEndsItselfIsNoErrorOfAHandler() throws {
-        try withListener(clock: VirtualClock()) { net, listener in
-            var errors = 0
-            let served = listener.serve(onError: { _, _ in errors += 1 }) { connection in
-                connection.receive().then { _ in connection.receive() }.asVoid()
-            }
-            let clients = try net.connectClients("x", to: listener)
-            clients[0].end()
-            let early = listener.drain(deadline: .seconds(1))
-            hang(early)
-            try hang(served)
-            expectEqual(errors, 0)
-        }
-    }
-
-    @Test func aListenerThatIsClosedAlreadyCanBeDrained() throws {
-        try withListener(clock: VirtualClock()) { net, listener in
-            let served = listener.serve(handler: serveByFirstByte)
-            let clients = try net.connectClients("s", to: listener)
-            listener.close()
-            let result = hang(listener.drain(deadline: .milliseconds(50)))
-            expectEqual(result.aborted, 1)
-            expectEqual(clients[0].failureOfReading(), ECONNRESET)
-            try hang(served)
-        }
+    @Test(.listener(.virtual)) func aListenerThatIsClosedAlreadyCanBeDrained() throws {
+        let served = listener.serve(handler: serveByFirstByte)
+        let clients = try net.connectClients("s", to: listener)
+        listener.close()
+        let result = hang(listener.drain(deadline: .milliseconds(50)))
+        expectEqual(result.aborted, 1)
+        expectEqual(clients[0].failureOfReading(), ECONNRESET)
+        try hang(served)
     }
 
     @Test func theLoopEndsMeanwhile() throws {

@@ -1,6 +1,5 @@
 @testable import PromisesTestSupport
 
-/// The orderly end of a listener whose connections are on several loops.
 struct GroupDrainTests {
     /// A server whose connections act as their first byte says: `i` waits for more, `b` answers when `gate` is
     /// fulfilled, `s` never; each first reports that it has begun.
@@ -21,7 +20,6 @@ struct GroupDrainTests {
             })
     }
 
-    /// Clients that have received that report.
     private func clients(_ listener: Listener, _ kinds: String) throws -> [Peer] {
         try kinds.map { kind in
             let client = try Peer(to: listener.localAddress, sending: [kind.asciiValue!])
@@ -38,101 +36,75 @@ struct GroupDrainTests {
         return isEnded
     }
 
-    @Test func idleOnesAreClosedBusyOnesFinishAndStuckOnesAreAborted() throws {
-        try withGroup(2) { loop, group in
-            let port = try ReservedPort()
-            let listener = try Listener.bind(port.address)
-            let (gate, open) = Promise<Void>.pending()
-            let errors = Shared<[String]>([])
-            let served = serve(listener, on: group, gate, errors: errors)
-            let clients = try clients(listener, "iiiibbss")
-            expectEqual(group.loads, [4, 4], "of each kind there are some on either")
-            let drained = listener.drain(deadline: .seconds(1))
-            port.expectRefusal()
-            for client in clients[..<4] { expect(try isEnded(client)) }
-            expect(drained.isPending)
-            open.fulfill()
-            for client in clients[4..<6] {
-                expectEqual(try reply(of: client), "done")
-                client.close()
-            }
-            let again = listener.drain(deadline: .zero)
-            let result = hang(drained)
-            #expect((result.idle, result.finished, result.aborted) == (4, 2, 2))
-            expectEqual(hang(again), result)
-            for client in clients[6...] { expectEqual(client.failureOfReading(), ECONNRESET) }
-            try hang(served, timeout: patience)
-            expectEqual(errors.value, [])
-            expect(listener.activeConnections == 0 && group.loads == [0, 0])
-            expectEqual(loop.nextDeadline, nil)
+    @Test(.group(2)) func idleOnesAreClosedBusyOnesFinishAndStuckOnesAreAborted() throws {
+        let loop = EventLoop.current
+        let port = try ReservedPort()
+        let listener = try Listener.bind(port.address)
+        let (gate, open) = Promise<Void>.pending()
+        let errors = Shared<[String]>([])
+        let served = serve(listener, on: loops, gate, errors: errors)
+        let clients = try clients(listener, "iiiibbss")
+        expectEqual(loops.loads, [4, 4], "of each kind there are some on either")
+        let drained = listener.drain(deadline: .seconds(1))
+        port.expectRefusal()
+        for client in clients[..<4] { expect(try isEnded(client)) }
+        expect(drained.isPending)
+        open.fulfill()
+        for client in clients[4..<6] {
+            expectEqual(try reply(of: client), "done")
+            client.close()
         }
+        let again = listener.drain(deadline: .zero)
+        let result = hang(drained)
+        #expect((result.idle, result.finished, result.aborted) == (4, 2, 2))
+        expectEqual(hang(again), result)
+        for client in clients[6...] { expectEqual(client.failureOfReading(), ECONNRESET) }
+        try hang(served, timeout: patience)
+        expectEqual(errors.value, [])
+        expect(listener.activeConnections == 0 && loops.loads == [0, 0])
+        expectEqual(loop.nextDeadline, nil)
     }
 
-    @Test func itIsOverBeforeTheDeadlineIfAllAre() throws {
-        try withGroup(2) { loop, group, listener in
-            let (gate, open) = Promise<Void>.pending()
-            let served = serve(listener, on: group, gate)
-            let clients = try clients(listener, "bbi")
-            let drained = listener.drain(deadline: .seconds(3600))
-            expect(try isEnded(clients[2]))
-            open.fulfill()
-            for client in clients[..<2] {
-                expectEqual(try reply(of: client), "done")
-                client.close()
-            }
-            let result = try hang(drained, timeout: patience)
-            #expect((result.idle, result.finished, result.aborted) == (1, 2, 0))
-            try hang(served, timeout: patience)
-            expectEqual(loop.nextDeadline, nil)
-        }
-    }
-
-    @Test func withoutConnectionsItIsOverAtOnce() throws {
-        try withGroup(2) { _, group, listener in
-            let served = listener.serve(on: group) { echo($0) }
-            expect(listener.drain(deadline: .seconds(3600)).result != nil)
-            expect(served.isFulfilled)
-        }
+    @Test(.group(2)) func withoutConnectionsItIsOverAtOnce() throws {
+        let served = listener.serve(on: loops) { echo($0) }
+        expect(listener.drain(deadline: .seconds(3600)).result != nil)
+        expect(served.isFulfilled)
     }
 
     /// A loop blocked by a handler can neither close nor abort anything.
-    @Test func aLoopThatIsHeldDoesNotHoldUpTheDeadline() throws {
-        try withGroup(2) { _, group, listener in
-            let served = serve(listener, on: group, .value)
-            let clients = try clients(listener, "ii")
-            let (entered, release) = (Gate(), Gate())
-            group[1].submit {
-                entered.open()
-                release.wait()
-            }
-            entered.wait()
-            let drained = listener.drain(deadline: .seconds(1))
-            expect(try isEnded(clients[0]))
-            let result = try hang(drained, timeout: patience)
-            #expect((result.idle, result.finished, result.aborted) == (1, 0, 1))
-            expect(served.isPending, "it is there")
-            release.open()
-            try hang(served, timeout: patience)
-            clients[1].close()
+    @Test(.group(2)) func aLoopThatIsHeldDoesNotHoldUpTheDeadline() throws {
+        let served = serve(listener, on: loops, .value)
+        let clients = try clients(listener, "ii")
+        let (entered, release) = (Gate(), Gate())
+        loops[1].submit {
+            entered.open()
+            release.wait()
         }
+        entered.wait()
+        let drained = listener.drain(deadline: .seconds(1))
+        expect(try isEnded(clients[0]))
+        let result = try hang(drained, timeout: patience)
+        #expect((result.idle, result.finished, result.aborted) == (1, 0, 1))
+        expect(served.isPending, "it is there")
+        release.open()
+        try hang(served, timeout: patience)
+        clients[1].close()
     }
 
-    @Test func aLoopThatEndsMeanwhileTakesItsConnectionsAlong() throws {
-        try withGroup(2) { _, group, listener in
-            let (gate, open) = Promise<Void>.pending()
-            let served = serve(listener, on: group, gate)
-            let clients = try clients(listener, "bb")
-            let drained = listener.drain(deadline: .seconds(3600))
-            group[0].stop()
-            group[0].join()
-            open.fulfill()
-            expectEqual(try reply(of: clients[1]), "done")
-            clients[1].close()
-            let result = try hang(drained, timeout: patience)
-            #expect((result.idle, result.finished, result.aborted) == (0, 1, 1))
-            try hang(served, timeout: patience)
-            clients[0].close()
-        }
+    @Test(.group(2)) func aLoopThatEndsMeanwhileTakesItsConnectionsAlong() throws {
+        let (gate, open) = Promise<Void>.pending()
+        let served = serve(listener, on: loops, gate)
+        let clients = try clients(listener, "bb")
+        let drained = listener.drain(deadline: .seconds(3600))
+        loops[0].stop()
+        loops[0].join()
+        open.fulfill()
+        expectEqual(try reply(of: clients[1]), "done")
+        clients[1].close()
+        let result = try hang(drained, timeout: patience)
+        #expect((result.idle, result.finished, result.aborted) == (0, 1, 1))
+        try hang(served, timeout: patience)
+        clients[0].close()
     }
 
     @Test func theListenersLoopEndsMeanwhile() throws {

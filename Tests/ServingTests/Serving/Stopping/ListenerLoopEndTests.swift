@@ -2,32 +2,19 @@
 
 /// Loops of a group that end while connections are served there, or are on their way.
 struct GroupLoopEndTests {
-    @Test func theOthersTakeWhoComesThen() throws {
-        try withGroup(2) { _, group, listener in
-            let served = listener.serve(on: group) { echo($0) }
-            let clients = try (0..<4).map { _ in try welcome(to: listener) }
-            expectEqual(group.loads, [2, 2])
-            // These wait in the backlog when the loop ends.
-            let late = try (0..<4).map { _ in try Peer(to: listener.localAddress) }
-            group[0].stop()
-            group[0].join()
-            for client in [clients[0], clients[2]] { expectEqual(try reply(of: client), "") }
-            for client in [clients[1], clients[3]] + late { expect(try answers(client)) }
-            expectEqual(group.loads, [0, 6])
-            expectEqual(listener.activeConnections, 6, "those that ended with the loop are counted no more")
-            try listener.end(served, closing: clients + late)
-        }
-    }
-
-    @Test func theirPlacesAreFree() throws {
-        try withGroup(2) { _, group, listener in
-            let served = listener.serve(on: group, ServeOptions(maxConnections: 2)) { echo($0) }
-            let clients = try (0..<2).map { _ in try welcome(to: listener) }
-            let late = try Peer(to: listener.localAddress)
-            group[0].stop()
-            expect(try answers(late))
-            try listener.end(served, closing: clients + [late])
-        }
+    @Test(.group(2)) func theOthersTakeWhoComesThen() throws {
+        let served = listener.serve(on: loops) { echo($0) }
+        let clients = try (0..<4).map { _ in try welcome(to: listener) }
+        expectEqual(loops.loads, [2, 2])
+        // These wait in the backlog when the loop ends.
+        let late = try (0..<4).map { _ in try Peer(to: listener.localAddress) }
+        loops[0].stop()
+        loops[0].join()
+        for client in [clients[0], clients[2]] { expectEqual(try reply(of: client), "") }
+        for client in [clients[1], clients[3]] + late { expect(try answers(client)) }
+        expectEqual(loops.loads, [0, 6])
+        expectEqual(listener.activeConnections, 6, "those that ended with the loop are counted no more")
+        try listener.end(served, closing: clients + late)
     }
 
     /// The loop can no longer wait, and ends with the connection in its mailbox.
@@ -81,19 +68,18 @@ struct GroupLoopEndTests {
         expectEqual(recorder.count, 1)
     }
 
-    @Test func withoutAnyTheListenerEndsAndSaysSo() throws {
-        try withGroup(2) { loop, group in
-            let port = try ReservedPort()
-            let listener = try Listener.bind(port.address)
-            let served = listener.serve(on: group) { echo($0) }
-            group.stop()
-            group.join()
-            // No further client is needed for that.
-            expectEqual(try rejection(of: served), ECANCELED)
-            expect("\(served.error!)".contains("all loops of the group have ended"))
-            port.expectRefusal()
-            try loop.run()
-        }
+    @Test(.group(2)) func withoutAnyTheListenerEndsAndSaysSo() throws {
+        let loop = EventLoop.current
+        let port = try ReservedPort()
+        let listener = try Listener.bind(port.address)
+        let served = listener.serve(on: loops) { echo($0) }
+        loops.stop()
+        loops.join()
+        // No further client is needed for that.
+        expectEqual(try rejection(of: served), ECANCELED)
+        expect("\(served.error!)".contains("all loops of the group have ended"))
+        port.expectRefusal()
+        try loop.run()
     }
 
     @Test(arguments: [false, true]) func theListenersOwnLoopEnds(isClosed: Bool) throws {

@@ -1,6 +1,5 @@
 @testable import PromisesTestSupport
 
-/// Async handlers.
 extension ServeUntilStoppedTests {
     @Test func asyncHandlersAreDrainedAndThenCancelled() throws {
         try withSignals { net in
@@ -34,25 +33,6 @@ extension ServeUntilStoppedTests {
             expectEqual(clients[2].failureOfReading(), ECONNRESET)
             expectEqual(ends, ["done", "closed", "cancelled"])
             expect(!net.loop.isAlive)
-        }
-    }
-
-    @Test func theDeadlineCancelsAsyncHandlers() throws {
-        try withSignals { net in
-            let listener = try net.listen()
-            var isCancelled = false
-            let options = ServeOptions(stopSignals: Self.signals, drainTimeout: .milliseconds(300))
-            let served = listener.serveAsync(options) { connection in
-                _ = try await connection.receive(upTo: 1).value
-                _ = try? await firstly { endless() }.value
-                isCancelled = Task.isCancelled
-            }
-            let clients = try net.connectClients("s", to: listener)
-            let begin = net.loop.now
-            raise(SIGCONT)
-            expectEqual(try counts(hang(served)), [0, 0, 1])
-            expectEqual(begin.duration(to: net.loop.now), .milliseconds(300))
-            expect(isCancelled && clients[0].failureOfReading() == ECONNRESET)
         }
     }
 }

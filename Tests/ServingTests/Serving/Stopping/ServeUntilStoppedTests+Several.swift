@@ -1,6 +1,5 @@
 @testable import PromisesTestSupport
 
-/// Several listeners, and several loops.
 extension ServeUntilStoppedTests {
     @Test func severalListenersAreDrainedTogether() throws {
         try withSignals(clock: VirtualClock()) { net in
