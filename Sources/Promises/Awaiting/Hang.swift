@@ -111,7 +111,7 @@ func driveLoop(
     // Another thread that settles the promise posts this waiter to the loop, which ends the wait. The waiter does not
     // mark a rejection as handled: the `hang` itself does, and may end before there is one.
     let wakeUp = loop.borrow { WakeUp.take(on: $0) }
-    wakeUp.borrow { core.attach($0, wakeUp.core) }
+    wakeUp.borrow { core.attach($0, owned: wakeUp.core) }
     defer { loop.borrow { WakeUp.giveBack(wakeUp, to: $0) } }
     let timer = timeout.map { limit in loop.borrow { $0.schedule(after: limit) {} } }
     defer { timer?.cancel() }

@@ -123,7 +123,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         }
         let node = InputNode(of: self, index, role: .inlineAtHome)
         slots[index] = .waiting(node)
-        node.core.borrow { source.attach($0, node.core) }
+        node.core.borrow { source.attach($0, owned: node.core) }
     }
 
     /// Declares that all sources have been added.

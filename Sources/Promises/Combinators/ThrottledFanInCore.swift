@@ -76,7 +76,7 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
             nodes[taken] = node
             taken += 1
             begin()
-            node.core.borrow { source.attach($0, node.core) }
+            node.core.borrow { source.attach($0, owned: node.core) }
         }
         isTaking = false
         if isExhausted && nodes.isEmpty, let callbacks = activeCallbacks {

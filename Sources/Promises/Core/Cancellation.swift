@@ -4,7 +4,8 @@ import Reactor
 ///
 /// The first one climbs (`Row`): from the cancelled promise to the one that it waits for, and so on, as long as no other
 /// handler waits there; from a combinator to all its sources. It marks each of them with `isEndingCancelled`, so a
-/// promise whose waiters are all marked is no longer wanted. It changes nothing else, and runs no user code.
+/// promise whose waiters are all marked is no longer wanted. It may drop tombstones from lists, but changes nothing
+/// else, and runs no user code.
 ///
 /// The second one rejects the marked promises, from the cancelled one upwards: all of them before `cancel` returns,
 /// except the topmost one that cleans up, and what waits for it. Those are rejected one after the other, as by any
@@ -17,6 +18,15 @@ import Reactor
 /// Here `work` stops, and the closures of both `map` and of `then` are released at once. A job runs the `ensure` at 3;
 /// then `then` is rejected, the other `ensure` runs, and so on. So a row of promises has one number to remember: the
 /// place of the topmost promise that ends later, here 3 (`Row.topmostLater`).
+///
+/// A combinator of two promises, one of which another handler waits for too:
+///
+///     work ─▶ ensure ─▶ p1 ─┬▶ when ◀─ cancel()
+///                       p2 ─┴▶
+///                        └───▶ another handler
+///
+/// Inside `cancel()` first `work` ends, then the job of the `ensure` is queued, and then `when` leaves `p2`, which
+/// continues. It is rejected after `p1`.
 struct Cancellation {
     /// How a marked promise ends. It waits for its source, above it in its row; `Row.ending` decides.
     enum Ending {
@@ -131,7 +141,7 @@ struct Cancellation {
     private func endNow(_ core: PromiseCore, _ producer: PromiseCore, _ request: CancellationRequest) -> PromiseCore? {
         var source: PromiseCore?
         switch producer.upstream.load() {
-        // There is no operation, but a producer that would settle the core.
+        // It has no source: its operation, or the combinator, stands for the work.
         case .none:
             guard producer.cancelProducer() else {
                 producer.marks.remove(.isEndingCancelled)

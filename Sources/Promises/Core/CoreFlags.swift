@@ -32,22 +32,22 @@ struct CoreRole: OptionSet {
     @usableFromInline static var runsWhenCancelled: CoreRole { CoreRole(rawValue: 1 << 5) }
     /// A cancellation of the node does not continue to its source, and rejects the node when the source has settled.
     @usableFromInline static var shielding: CoreRole { CoreRole(rawValue: 1 << 6) }
-    /// A timer cancels the node if its source takes too long.
+    /// A timer, or the peer's end, may cancel the node before its source settles.
     @usableFromInline static var hasDeadline: CoreRole { CoreRole(rawValue: 1 << 7) }
 }
 
 // MARK: The thread of the core's loop
 
-/// The next step of a node. At most five marks: see `PromiseCore.marks`.
+/// Progress of a node. At most five marks: see `PromiseCore.marks`.
 @usableFromInline
 struct CoreMarks: OptionSet {
     @usableFromInline let rawValue: UInt8
     @inlinable init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    /// The node, or a core linked to it, waits to adopt another core's outcome, without a link.
-    static var isAdopting: CoreMarks { CoreMarks(rawValue: 1 << 0) }
-    /// A cancellation has reached it: it settles when its source has, or its operation has ended, and another
-    /// cancellation has no effect.
+    /// The payload of the node, or of a core linked to it, has its next step, set by `continueBy`: to adopt an outcome,
+    /// or to be rejected after its source.
+    static var hasNextStep: CoreMarks { CoreMarks(rawValue: 1 << 0) }
+    /// A cancellation's climb has reached it; `Row.ending` says when it settles. Another cancellation has no effect.
     @usableFromInline static var isEndingCancelled: CoreMarks { CoreMarks(rawValue: 1 << 1) }
     /// The loop counts the node among its waiting handlers.
     static var countsAsWaiting: CoreMarks { CoreMarks(rawValue: 1 << 2) }

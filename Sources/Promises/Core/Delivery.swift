@@ -4,11 +4,11 @@ import Reactor
 
 extension PromiseCore {
     /// Notifies a waiter of this core, and schedules it: `word` becomes its `upstream`, with the reference that it
-    /// contains.
+    /// contains. Consumes the list's reference to the waiter.
     /// - Returns: false if the waiter has been withdrawn, and only its node remained in the list. Both are then
     ///   released.
     @discardableResult
-    func deliver(_ word: UpstreamWord, to node: CoreRef) -> Bool {
+    func deliver(_ word: UpstreamWord, toOwned node: CoreRef) -> Bool {
         // No reference is counted here: the waiter must be released where it is discarded, not nested inside this call.
         let (loop, isInlineAtHome) = node.borrow { ($0.loop, $0.role.contains(.inlineAtHome)) }
         guard pass(word, to: node) else { return false }
@@ -101,7 +101,7 @@ struct Delivery {
             // Noted before it runs: its handler may complete the delivery.
             if handles { delivery.pointee.noteHandled() }
             here.borrow { $0.runInline(node.job, interrupting: delivery, complete: completion) }
-        } else if core.deliver(word, to: node) && handles {
+        } else if core.deliver(word, toOwned: node) && handles {
             delivery.pointee.noteHandled()
         }
     }

@@ -142,8 +142,9 @@ struct LockedWaiters: ~Copyable {
 // The nodes that keep the producer working.
 
 extension LockedWaiters {
-    /// Whether a node other than `waiter` keeps the producer working. Without a waiter, a cancelled node does not.
-    consuming func keepWorkAlive(besides waiter: CoreRef?) -> Bool {
+    /// Whether a node other than `waiter` keeps the producer working. Without a waiter, a cancelled node does not. May
+    /// remove tombstones.
+    consuming func isKeptAlive(besides waiter: CoreRef?) -> Bool {
         // A caller that withdraws one waiter after the other checks this each time, and would walk past all the
         // tombstones that it has left. So those at the head of the list, and after the waiter, are removed once there
         // are 16.
@@ -218,7 +219,7 @@ extension PromiseCore {
         // A settled combinator lets it continue.
         if has(.isLetGo) || continuesUnobserved { return true }
         guard let waiters = LockedWaiters(of: self) else { return true }
-        return waiters.keepWorkAlive(besides: waiter?.ref)
+        return waiters.isKeptAlive(besides: waiter?.ref)
     }
 
     /// Counts a waiter of the list that has become a tombstone.

@@ -12,7 +12,8 @@ protocol Operation<Input, Output>: ~Copyable {
     /// The value that the operation settles its core with.
     associatedtype Output = Void
 
-    /// Runs on the core's loop. Must end with exactly one of the `finish` methods of `core`.
+    /// Runs on the core's loop, or inline. Ends with one `finish`, `wait` or `enqueueAgain`, each of which consumes the
+    /// running reference to `core`.
     consuming func run(_ source: Source<Input>, _ core: PromiseCore)
 
     /// Ends the work of `core`, which a cancellation has reached and which has no source: its payload has this
@@ -229,7 +230,7 @@ extension PromiseCore {
             finish(source.takeValue())
             return inner.releaseOrKeep()
         }
-        follow(inner) { PromiseCore.perform(Follow<Value>.self, $0, $1) }
+        follow(owned: inner) { PromiseCore.perform(Follow<Value>.self, $0, $1) }
     }
 
     /// Settles this core as `inner` settles. For a guarantee, which cannot report a cycle as an error.

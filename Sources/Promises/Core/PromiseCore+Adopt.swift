@@ -13,7 +13,7 @@ extension PromiseCore {
     /// The two then are one promise, with one outcome, and cancelling one cancels the other. So only a promise is
     /// linked that no other code can read, or attach to: see `isKnownToProducerOnly`.
     @usableFromInline
-    func follow(_ inner: CoreRef, by code: @escaping (PromiseCore, CorePhase) -> Void) {
+    func follow(owned inner: CoreRef, by code: @escaping (PromiseCore, CorePhase) -> Void) {
         if !linkAtOnce(inner, .ofThisThread) { followSlow(inner, by: code) }
     }
 
@@ -25,7 +25,7 @@ extension PromiseCore {
         let own = state.load()
         // Without a mark: it is neither claimed nor locked, and has no waiters.
         guard !Tracing.isOn, own.isOpen,
-            inner.borrow({ $0.state.load() == .pending && !$0.marks.contains(.isAdopting) }),
+            inner.borrow({ $0.state.load() == .pending && !$0.marks.contains(.hasNextStep) }),
             Self.isKnownToProducerOnly(inner, here)
         else { return false }
         if own.isPending {
@@ -99,8 +99,8 @@ extension PromiseCore {
         }
         while true {
             let source = inner.borrow { $0.rootRef }
-            // Only a core of this thread can be marked as adopting, and few are.
-            let mayWaitForUs = source.borrow { $0.loop == here && $0.marks.contains(.isAdopting) }
+            // Only a core of this thread can wait for the root, and few have a next step.
+            let mayWaitForUs = source.borrow { $0.loop == here && $0.marks.contains(.hasNextStep) }
             if source == root || mayWaitForUs && Self.adoptionLeads(from: root, to: source, here) {
                 payload.storeError(PromiseError.returnedSelf, at: nil)
                 return settle(.rejected)
@@ -122,7 +122,7 @@ extension PromiseCore {
             let isLinked = source.borrow { source in
                 root.borrow { root in
                     guard source.link(to: root, from: seen) else { return false }
-                    if source.marks.contains(.isAdopting) { root.marks.insert(.isAdopting) }
+                    if source.marks.contains(.hasNextStep) { root.marks.insert(.hasNextStep) }
                     return true
                 }
             }
@@ -131,14 +131,14 @@ extension PromiseCore {
         if let adopter = takeOnlyAdopter(root, here) {
             adopter.borrow { adopter in
                 adopter.leaveLoop()
-                inner.borrow { $0.attach(adopter, adopter.ref) }
+                inner.borrow { $0.attach(adopter, owned: adopter.ref) }
             }
             return release()
         }
         // Reuses the memory of the operation.
         continueBy(code)
         // Only a core of this thread can be linked to the root, so the root waits for `inner` too.
-        root.borrow { root in root.marks.formUnion(.isAdopting) }
+        root.borrow { root in root.marks.formUnion(.hasNextStep) }
         inner.borrow { $0.attach(self) }
         release()
     }
@@ -156,7 +156,7 @@ extension PromiseCore {
             guard seen.hasListToTake, root.shared.annotations.isEmpty, !root.marks.contains(.isEndingCancelled),
                 let node = seen.waiters, node.next == nil,
                 node.borrow({
-                    $0.loop == here && $0.marks.contains(.isAdopting) && !$0.marks.contains(.isEndingCancelled)
+                    $0.loop == here && $0.marks.contains(.hasNextStep) && !$0.marks.contains(.isEndingCancelled)
                         && $0.upstream.loadRelaxed() == .waiting(forCoreAt: root.address)
                 }), root.state.replace(seen, by: seen.withoutWaiters)
             else { return nil }
@@ -164,21 +164,21 @@ extension PromiseCore {
         }
     }
 
-    /// Replaces the operation of this core, which waits to adopt another core's outcome, with its next step.
+    /// Stores the next step of this core in place of its operation; it runs when the core's source has settled.
     func continueBy(_ next: @escaping (PromiseCore, CorePhase) -> Void) {
         payload.store(CoreCode.Closure(call: next))
-        marks.insert(.isAdopting)
+        marks.insert(.hasNextStep)
     }
 
-    /// Runs a node that is adopting: its source has settled.
-    func completeAdoption() {
-        marks.remove(.isAdopting)
+    /// Runs the next step of a node whose source has settled.
+    func runNextStep() {
+        marks.remove(.hasNextStep)
         payload.take(CoreCode.Closure.self).call(self, .run)
     }
 
-    /// Drops the adoption of a node that will never run.
-    func dropAdoption() {
-        marks.remove(.isAdopting)
+    /// Drops the next step of a node that will never run.
+    func dropNextStep() {
+        marks.remove(.hasNextStep)
         _ = payload.take(CoreCode.Closure.self)
     }
 
@@ -193,7 +193,7 @@ extension PromiseCore {
             var waiter = next.borrow { $0.state.load().waiters }
             while let node = waiter {
                 waiter = node.next
-                let end = node.borrow { $0.loop == here && $0.marks.contains(.isAdopting) ? $0.rootRef : nil }
+                let end = node.borrow { $0.loop == here && $0.marks.contains(.hasNextStep) ? $0.rootRef : nil }
                 guard let end else { continue }
                 if end == target { return true }
                 rest.append(end)

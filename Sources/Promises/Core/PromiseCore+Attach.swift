@@ -7,12 +7,12 @@ extension PromiseCore {
     /// Makes `waiter` run once this core has settled. If the waiter has a loop, which must be this thread's, it runs
     /// there, in the order of attaching; otherwise it runs inline.
     @usableFromInline
-    func attach(_ waiter: PromiseCore) { attach(waiter, .retaining(waiter)) }
+    func attach(_ waiter: PromiseCore) { attach(waiter, owned: .retaining(waiter)) }
 
-    /// Attaches `waiter`. The list takes over `node`, the caller's reference to the waiter.
+    /// Attaches `waiter`. The list takes over `node`, a reference to the waiter.
     /// - Parameter passingReference: whether to consume a reference to this core, for a waiter that is queued at once.
     @inline(__always)
-    func attach(_ waiter: PromiseCore, _ node: CoreRef, passingReference: Bool = false) {
+    func attach(_ waiter: PromiseCore, owned node: CoreRef, passingReference: Bool = false) {
         if attachAtOnce(waiter, node, passingReference: passingReference) { return }
         attachSlow(waiter, node)
         if passingReference { release() }
@@ -106,7 +106,7 @@ extension PromiseCore {
 // Not a method: a static one would receive the metadata of the class.
 @usableFromInline
 func attachWaiter(_ waiter: PromiseCore, consuming source: CoreRef) {
-    source.borrow { $0.attach(waiter, .retaining(waiter), passingReference: true) }
+    source.borrow { $0.attach(waiter, owned: .retaining(waiter), passingReference: true) }
 }
 
 // The loop of a waiter. It counts its waiting handlers, and at its end must find those that another thread may post.

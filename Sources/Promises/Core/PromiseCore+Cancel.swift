@@ -36,7 +36,7 @@ extension PromiseCore {
 
     /// How a cancellation ends this core if nothing above it ends later.
     var endingByItself: Cancellation.Ending {
-        if marks.contains(.isAdopting) { return .now }
+        if marks.contains(.hasNextStep) { return .now }
         let word = upstream.load()
         if role.contains(.runsWhenCancelled) && !word.isTaken { return .afterCleanUp }
         return role.contains(.shielding) && word.isWaiting ? .afterSource : .now
@@ -98,8 +98,8 @@ extension PromiseCore {
     /// Rejects this core when its source has settled. A clean-up runs first, with the outcome of the source; the core is
     /// rejected whatever its result. Any other operation is dropped.
     func rejectAfterSource(with error: (any Error)?) {
-        if marks.contains(.isAdopting) {
-            dropAdoption()
+        if marks.contains(.hasNextStep) {
+            dropNextStep()
             return rejectNext(with: error)
         }
         // The operation moves to a new core, which no other code refers to. The next step takes its place here.
@@ -126,7 +126,8 @@ extension PromiseCore {
             return (nil, nil)
         }
         // The node stays in the list of the source. So the job is a separate core, which settles this one as if it were
-        // a promise that the operation has returned.
+        // a promise that the operation has returned: it is linked, so that `isEndingLater` finds its mark by
+        // `settlingCore`.
         let run = PromiseCore(operationOf: self)
         _ = run.link(to: root, from: .pending)
         run.upstream.store(.cancellation(error))

@@ -82,11 +82,11 @@ extension PromiseCore {
     }
 
     /// Destroys the payload of a core that waits or was about to run: its operation or, after that has run, its next
-    /// step. Must not be called if a promise linked to the core has made it an adopting one: the mark of `upstream` is
-    /// then `linkedFrom`.
+    /// step. Must not be called if the next step is that of a promise linked to the core: the mark of `upstream` is then
+    /// `linkedFrom`.
     @inline(never)
     func destroyOperation() {
-        if marks.contains(.isAdopting) { return dropAdoption() }
+        if marks.contains(.hasNextStep) { return dropNextStep() }
         // A thread without a loop may be ending: do not make a loop for this.
         guard dropsOnlyPayload, let loop = LoopRef.ofThisThreadIfAny else { return code(self, .drop) }
         loop.borrow { loop in

@@ -2,7 +2,7 @@ import Glibc
 import Reactor
 
 // How a core settles. This file, its neighbours on attaching, delivering, adopting and the deinit, and Cancellation are
-// all of it. None of it is generic: operations have stored the values as words.
+// all of it. Only `fulfill` is generic: operations have stored the values as words.
 //
 // Which thread may do what:
 // - Any thread may push a waiter onto a pending core's list, by CAS.
@@ -173,7 +173,7 @@ extension PromiseCore {
             if newest.borrow({ $0.isLoneWakeUp }) {
                 // It receives no outcome, since it checks the promise itself.
                 guard state.replace(seen, by: outcome) else { continue }
-                deliver(.taken, to: newest)
+                deliver(.taken, toOwned: newest)
                 return
             }
             // A later waiter must not overtake these on its own loop, so it keeps queueing here until all of them have

@@ -14,6 +14,8 @@ import Reactor
 /// The contents of the `payload`, three words:
 ///
 ///     waiting for a source           the operation: one closure and one more word
+///     waiting for its next step      a closure: adopts an outcome, or rejects; see `continueBy`
+///     waiting, of a combinator       the combinator and an index: see `InputNode`
 ///     pending, externally settled    -
 ///     pending, of a read             an operation that refers to the connection: see `InputLoop`
 ///     pending, of other producers    the producer, not owned: see `Produced`
@@ -134,7 +136,7 @@ class PromiseCore: Job, @unchecked Sendable {
     override func runAndRelease() {
         leaveLoop()
         let word = upstream.loadRelaxed()
-        if !word.isTaken { return marks.contains(.isAdopting) ? completeAdoption() : code(self, .run) }
+        if !word.isTaken { return marks.contains(.hasNextStep) ? runNextStep() : code(self, .run) }
         // Cancelled after it was queued.
         release()
     }

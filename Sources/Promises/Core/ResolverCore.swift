@@ -48,7 +48,7 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
         while let node = next {
             next = node.next
             node.object.whenEnded { withExtendedLifetime(end) {} }
-            deliver(.cancellation(error), to: node)
+            deliver(.cancellation(error), toOwned: node)
         }
     }
 

@@ -15,14 +15,14 @@ import Synchronization
 /// | `rejected` | | 0 | The error is in the payload, and no handler has received it: reported if the core is released in this state | any thread: `markHandled` |
 /// | `rejected` | `handled` | 0 | A handler has received the error, or none needs to | no thread |
 /// | `rejected` | `settling`, perhaps `handled` | newest late waiter, or 0 | As for `fulfilled` | the settling thread; any thread pushes, or marks as handled |
-/// | `link` | | root, owned | A handler returned this promise, to which nothing but its own producer referred, and that producer now settles the root | a producer that settles: marks it as claimed |
+/// | `link` | | root, owned | A handler returned this promise, to which nothing but its own producer referred, and that producer now settles the root | a producer that settles, or a cancellation: marks it as claimed |
 /// | `link` | `claimed` | root, owned | As above, and the outcome of its own producer is ignored, since it is too late | no thread |
-/// | `link` | `locked` | 0 | Kept by a loop, which has the only reference: see `SpareCores` | the loop's thread: makes it another, pending promise |
+/// | `link` | `locked` | 0 | Kept by a loop, which has the only reference: see `SpareCores` | the loop's thread: makes it another promise |
 ///
 /// One bit is `claimed` (pending, link), `trivial` (fulfilled) or `handled` (rejected), and another is `locked`
 /// (pending) or `settling` (settled); a promise's link never has the latter. `pending` turns into any other kind, once;
-/// a link or an outcome stays one. (`releaseLinks` writes `pending` over a link whose core is about to be released, and
-/// which no other thread can see.)
+/// a link or an outcome stays one. (A party with the only reference to a core may rewrite it: `releaseLinks` writes
+/// `pending` over a link that is about to be released, and `takeOrCopy` and `SpareCores` write over outcomes and links.)
 @usableFromInline
 struct StateWord: Equatable {
     @usableFromInline enum StateKind { case pending, fulfilled, rejected, link }

@@ -7,11 +7,12 @@ extension Thenable {
     /// page.cancel()                                  // ends the request, and then prints
     /// ```
     ///
-    /// What is stopped depends on the producer. An operator releases its closure without calling it; a timer is removed
-    /// from the loop; a resolver calls its `onCancel`. Then the source of this promise is cancelled in the same way,
-    /// and so on up the chain, as long as no other handler waits there. The closures of `ensure`, `ensureThen`, `tap`
-    /// and `tapError(policy: .allErrors)` are called in any case. If the source of such an operator has already
-    /// settled, its closure receives that outcome, and the operator's own promise is rejected as cancelled.
+    /// What is stopped depends on the producer. An operator releases its closure without calling it, even if its job is
+    /// queued already; a timer is removed from the loop; a resolver calls its `onCancel`. Then the source of this
+    /// promise is cancelled in the same way, and so on up the chain, as long as no other handler waits there. The
+    /// closures of `ensure`, `ensureThen`, `tap` and `tapError(policy: .allErrors)` are called in any case. If the
+    /// source of such an operator has already settled, its closure receives that outcome, and the operator's own promise
+    /// is rejected as cancelled.
     ///
     /// These clean-ups run in the order in which an error would reach them, and each ends before the next one begins.
     /// This promise is rejected after those above it have ended, and before this call returns if there are none.

@@ -10,8 +10,9 @@ extension ConnectionTracker {
     private static var quietPeriod: Duration { .milliseconds(200) }
 
     func drain(within deadline: Duration) {
+        isDraining = true
+        // From then on even a connection that has just received something counts as idle.
         let lastCall = loop.now.advanced(by: deadline - min(deadline / 5, .seconds(1)))
-        self.lastCall = lastCall
         for entry in connections.all { ServedConnection.of(entry.connection).drain = self }
         sweep(lastCall)
         // An inline handler of a closed connection may have ended the last one.

@@ -14,8 +14,8 @@ final class ConnectionTracker: ConnectionServer {
     /// The maximum number of lingering connections. One more evicts the one that has lingered longest.
     private let lingeringLimit: Int
     private var budget: MemoryBudget?
-    /// Set by a drain: the time from which even a connection that has just received something counts as idle.
-    var lastCall: LoopInstant?
+    /// Whether a drain has begun.
+    var isDraining = false
     /// Checks busy connections during a drain.
     var sweeping: EventLoop.Timer?
     /// Called with the errors of handlers. Stored here and not per connection, since a tracker serves one listener;
@@ -107,14 +107,14 @@ final class ConnectionTracker: ConnectionServer {
         keeper.connectionDidBeginLingering()
         // No eviction during a drain: the listener accepts no client that would need the descriptors, and there is a
         // deadline.
-        while lastCall == nil, connections.unevictedCount > lingeringLimit, let oldest = connections.evictOldest() {
+        while !isDraining, connections.unevictedCount > lingeringLimit, let oldest = connections.evictOldest() {
             oldest.close(linger: .zero)
         }
     }
 
     fileprivate func connectionDidClose(_ place: Int, _ keeper: some ConnectionKeeper) {
         let entry = connections.remove(place)
-        if lastCall != nil, let entry {
+        if isDraining, let entry {
             if ServedConnection.existing(of: entry.connection)?.isLeaving == true { counts.countLeft() }
             if connections.count == 0 { sweeping.take()?.cancel() }
         }

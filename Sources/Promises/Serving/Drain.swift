@@ -67,7 +67,7 @@ final class Drain {
 final class ConnectionCounts: Sendable {
     private let isDraining = Atomic(false)
     private let idle = Atomic(0)
-    /// The number of idle and aborted connections that are not closed yet.
+    /// The number of idle, delivered and aborted connections that are not closed yet.
     private let leaving = Atomic(0)
     /// The number of connections that ended with their loop.
     private let lost = Atomic(0)
@@ -85,7 +85,7 @@ final class ConnectionCounts: Sendable {
         countLeaving()
     }
 
-    /// A connection is being closed, or aborted.
+    /// A connection is idle, has delivered its bytes, or is aborted.
     func countLeaving() { leaving.add(1, ordering: .relaxed) }
 
     /// One of these connections is closed.

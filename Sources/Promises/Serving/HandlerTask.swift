@@ -87,7 +87,8 @@ final class HandlerTask: PromiseCore, @unchecked Sendable {
     /// `abort` has been called, perhaps during a close.
     func connectionWasAborted() { cancelTask() }
 
-    /// The promise is left to the task, which settles it.
+    /// The promise is left to the task, which settles it. Called only on the loop's thread: nobody but the loop's
+    /// `ConnectionTracker` and the `ServedConnection` gets this promise.
     override func cancelExternally(with error: (any Error)?, in _: inout Cancellation) { cancelTask() }
 
     private func cancelTask() {

@@ -1,5 +1,6 @@
-/// The open connections of `serve` on one loop, each in a place, which is reused. Every operation takes constant time,
-/// and an insertion allocates nothing unless there are more connections than ever before.
+/// The open connections of a tracker, or of the refused clients of a listener, each in a place, which is reused. Every
+/// operation but `all` takes constant time, and an insertion allocates nothing unless there are more connections than
+/// ever before.
 struct OpenConnections {
     struct Entry {
         let connection: Connection

@@ -17,7 +17,7 @@ final class ServedConnection: ConnectionAttachment {
     var endsFrameLoop = false { didSet { if endsFrameLoop { hasEndedLoop = true } } }
     /// Whether a loop was ended, so that the handler should finish.
     private(set) var hasEndedLoop = false
-    /// Whether the drain has ended the connection, and counted it.
+    /// Whether the drain has counted the connection as idle, delivered or aborted.
     var isLeaving = false
     /// The number of bytes that the drain has seen it receive, and the time since which there were no more.
     var received: (count: Int, since: LoopInstant)?

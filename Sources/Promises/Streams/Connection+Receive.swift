@@ -214,7 +214,7 @@ extension Connection {
         if form == .handshake { return core.takeOver().reject(error) }
         let source = PromiseCore(error: error)
         // In a job, in which the body may recover.
-        if form == .frames { return source.attach(core.object, core) }
+        if form == .frames { return source.attach(core.object, owned: core) }
         source.markHandled()
         core.borrow {
             $0.upstream.store(.settled(CoreRef.retaining(source).address, as: .rejected))

@@ -1,7 +1,7 @@
 import Reactor
 
-/// The owner of a connection: the listener that serves it, or the pool in which it is idle. A connection has one at a
-/// time, and calls it on the loop's thread.
+/// What a connection reports to: its `ServedConnection`, or the `Parking` of the pool in which it is idle. It has one
+/// at a time, and calls it on the loop's thread; once the loop has ended, it calls `connectionDidEnd` on any thread.
 protocol ConnectionAttachment: AnyObject {
     /// Whether it waits for the peer's end, and is released then; see `peerDidGo`.
     var endsWithPeer: Bool { get }

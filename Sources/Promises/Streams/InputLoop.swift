@@ -28,7 +28,7 @@ protocol InputConsumer: ~Copyable {
 @usableFromInline
 enum InputStep<Output> {
     case done(Output)
-    /// It waits for at least so many further bytes. For `InputForm.bytes`, for at most so many.
+    /// It waits for at least so many further bytes. For `InputForm.bytes` and `array`, for at most so many.
     case needs(Int)
     /// It continues when the promise of its body is fulfilled.
     case wait(PromiseCore)

@@ -146,7 +146,7 @@ struct CancellationTests {
             let outer = PromiseCore(root: Int.self)
             let token = tally.token()
             outer.retain()
-            outer.follow(.retaining(inner.core)) { core, phase in
+            outer.follow(owned: .retaining(inner.core)) { core, phase in
                 withExtendedLifetime(token) {}
                 PromiseCore.perform(Follow<Int>.self, core, phase)
             }

@@ -59,7 +59,7 @@ struct CoreWordTests {
     }
 
     @Test func marksAndANumberAreInOneWord() {
-        let all = CoreMarks([.isAdopting, .isEndingCancelled, .countsAsWaiting])
+        let all = CoreMarks([.hasNextStep, .isEndingCancelled, .countsAsWaiting])
         let word = PromiseCore(root: Void.self)
         expect(word.marks == [] && word.outsideNumber == 0)
         word.outsideNumber = UInt32(OutsideWaiters.largestNumber)
