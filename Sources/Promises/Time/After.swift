@@ -15,15 +15,38 @@ public func after(_ delay: Duration, file: StaticString = #fileID, line: UInt = 
     Guarantee(TimerPromise.make(after: delay).traced(root: "after", Guarantee<Void>.self, file, line))
 }
 
+/// A guarantee that is fulfilled at `deadline`; see `after(_:)`.
+///
+/// ```swift
+/// let end = EventLoop.current.now + .seconds(30)
+/// after(deadline: end).done { print("thirty seconds later") }
+/// ```
+///
+/// - Parameter deadline: a moment on the clock of this thread's loop. One that has passed means the loop's next turn.
+@available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
+@inlinable
+public func after(
+    deadline: LoopInstant, file: StaticString = #fileID, line: UInt = #line
+) -> Guarantee<Void> {
+    Guarantee(TimerPromise.make(at: deadline).traced(root: "after", Guarantee<Void>.self, file, line))
+}
+
 /// The promise of a timer: a plain core, which a loop may reuse, and the job of its own timer. The payload, which is
 /// free until the core settles, holds the timer's id. All of this happens on the loop's thread.
 @usableFromInline
 enum TimerPromise {
     /// A core that is fulfilled `delay` from now.
     @usableFromInline
-    static func make(after delay: Duration) -> PromiseCore {
+    static func make(after delay: Duration) -> PromiseCore { make { $0.addTimer(after: delay, $1) } }
+
+    /// A core that is fulfilled at `deadline`.
+    @usableFromInline
+    static func make(at deadline: LoopInstant) -> PromiseCore { make { $0.addTimer(at: deadline, $1) } }
+
+    @inline(__always)
+    private static func make(_ start: (EventLoop, PromiseCore) -> UInt64) -> PromiseCore {
         let core = PromiseCore.pending(.of(TimerWait.self))
-        let timer = LoopRef.ofThisThread.borrow { $0.addTimer(after: delay, core) }
+        let timer = LoopRef.ofThisThread.borrow { start($0, core) }
         // A loop that has ended has rejected the core, or is about to, and no longer has the timer.
         if core.state.loadRelaxed().isPending { core.payload.store(TimerWait(timer: timer)) }
         return core

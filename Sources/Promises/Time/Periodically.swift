@@ -39,7 +39,7 @@ extension SequentialOperation where Value == Void {
                     return nil
                 }
                 isPause = true
-                return TimerPromise.make(after: loop.now.duration(to: next))
+                return TimerPromise.make(at: next)
             }
             isPause = false
             let now = loop.now

@@ -11,17 +11,39 @@ extension Thenable {
     /// timer belongs to this thread's loop. It never fires early, and it is removed from the loop as soon as this
     /// promise settles. A limit of zero or less expires in the loop's next turn.
     /// - Parameters:
-    ///   - limit: the time that this promise may take, from now on; for a limit of several steps, `end - loop.now`.
+    ///   - limit: the time that this promise may take, from now on.
     ///   - error: the error of the result when the limit expires.
     @available(*, noasync, message: "an async function has no loop of its own; use it before you await")
     @inlinable
     public func timeout(
         _ limit: Duration, error: any Error = PromiseError.timedOut, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<T> { timeout(error, file, line) { $0.schedule(after: limit, $1) } }
+
+    /// Limits the time to settle by a moment on the loop's clock, so that several steps can share one limit; see
+    /// `timeout(_:)`.
+    ///
+    /// ```swift
+    /// let deadline = EventLoop.current.now.advanced(by: .seconds(5))
+    /// connect(to: address).timeout(deadline: deadline).then { greet($0).timeout(deadline: deadline) }
+    /// ```
+    ///
+    /// A deadline that has passed expires in the loop's next turn.
+    @available(*, noasync, message: "an async function has no loop of its own; use it before you await")
+    @inlinable
+    public func timeout(
+        deadline: LoopInstant, error: any Error = PromiseError.timedOut, file: StaticString = #fileID,
+        line: UInt = #line
+    ) -> Promise<T> { timeout(error, file, line) { $0.schedule(at: deadline, $1) } }
+
+    @inlinable
+    func timeout(
+        _ error: any Error, _ file: StaticString, _ line: UInt,
+        _ schedule: (EventLoop, @escaping () -> Void) -> EventLoop.Timer
     ) -> Promise<T> {
         let source = asPromise().core
         let deadline = LoopDeadline()
         let child = source.derive(SettleAsSource<T>(retaining: deadline), role: .hasDeadline)
-        deadline.start(child, limit, error)
+        deadline.start(child, error, schedule)
         return Promise(child.traced("timeout", after: source, Promise<T>.self, file, line))
     }
 }
@@ -38,8 +60,10 @@ final class LoopDeadline {
     /// Starts the timer. The timer retains `core`, and the operation of `core` retains this object, until the timer
     /// fires or the core settles.
     @usableFromInline
-    func start(_ core: PromiseCore, _ limit: Duration, _ error: any Error) {
-        timer = loop.schedule(after: limit) {
+    func start(
+        _ core: PromiseCore, _ error: any Error, _ schedule: (EventLoop, @escaping () -> Void) -> EventLoop.Timer
+    ) {
+        timer = schedule(loop) {
             // The source may have settled in time, with its notification still queued. That is not too late.
             if core.isWaiting { core.cancel(CancellationRequest(error: error, isOutOfTime: true)) }
         }

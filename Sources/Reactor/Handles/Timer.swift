@@ -73,10 +73,7 @@ extension EventLoop {
     private var startsTimersSlowly: Bool { hasEnded || meter.isTiming }
 
     /// Starts a timer; see `schedule(after:_:)` for the public forms.
-    package func startTimer(at deadline: LoopInstant, _ job: Job) -> Timer {
-        assertOwner()
-        return Timer(self, insert(job, at: notOverdue(deadline)))
-    }
+    package func startTimer(at deadline: LoopInstant, _ job: Job) -> Timer { Timer(self, addTimer(at: deadline, job)) }
 
     package func startTimer(after delay: Duration, _ job: Job) -> Timer { Timer(self, addTimer(after: delay, job)) }
 
@@ -92,6 +89,11 @@ extension EventLoop {
     package func addTimer(after delay: Duration, _ job: Job) -> UInt64 {
         assertOwner()
         return hasReleasedAll ? discardTimer(job) : insert(.job(job), after: delay)
+    }
+
+    package func addTimer(at deadline: LoopInstant, _ job: Job) -> UInt64 {
+        assertOwner()
+        return insert(job, at: notOverdue(deadline))
     }
 
     @inline(__always)

@@ -17,4 +17,16 @@ extension LoopRemote: SerialExecutor, TaskExecutor {
 
     /// Called by Swift, for actors that live on the loop.
     public func asUnownedSerialExecutor() -> UnownedSerialExecutor { actors.asUnownedSerialExecutor() }
+
+    // For actors whose executor is `UnownedSerialExecutor(ordinary: remote)`.
+
+    /// Compares two remotes. Called by Swift.
+    public func isSameExclusiveExecutionContext(other: LoopRemote) -> Bool { self == other }
+
+    /// Traps unless the calling thread is the loop's and has the loop as its current one. So `assumeIsolated` works in
+    /// the loop's handlers.
+    public func checkIsolated() { actors.checkIsolated() }
+
+    /// As `checkIsolated()`, without a trap.
+    public func isIsolatingCurrentContext() -> Bool? { loop.isCurrent }
 }

@@ -30,4 +30,14 @@ struct DelayTests {
         expectEqual(loop.nextDeadline, nil)
         expect(promise.isRejected)
     }
+
+    @Test(.inLoop) func afterADeadline() throws {
+        hang(after(deadline: LoopInstant(nanoseconds: 1_500)))
+        expectEqual(loop.now.nanoseconds, 1_500)
+        hang(after(deadline: LoopInstant(nanoseconds: 7)))
+        expectEqual(loop.now.nanoseconds, 1_500)
+        let never = after(deadline: .distantFuture)
+        never.cancel()
+        expectEqual(loop.nextDeadline, nil)
+    }
 }

@@ -4,12 +4,16 @@
 struct LateLoopTests {
     /// The functions that decide between a promise and a time, both of which have passed.
     enum Decider: CaseIterable {
-        case timeout, race, raceOfChains, hang, cancel
+        case timeout, timeoutAtDeadline, race, raceOfChains, hang, cancel
 
         /// - Returns: true if `source` has won.
         func decide(_ source: Promise<Int>, _ limit: Duration) throws -> Bool {
             switch self {
             case .timeout: try wins { try Promises.hang(source.timeout(limit)) }
+            case .timeoutAtDeadline:
+                try wins { [deadline = EventLoop.current.now.advanced(by: limit)] in
+                    try Promises.hang(source.timeout(deadline: deadline))
+                }
             case .race: try Promises.hang(Promises.race(source, after(limit).map { 0 }.asPromise())) == 1
             case .raceOfChains:
                 try Promises.hang(Promises.race(after(limit).map { 0 }.asPromise(), source.map { $0 }.map { $0 })) == 1

@@ -67,11 +67,12 @@ struct TimeoutTests {
         expect(endless().timeout(.milliseconds(500)), failsWith: PromiseError.timedOut)
         expectEqual(loop.now.nanoseconds, 500_000_000)
         let deadline = loop.now.advanced(by: .seconds(5))
-        let steps = after(.seconds(3)).timeout(deadline - loop.now)
-            .then { after(.seconds(3)).timeout(deadline - loop.now) }
+        let steps = after(.seconds(3)).timeout(deadline: deadline)
+            .then { after(.seconds(3)).timeout(deadline: deadline) }
         expect(steps, failsWith: PromiseError.timedOut)
         expectEqual(loop.now.nanoseconds, 5_500_000_000)
-        expect(endless().timeout(deadline - loop.now, error: Flaw(10)), failsWith: Flaw(10))
+        expect(endless().timeout(deadline: LoopInstant(nanoseconds: 0)), failsWith: PromiseError.timedOut)
+        expect(endless().timeout(deadline: deadline, error: Flaw(10)), failsWith: Flaw(10))
     }
 
     @Test(.inLoop) func whatHasComeInTheSameMomentIsInTime() throws {

@@ -48,7 +48,7 @@ struct TimerReuseTests {
             // Released with the timer's closure, when the loop ends.
             let words = LastWords {
                 timers.append(after(.seconds(1)))
-                timers.append(after(.zero))
+                timers.append(after(deadline: loop.now))
             }
             loop.schedule(after: .seconds(1)) { words.use() }
         }

@@ -2,13 +2,16 @@
 
 private actor Resident {
     private let executor: LoopRemote
-    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+    private let isOrdinary: Bool
+    nonisolated var unownedExecutor: UnownedSerialExecutor {
+        isOrdinary ? UnownedSerialExecutor(ordinary: executor) : executor.asUnownedSerialExecutor()
+    }
     private(set) var count = 0
     private(set) var threads: Set<pthread_t> = []
     private var isInside = false
     private(set) var overlaps = 0
 
-    init(on loop: LoopRemote) { executor = loop }
+    init(on loop: LoopRemote, isOrdinary: Bool = false) { (executor, self.isOrdinary) = (loop, isOrdinary) }
 
     func work() {
         if isInside { overlaps += 1 }
@@ -38,9 +41,12 @@ private actor Resident {
         expectEqual(overlaps, 0)
     }
 
-    @Test(.inRealTime) func handlersOfTheLoopMayAssumeItsIsolation() throws {
+    /// In both forms of an executor that Swift offers.
+    @Test(.inRealTime, arguments: [false, true])
+    func handlersOfTheLoopMayAssumeItsIsolation(isOrdinary: Bool) throws {
         let loop = EventLoop.current
-        let resident = Resident(on: loop.remote)
+        let resident = Resident(on: loop.remote, isOrdinary: isOrdinary)
+        try hang(Promise { await resident.work() })
         let count = hang(
             after(.milliseconds(1)).map {
                 resident.assumeIsolated {
@@ -48,7 +54,7 @@ private actor Resident {
                     return $0.count
                 }
             })
-        expectEqual(count, 1)
+        expectEqual(count, 2)
     }
 
     @Test(.inRealTime) func twoActorsOfOneLoopNeedNoHop() throws {
@@ -62,6 +68,8 @@ private actor Resident {
                 return await one.count + other.count
             })
         expectEqual(both, 2)
+        expect(loop.remote.isSameExclusiveExecutionContext(other: loop.remote))
+        EventLoop.withLoop { expect(!loop.remote.isSameExclusiveExecutionContext(other: $0.remote)) }
     }
 
     private nonisolated static func thread() async -> pthread_t { threadOfCaller() }
