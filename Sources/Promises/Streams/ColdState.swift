@@ -58,7 +58,8 @@ final class ColdState {
         // `closed` treats a connection without an end as closed.
         if end != .closed { ensuredRareState.end = end }
         attachment?.connectionDidEnd(end)
-        closed.take()?.fulfill(end)
+        // A cancellation may have locked the list of waiters on another thread.
+        if let closed = closed.take(), closed.claim() { closed.fulfill(end) }
         layer.take()?.connectionDidEnd(rare?.failure?.error)
     }
 }
