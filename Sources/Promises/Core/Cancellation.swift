@@ -105,7 +105,7 @@ struct Cancellation {
     ) -> PromiseCore? {
         if core.role.contains(.externallySettled) {
             // The climb cannot pass through it: its source, if it has one, comes later; see `cancel(_:andThen:)`.
-            core.cancelExternally(with: request.error, in: &self)
+            if !request.sparesWanted || !core.isWanted { core.cancelExternally(with: request.error, in: &self) }
             return nil
         }
         guard core.state.load().isClaimable, let loop = core.loop else { return nil }

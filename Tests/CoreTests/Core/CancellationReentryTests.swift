@@ -52,6 +52,42 @@ struct CancellationReentryTests {
         expect(isStopped && lower.isCancelled && upper.isCancelled && work.isCancelled)
     }
 
+    enum Path: CaseIterable { case direct, map, maps, adopted, linked, combinator, nested, shared, cleanUp }
+
+    /// A promise that waits for `work` in this way, and also for `other`.
+    private func wait(by path: Path, for work: Promise<Int>, _ other: Promise<Int>) throws -> Promise<Int> {
+        let made =
+            switch path {
+            case .direct: work
+            case .map: work.map { $0 }
+            case .maps: work.map { $0 }.map { $0 }.map { $0 }
+            case .adopted: Promise.value(0).then { _ in work }
+            case .linked: Promise.value(0).then { _ in work.map { $0 } }
+            case .combinator: when(fulfilled: [work, other]).map { $0[0] }
+            case .nested: race([when(fulfilled: [work.map { $0 }, other]).map { $0[0] }, other.map { $0 }])
+            case .shared: when(fulfilled: [work.map { $0 }, work.map { $0 }]).map { $0[0] }
+            case .cleanUp: work.ensure {}
+            }
+        try loop.turn(.poll)
+        return made
+    }
+
+    /// The closure that the cancellation drops attaches a handler to the work, which then continues for it.
+    @Test(.inLoop, arguments: Path.allCases) func workThatIsWantedMeanwhileContinues(path: Path) throws {
+        var lines: [String] = []
+        let (work, resolver) = Promise<Int>.pending()
+        resolver.onCancel { lines.append("stopped") }
+        let lower = dropping(try wait(by: path, for: work, endless())) {
+            work.done { lines.append("got \($0)") }.catch(policy: .allErrors) { lines.append("\($0)") }
+        }
+        lower.cancel()
+        expect(work.isPending)
+        resolver.fulfill(7)
+        try loop.run()
+        expect(lower.isCancelled)
+        expectEqual(lines, ["got 7"])
+    }
+
     /// Its rejection comes to a source of the race before the cancellation comes to the race.
     @Test(.inLoop) func aRaceThatOneOfItsSourcesFollows() {
         let lines = loggedInLoop { loop in
