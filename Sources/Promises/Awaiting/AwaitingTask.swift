@@ -42,10 +42,9 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
             if case .run = phase { core.release() }
         }
         super.init(state: .pending, loop: nil, code: code)
+        // There is no payload: dropping the operation resumes the task.
+        marks = .isNotifiedOfDrop
     }
-
-    // There is no payload: dropping the operation resumes the task.
-    override var dropsOnlyPayload: Bool { false }
 
     /// Suspends until the promise has settled, or nothing is left that could settle it.
     @usableFromInline

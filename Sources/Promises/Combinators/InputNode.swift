@@ -17,6 +17,8 @@ struct InputNode {
     init(of combinator: CombinatorCore, _ index: Int, role: CoreRole = []) {
         core = .retaining(PromiseCore.pending(Self.code, role: role))
         core.payload.store(Input(combinator: .retaining(combinator), index: index))
+        // The combinator, which does not own the node, forgets its address then.
+        core.borrow { $0.marks = .isNotifiedOfDrop }
     }
 
     /// A node that a list or a queue holds.

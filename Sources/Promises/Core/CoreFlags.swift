@@ -51,6 +51,9 @@ struct CoreMarks: OptionSet {
     @usableFromInline static var isEndingCancelled: CoreMarks { CoreMarks(rawValue: 1 << 1) }
     /// The loop counts the node among its waiting handlers.
     static var countsAsWaiting: CoreMarks { CoreMarks(rawValue: 1 << 2) }
+    /// A drop of the operation does not only destroy user's objects: who waits for the node is notified, at once, while
+    /// the node exists. Set where the node is made.
+    static var isNotifiedOfDrop: CoreMarks { CoreMarks(rawValue: 1 << 3) }
 }
 
 // MARK: Any thread

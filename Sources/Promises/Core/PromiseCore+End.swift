@@ -88,7 +88,7 @@ extension PromiseCore {
     func destroyOperation() {
         if marks.contains(.hasNextStep) { return dropNextStep() }
         // A thread without a loop may be ending: do not make a loop for this.
-        guard dropsOnlyPayload, let loop = LoopRef.ofThisThreadIfAny else { return code(self, .drop) }
+        guard !marks.contains(.isNotifiedOfDrop), let loop = LoopRef.ofThisThreadIfAny else { return code(self, .drop) }
         loop.borrow { loop in
             if loop.isDiscarding {
                 // Inside a `deinit` that another destroyed operation runs: do it afterwards, not nested.

@@ -123,10 +123,6 @@ class PromiseCore: Job, @unchecked Sendable {
     /// Whether this externally settled promise continues even after its last waiter has withdrawn.
     var continuesUnobserved: Bool { false }
 
-    /// Whether a drop only destroys the payload, which another core may do in its place. If false, `code` needs this
-    /// core itself.
-    var dropsOnlyPayload: Bool { true }
-
     // MARK: The core as a job
 
     /// The core as the job of a timer, which has fired.
