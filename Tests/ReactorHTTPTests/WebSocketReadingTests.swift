@@ -59,6 +59,27 @@ struct WebSocketReadingTests {
         }
     }
 
+    @Test func aCancelledForEachCancelsThePromiseOfItsBody() throws {
+        var stopped = 0
+        var work: [Resolver<Void>] = []
+        let serve = { (socket: WebSocket) -> Promise<Void> in
+            let messages = socket.forEach { _ in
+                let (promise, resolver) = Promise<Void>.pending()
+                resolver.onCancel { stopped += 1 }
+                work.append(resolver)
+                return promise
+            }
+            return after(.seconds(1)).done { messages.cancel() }.then { after(.seconds(1)) }.done {
+                socket.send("\(stopped) of \(work.count)")
+            }
+        }
+        try withClient(serve) { client in
+            client.write(Self.frame(0x81, "hello")).cauterize()
+            let answer = try hang(client.read(exactly: 8), timeout: .seconds(5))
+            #expect(answer == [0x81, 6] + Array("1 of 1".utf8))
+        }
+    }
+
     /// The frames up to the first one that is no tick.
     private func next(_ client: Connection) throws -> [UInt8] {
         while true {
