@@ -48,12 +48,12 @@ final class FrameClock {
 
     /// - Parameters:
     ///   - connection: the connection that reads.
-    ///   - clock: the clock that this one replaces, perhaps during a wait.
+    ///   - clock: the clock that this one replaces, with its frame in progress.
     init(_ limits: FrameTimeouts, of connection: Connection, continuing clock: FrameClock?) {
         shared = .of(connection, limits)
         guard let clock else { return }
-        clock.endWait(at: connection.loop.now)
-        (waiting, frame, gap, message) = (clock.waiting, clock.frame, clock.gap, clock.message)
+        frame = clock.frame
+        message = clock.message
     }
 
     // MARK: What happens to the input
@@ -101,10 +101,8 @@ final class FrameClock {
         deadline = deadline.advanced(by: time)
     }
 
-    /// Computes the deadline of a read of `connection` that begins to wait, has received a part of its frame, or gets
-    /// other limits.
+    /// Computes the deadline of a read of `connection` that begins to wait, or that has received a part of its frame.
     func update(_ form: InputForm, of connection: Connection) {
-        let isSameWait = waiting != nil
         waiting = Uncounted(connection)
         let (received, count, now) = (
             connection.deliveredByteCount, connection.bufferedByteCount, connection.loop.now
@@ -116,8 +114,8 @@ final class FrameClock {
         let isBegun = frame.offset == offset
         if !isBegun { isLate = false }
         if count == 0 {
-            // Neither skipped bytes nor other limits restart the idle time.
-            if !isBegun && !isSameWait || gap.offset != offset { gap = (offset, now) }
+            // Skipped bytes do not restart the idle time.
+            if !isBegun || gap.offset != offset { gap = (offset, now) }
             limit(limits.idle, from: gap.since)
         }
         if count > 0 || isBegun {

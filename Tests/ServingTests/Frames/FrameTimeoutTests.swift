@@ -109,26 +109,6 @@ struct FrameTimeoutTests {
         endless.catch { _ in }
     }
 
-    @Test(.pair(.virtual)) func otherLimitsCountFromTheBeginOfTheWait() throws {
-        connection.frameTimeouts = limits
-        let begin = net.loop.now
-        let silent = connection.readLine()
-        hang(after(.seconds(40)))
-        connection.frameTimeouts?.idle = .seconds(50)
-        expectEqual(try timeout(of: silent), 0)
-        expectEqual(begin.duration(to: net.loop.now), .seconds(50))
-        // A later read waits for the whole time.
-        expectEqual(try timeout(of: connection.readLine()), 0)
-        expectEqual(begin.duration(to: net.loop.now), .seconds(100))
-        let late = connection.readLine()
-        try net.deliver("half", from: peer)
-        try net.loop.turn(.poll)
-        hang(after(.seconds(6)))
-        connection.frameTimeouts?.frame = .seconds(8)
-        expectEqual(try timeout(of: late), 4)
-        expectEqual(begin.duration(to: net.loop.now), .seconds(108))
-    }
-
     @Test(.network(.virtual)) func theTimerGoesWithTheConnection() throws {
         for way in 0..<3 {
             let (connection, peer) = try net.pair()

@@ -72,17 +72,6 @@ struct MessageTimeoutTests {
         }
     }
 
-    @Test func otherLimitsKeepTheTimeWaited() throws {
-        try converse(limits) { it in
-            try it.send("head\n", andWait: 12)
-            it.connection.frameTimeouts?.message = .seconds(16)
-            hang(after(.seconds(3)))
-            expectEqual(it.late, nil)
-            hang(after(.seconds(2)))
-            expectEqual(it.late, 5)
-        }
-    }
-
     @Test func eachMessageCountsAnewAlsoBehindAnother() throws {
         try converse(limits) { it in
             for text in ["one\n", "a\n", "end\ntwo\n", "b\n", "end\n"] { try it.send(text, andWait: 9) }
