@@ -29,6 +29,7 @@ struct SharedCancellationTests {
         when(fulfilled: sources.flatMap { [$0.promise.map { $0 }, $0.promise.map { -$0 }] }).cancel()
         try loop.run()
         expectEqual(stopped, Array(0..<12))
+        withExtendedLifetime(sources) {}
     }
 
     @Test(.inLoop) func howItCameToTheFirstSaysNothingOfWhatItFollows() throws {
