@@ -14,7 +14,8 @@ extension Connection {
     ///
     /// At a limit, the pending read is rejected with `StreamError.timedOut(got:)`; `got` is 0 if no byte of a frame has
     /// arrived. The connection stays usable for writes and reads, and the next read gets the bytes of the incomplete
-    /// frame. See `FrameTimeouts` for what counts.
+    /// frame. See `FrameTimeouts` for what counts. Limits that are set while a read waits count from then on, except for
+    /// the time of a frame that has begun.
     public var frameTimeouts: FrameTimeouts? {
         get { cold?.frameClock?.limits }
         set {
