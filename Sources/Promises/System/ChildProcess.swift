@@ -116,7 +116,7 @@ public final class ChildProcess {
     }
 
     /// The child's process ID. After the child's end, the kernel may assign it to another process.
-    package var processID: CInt { end.child.process }
+    public var processID: CInt { end.child.process }
 
     /// A guarantee of the child's exit status. A read that waits on one of the child's pipes first receives what the
     /// child has written before. Cancelling the guarantee, or a chain that waits for it, does not affect the child; see
