@@ -196,10 +196,10 @@ final class SocketWorld {
 
     private func text(_ result: Int) -> String { result < 0 ? SystemError(.poll, CInt(-result)).name : "\(result)" }
 
-    /// Whether another socket of the program has the port, and not only had it.
+    /// Whether another socket of the program, of the same protocol, has the port, and not only had it.
     private func isHeld(_ port: UInt16, except number: Int) -> Bool {
         files.contains { other, fd in
-            other != number && address(of: other)?.port == port
+            other != number && (kinds[other] == .udp4) == (kinds[number] == .udp4) && address(of: other)?.port == port
                 && (bound.contains(other) || kinds[other] == .udp4 || isInUse(fd))
         }
     }
