@@ -158,16 +158,25 @@ extension Pool {
 
     /// Repeats the request of `outcome` if it has met a stale connection.
     // This terminates: each retry leaves one reused connection fewer, and a new one is never stale.
-    @usableFromInline
+    // Inlinable, so that it is specialised for the types of other modules.
+    @inlinable
     func again<Value>(
         _ outcome: Promise<Value>, _ retry: PoolRetry, _ key: PoolKey?, _ request: @escaping () -> Promise<Value>
     ) -> Promise<Value> {
-        outcome.get { [self] _ in if retry.isNeeded { throw PoolError.closed(key: key ?? defaultKey) } }
+        outcome.get { [self] _ in if isNeeded(retry) { throw closed(key) } }
             .recover { [self] error in
-                guard retry.isNeeded, state.phase == .open else { throw error }
+                guard isNeeded(retry), isOpen else { throw error }
                 return request()
             }
     }
+
+    @usableFromInline
+    func isNeeded(_ retry: PoolRetry) -> Bool { retry.isNeeded }
+
+    @usableFromInline
+    func closed(_ key: PoolKey?) -> PoolError { .closed(key: key ?? defaultKey) }
+
+    @usableFromInline var isOpen: Bool { state.phase == .open }
 
     /// Like `with`, for a body that may end its lease before its promise settles, by `giveBack`.
     @inlinable
