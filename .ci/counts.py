@@ -217,7 +217,7 @@ def main():
         errors = judge(found, limits)
         if arguments.functions:
             file = found[arguments.functions][1]
-            subprocess.run(f"callgrind_annotate --show=Ir --tree=calling {file} | swift demangle --simplified", shell=True, check=True)
+            subprocess.run(f"callgrind_annotate --show=Ir --tree=calling --threshold=100 {file} | swift demangle --simplified", shell=True, check=True)
     if measured_with != versions():
         print(f"not judged: the figures are of {measured_with}; here is {versions()}")
     else:
