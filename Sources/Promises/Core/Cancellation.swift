@@ -26,7 +26,7 @@ import Reactor
 ///                        └───▶ another handler
 ///
 /// Inside `cancel()` first `work` ends, then the job of the `ensure` is queued, and then `when` leaves `p2`, which
-/// continues. It is rejected after `p1`.
+/// continues. The promise of `when` is rejected after `p1`.
 struct Cancellation {
     /// How a marked promise ends. It waits for its source, above it in its row; `Row.ending` decides.
     enum Ending {
