@@ -24,7 +24,7 @@ struct RouterTests {
         return service
     }
 
-    @Test func aPathThatNoRequestCanHaveEndsTheProgram() async {
+    @Test(.ownThread) func aPathThatNoRequestCanHaveEndsTheProgram() async {
         await #expect(processExitsWith: .failure) { Router().on(.get, "/{rest...}/b") { _ in Response("") } }
         await #expect(processExitsWith: .failure) { Router().on(.get, "/a{b}") { _ in Response("") } }
         await #expect(processExitsWith: .failure) { Router().on(.get, "a") { _ in Response("") } }

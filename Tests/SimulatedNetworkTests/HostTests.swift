@@ -168,7 +168,7 @@ struct HostTests {
         }
     }
 
-    @Test func aLoopThatSpinsEndsTheProcessWithItsNameAndTheSeed() async throws {
+    @Test(.ownThread) func aLoopThatSpinsEndsTheProcessWithItsNameAndTheSeed() async throws {
         let result = try await #require(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             HostTests.simulateASpin()
         }

@@ -13,8 +13,8 @@ struct RecursionTests {
                 let before = residentBytes()
                 RecursionTests.check(shape, shape.manyRounds)
                 let growth = residentBytes() - before
-                // One page per thousand rounds would exceed this; one word per round exceeds it many times.
-                precondition(growth < 2 << 20 || growth < shape.manyRounds / 8, "\(shape): \(growth) bytes")
+                // In debug, some 40 bytes a round exceed this; in release, a page per thousand rounds.
+                precondition(growth < 3 << 18 || growth < shape.manyRounds / 8, "\(shape): \(growth) bytes")
             }
         }
     }
@@ -29,7 +29,7 @@ struct RecursionTests {
 
         var manyRounds: Int {
             #if DEBUG
-            50_000
+            20_000
             #else
             hasTimers ? 500_000 : 10_000_000
             #endif

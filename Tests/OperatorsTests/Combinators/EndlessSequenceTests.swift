@@ -37,7 +37,7 @@ struct EndlessSequenceTests {
 
     private static var rounds: Int {
         #if DEBUG
-        50_000
+        20_000
         #else
         1_000_000
         #endif
@@ -62,8 +62,8 @@ struct EndlessSequenceTests {
             let before = residentBytes()
             precondition(run(rounds), "\(shape)")
             let growth = residentBytes() - before
-            // One page per thousand rounds would exceed this; one word per round exceeds it many times.
-            precondition(growth < 2 << 20 || growth < rounds / 8, "\(shape): \(growth) bytes for \(rounds) rounds")
+            // In debug, some 40 bytes a round exceed this; in release, a page per thousand rounds.
+            precondition(growth < 3 << 18 || growth < rounds / 8, "\(shape): \(growth) bytes for \(rounds) rounds")
         }
     }
 }
