@@ -20,18 +20,19 @@ private enum Bodies {
         inLoop { _ in
             let line: UInt = #line
             let (promise, resolver) = Promise<[Int]>.pending()
-            let chain = promise.compactMap { $0 }
+            // In three statements, since the compiler checks the types of one as a whole.
+            let recovered = promise.compactMap { $0 }
                 .tapError { _ in }
                 .recover(only: Flaw.self) { Promise(error: $0) }
                 .recover(only: Flaw()) { promise }
                 .recover { Promise(error: $0) }
-                .then { Promise.value($0) }
+            let cleaned = recovered.then { Promise.value($0) }
                 .map { $0 }
                 .get { _ in }
                 .tap { _ in }
                 .ensure {}
                 .ensureThen { after(.zero) }
-                .thenMap { Promise.value($0) }
+            let chain = cleaned.thenMap { Promise.value($0) }
                 .thenReduce(0) { Promise.value($0 + $1) }
                 .done { _ in }
                 .asVoid()
@@ -40,7 +41,7 @@ private enum Bodies {
                 "compactMap", "tapError", "recover", "recover", "recover", "then", "map", "get", "tap", "ensure",
                 "ensureThen", "thenMap", "thenReduce", "done", "asVoid", "catch",
             ]
-            let steps = names.enumerated().map { "\($1) at \(at(line + 2 + UInt($0)))" }
+            let steps = names.enumerated().map { "\($1) at \(at(line + 3 + UInt($0)))" }
             let trace = (["made at \(at(line + 1))"] + steps).joined(separator: " → ")
             expectEqual(String(reflecting: chain), "Promise<()>.pending (\(trace))")
             expect(String(reflecting: promise).hasSuffix(".pending (made at \(at(line + 1)))"))

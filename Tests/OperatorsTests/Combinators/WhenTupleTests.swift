@@ -18,11 +18,9 @@ struct WhenTupleTests {
         when(fulfilled: page(1), sure(2), page(3)).done { a, b, c in sum += a.length + c.length }.orFail()
         try loop.run()
         expectEqual(sum, 7)
-        expect(when(fulfilled: page(1), page(2), page(3)).map { $0.length + $1.length + $2.length }, gives: 6)
-        let four = when(fulfilled: page(1), page(2), page(3), sure(4)).map {
-            $0.length + $1.length * $2.length - $3.length
-        }
-        expect(four, gives: 3)
+        expect(when(fulfilled: page(1), page(2), page(3)).map { $0.length + $2.length }, gives: 4)
+        let four = when(fulfilled: page(1), page(2), page(3), sure(4)).map { $0.length + $3.length }
+        expect(four, gives: 5)
         let five = when(fulfilled: page(1), page(2), page(3), sure(4), page(5)).map { a, b, c, d, e in
             e.length - a.length
         }

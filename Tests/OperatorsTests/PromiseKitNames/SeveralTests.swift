@@ -24,9 +24,9 @@ struct SeveralTests {
     @Test(.inLoop) func whenOfTuples() {
         expect(when(fulfilled: one, sure, one, sure).map { "\($0)\($1)\($2)\($3)" }, gives: "1a1a")
         expect(when(fulfilled: one, sure, one, sure, one).map { "\($0)\($1)\($2)\($3)\($4)" }, gives: "1a1a1")
-        expect(when(guarantees: sure, sure, sure).map { $0 + $1 + $2 }, gives: "aaa")
-        expect(when(guarantees: sure, sure, sure, sure).map { $0 + $1 + $2 + $3 }, gives: "aaaa")
-        expect(when(guarantees: sure, sure, sure, sure, sure).map { $0 + $1 + $2 + $3 + $4 }, gives: "aaaaa")
+        expect(when(guarantees: sure, sure, sure).map { [$0, $1, $2].joined() }, gives: "aaa")
+        expect(when(guarantees: sure, sure, sure, sure).map { [$0, $1, $2, $3].joined() }, gives: "aaaa")
+        expect(when(guarantees: sure, sure, sure, sure, sure).map { [$0, $1, $2, $3, $4].joined() }, gives: "aaaaa")
     }
 
     @Test(.inLoop) func whenOfVoids() throws {
