@@ -2,86 +2,70 @@ import Glibc
 
 /// A connection's bytes that the kernel has not taken yet, and the promises of their writes.
 ///
-/// Small writes are joined in blocks; a large write keeps its own array, or shares its memory, and is not copied. One
-/// call sends several blocks. A connection has a queue only while writes wait, which for most connections is never.
+/// Each write has an entry, or one per piece. A small one is copied; a large one keeps its own array, or shares its
+/// memory. One call sends many entries. A connection has a queue only while writes wait, which for most connections is
+/// never.
 ///
-/// Blocks and writes are numbered in order, and refer to each other by number, so that nothing is searched: the cost of
-/// a withdrawal does not depend on the number of pending writes.
+/// Entries are numbered in order, and a promise knows its number: the cost of a withdrawal does not depend on the number
+/// of pending writes.
 final class WriteQueue {
-    private struct Block {
-        /// Empty if the block is of shared memory.
-        var bytes: [UInt8]
+    private struct Entry {
+        /// Empty if `kept` has the bytes.
+        var bytes: [UInt8] = []
         var kept: KeptBlock?
-        var count: Int { kept?.bytes.count ?? bytes.count }
-        var memory: Int { kept?.memory ?? bytes.capacity }
-        /// Whether it holds small writes, and takes more of them.
-        let isJoined: Bool
-        /// The number of bytes of withdrawn writes, which are cut out before the block is sent.
-        var withdrawnBytes = 0
-        var needsCompaction: Bool { withdrawnBytes > 0 }
-        var writes: ClosedRange<Int>
+        /// The number of its first bytes that have been sent.
+        var sent = 0
+        /// The promise of a write, at its last piece; `nil` for gathered bytes, whose promises have been fulfilled.
+        var promise: PromiseCore?
+        /// The number of pieces of the same write before this one.
+        var piecesBefore = 0
+        /// False for a withdrawn write.
+        var endsWrite = true
+        /// Whether the stream cannot continue without it.
+        var isBegun = false
 
-        func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
-            kept?.bytes.withUnsafeBytes(body) ?? bytes.withUnsafeBytes(body)
+        var count: Int { (kept?.bytes.count ?? bytes.count) - sent }
+        var memory: Int { kept?.memory ?? bytes.capacity }
+        var isWithdrawn: Bool { !endsWrite && count == 0 }
+
+        /// The bytes to send. Valid as long as the queue has the entry, which retains their memory.
+        var piece: UnsafeRawBufferPointer {
+            let all = kept?.bytes.withUnsafeBytes(\.self) ?? bytes.withUnsafeBytes(\.self)
+            return UnsafeRawBufferPointer(rebasing: all[sent...])
         }
     }
 
-    /// A write.
-    private struct PendingWrite {
-        /// `nil` if the write was withdrawn, and for gathered bytes, whose promises have been fulfilled.
-        var promise: PromiseCore?
-        /// The number of its bytes that were queued.
-        var count: Int
-        /// Whether the kernel had already taken a part of it.
-        let isBegun: Bool
-        /// The first of the blocks that hold its bytes.
-        var block: Int
-        /// The number of these blocks.
-        let blocks: Int
-        /// The position of its bytes in the first of these blocks.
-        var offset: Int
-        /// Whether it was withdrawn.
-        var isWithdrawn: Bool { promise == nil && count == 0 }
-    }
-
-    private var blocks = IndexedQueue<Block>()
-    /// The memory of the arrays in `blocks`.
+    private var entries = IndexedQueue<Entry>()
+    /// The memory of their bytes.
     private var blockMemory = 0
     /// The part of it that a budget counts separately, since others may share it.
     private(set) var sharedMemory = 0
-    private var pending = IndexedQueue<PendingWrite>()
-    /// The number of bytes of the first block that have been sent.
-    private var offset = 0
-    /// The number of bytes of the first write that have been sent.
-    private var sentOfFirst = 0
     /// The number of queued bytes.
     private(set) var count = 0
-    /// The number of withdrawn writes that are still in `pending`.
-    private var withdrawnWrites = 0
-    /// The number of bytes of withdrawn writes that are still in blocks.
-    private var withdrawnBytes = 0
+    /// The number of queued writes.
+    private(set) var writes = 0
+    /// The number of entries that have been withdrawn since the last `compact`.
+    private var withdrawn = 0
 
     /// The memory of a write apart from its bytes, for its promise and its entry: 185 bytes on a 64-bit machine,
     /// measured with a million writes.
     static var weightOfWrite: Int { 192 }
     /// The approximate memory of all queued bytes and writes.
-    var weight: Int { count + pending.numbers.count * Self.weightOfWrite }
-    /// As `weight`, including bytes of a block that the kernel has taken, and unused room in it.
-    var memory: Int { blockMemory + pending.numbers.count * Self.weightOfWrite }
-    /// The number of queued writes.
-    var writes: Int { pending.numbers.count - withdrawnWrites }
+    var weight: Int { count + writes * Self.weightOfWrite }
+    /// As `weight`, including unused room, bytes that the kernel has taken, and an entry for each piece.
+    var memory: Int { blockMemory + entries.numbers.count * Self.weightOfWrite }
 
-    /// The size of a block of joined small writes. Larger writes get separate blocks.
+    /// Larger writes keep their array. Bytes without a promise are joined up to this size.
     static var coalesceLimit: Int { 16_384 }
     /// IOV_MAX: the kernel refuses more pieces in a call.
     static var mostPieces: Int { 1024 }
-    /// A call offers further blocks until it offers this many bytes.
+    /// A call offers further entries until it offers this many bytes.
     private static var mostBytes: Int { 256 << 10 }
 
-    var isEmpty: Bool { pending.isEmpty }
+    var isEmpty: Bool { entries.isEmpty }
 
     /// The promises of the queued writes.
-    var promises: [PromiseCore] { pending.numbers.compactMap { pending[$0].promise } }
+    var promises: [PromiseCore] { entries.numbers.compactMap { entries[$0].promise } }
 
     // MARK: Appending
 
@@ -89,117 +73,71 @@ final class WriteQueue {
     /// - Parameter isFinal: whether the rest of the stream depends on the bytes, as on a filter's output: then the write
     ///   cannot be withdrawn.
     func append(_ bytes: [UInt8], from start: Int = 0, isFinal: Bool = false, _ promise: PromiseCore?) {
-        let (count, isBegun) = (bytes.count - start, isFinal || start > 0)
-        if count == 0 { return note(promise, 0, in: 0) }
-        if count <= Self.coalesceLimit {
-            return bytes.withUnsafeBytes { append(UnsafeRawBufferPointer(rebasing: $0[start...]), isBegun, promise) }
+        let isBegun = isFinal || start > 0
+        if bytes.count - start > Self.coalesceLimit {
+            return append(Entry(bytes: bytes, sent: start, promise: promise, isBegun: isBegun))
         }
-        if blocks.isEmpty {
-            // The array is kept whole, and its first `start` bytes count as sent.
-            offset = start
-            appendBlock(bytes)
-            note(promise, count, in: 1, at: start, isBegun: isBegun)
-        } else {
-            appendBlock(start == 0 ? bytes : Array(bytes[start...]))
-            note(promise, count, in: 1, isBegun: isBegun)
-        }
+        bytes.withUnsafeBytes { append(UnsafeRawBufferPointer(rebasing: $0[start...]), isBegun, promise) }
     }
 
     /// Queues a copy of lent bytes.
     func append(_ bytes: UnsafeRawBufferPointer, _ isBegun: Bool, _ promise: PromiseCore?) {
-        if bytes.isEmpty { return note(promise, 0, in: 0) }
-        if bytes.count > Self.coalesceLimit {
-            appendBlock([UInt8](bytes))
-            return note(promise, bytes.count, in: 1, isBegun: isBegun)
-        }
         if promise == nil && extendLast(by: bytes) { return }
-        let place = join(bytes)
-        note(promise, bytes.count, in: 1, at: place, isBegun: isBegun)
+        append(Entry(bytes: [UInt8](bytes), promise: promise, isBegun: isBegun && !bytes.isEmpty))
     }
 
-    /// Takes the promises of the queued writes; their bytes are still sent.
-    func takePromises() -> [PromiseCore] {
-        let taken = promises
-        for number in pending.numbers where pending[number].promise != nil {
-            pending[number].promise = nil
-            if pending[number].isWithdrawn { withdrawnWrites += 1 }
-        }
-        return taken
-    }
-
-    /// Queues the rest of several pieces as one write, in separate blocks.
+    /// Queues the rest of several pieces as one write.
     /// - Parameters:
     ///   - sent: the number of their bytes that the kernel has taken.
     ///   - budget: counts the memory of the pieces that are not copied.
-    func append(_ pieces: [SharedBytes], from sent: Int, _ promise: PromiseCore?, _ budget: MemoryBudget?) {
-        let first = blocks.end
-        var (left, count) = (sent, 0)
-        for piece in pieces {
-            let rest = piece[min(left, piece.count)..<piece.count]
-            left -= piece.count - rest.count
-            count += rest.count
-            if rest.count >= SharedBytes.leastKept {
-                let kept = KeptBlock(rest, budget)
-                blockMemory += kept.memory
-                if budget != nil { sharedMemory += kept.memory }
-                blocks.append(Block(bytes: [], kept: kept, isJoined: false, writes: pending.end...pending.end))
-            } else if !rest.isEmpty {
-                appendBlock([UInt8](rest))
-            }
+    func append(_ pieces: [SharedBytes], from sent: Int, _ promise: PromiseCore, _ budget: MemoryBudget?) {
+        var left = sent
+        var rest = pieces.map { piece in
+            let start = min(left, piece.count)
+            left -= start
+            return piece[start..<piece.count]
         }
-        note(promise, count, in: blocks.end - first, isBegun: sent > 0)
+        rest.removeAll(where: \.isEmpty)
+        if rest.isEmpty { return append(Entry(promise: promise)) }
+        for (index, piece) in rest.enumerated() {
+            let isLast = index == rest.count - 1
+            var entry = Entry(
+                promise: isLast ? promise : nil, piecesBefore: index, endsWrite: isLast, isBegun: sent > 0)
+            if piece.count < SharedBytes.leastKept {
+                entry.bytes = [UInt8](piece)
+            } else {
+                entry.kept = KeptBlock(piece, budget)
+            }
+            append(entry)
+        }
     }
 
-    /// Adds `bytes` to the last block if that has room for them, and to a new one otherwise.
-    /// - Returns: their position in the block.
-    private func join(_ bytes: UnsafeRawBufferPointer) -> Int {
-        if !blocks.isEmpty {
-            let last = blocks.end - 1
-            let place = blocks[last].bytes.count
-            if blocks[last].isJoined && place + bytes.count <= Self.coalesceLimit {
-                change(last) { $0.append(contentsOf: bytes) }
-                blocks[last].writes = blocks[last].writes.lowerBound...pending.end
-                return place
-            }
-        }
-        appendBlock([UInt8](bytes), isJoined: true)
-        return 0
+    private func append(_ entry: Entry) {
+        entry.promise?.queuedWrite.pointee.number = entries.end
+        count += entry.count
+        blockMemory += entry.memory
+        if let kept = entry.kept, kept.isCounted { sharedMemory += kept.memory }
+        if entry.endsWrite { writes += 1 }
+        entries.append(entry)
     }
 
-    /// Adds `bytes` without a promise to the last write if that has none either, and they fit into its block.
+    /// Adds `bytes` without a promise to the last entry if that has none either, and room for them.
     private func extendLast(by bytes: UnsafeRawBufferPointer) -> Bool {
-        guard !blocks.isEmpty, !pending.isEmpty else { return false }
-        let (block, write) = (blocks.end - 1, pending.end - 1)
-        guard blocks[block].isJoined, blocks[block].bytes.count + bytes.count <= Self.coalesceLimit,
-            pending[write].promise == nil, pending[write].count > 0, pending[write].block == block,
-            pending[write].blocks == 1
+        if entries.isEmpty { return false }
+        let last = entries.end - 1
+        guard entries[last].promise == nil, entries[last].kept == nil, entries[last].count > 0,
+            entries[last].bytes.count + bytes.count <= Self.coalesceLimit
         else { return false }
-        change(block) { $0.append(contentsOf: bytes) }
-        pending[write].count += bytes.count
+        blockMemory -= entries[last].memory
+        entries[last].bytes.append(contentsOf: bytes)
+        blockMemory += entries[last].memory
         count += bytes.count
         return true
     }
 
-    private func change(_ block: Int, _ body: (inout [UInt8]) -> Void) {
-        blockMemory -= blocks[block].bytes.capacity
-        body(&blocks[block].bytes)
-        blockMemory += blocks[block].bytes.capacity
-    }
-
-    private func appendBlock(_ bytes: [UInt8], isJoined: Bool = false) {
-        blockMemory += bytes.capacity
-        blocks.append(Block(bytes: bytes, isJoined: isJoined, writes: pending.end...pending.end))
-    }
-
-    private func note(
-        _ promise: PromiseCore?, _ count: Int, in blocks: Int, at offset: Int = 0, isBegun: Bool = false
-    ) {
-        promise?.queuedWrite.pointee.number = pending.end
-        let first = self.blocks.end - blocks
-        pending.append(
-            PendingWrite(promise: promise, count: count, isBegun: isBegun, block: first, blocks: blocks, offset: offset)
-        )
-        self.count += count
+    /// Takes the promises of the queued writes; their bytes are still sent.
+    func takePromises() -> [PromiseCore] {
+        entries.numbers.compactMap { entries[$0].promise.take() }
     }
 
     // MARK: Sending
@@ -208,29 +146,20 @@ final class WriteQueue {
     /// left.
     /// - Returns: the result of `body`, and the number of bytes that it was offered.
     func withIOVectors(_ body: (UnsafeBufferPointer<iovec>) -> Int) -> (result: Int, offered: Int) {
-        dropFinishedBlocks()
-        if blocks.isEmpty { return (0, 0) }
-        let most = min(blocks.numbers.count, Self.mostPieces)
+        let most = min(entries.numbers.count, Self.mostPieces)
         return withUnsafeTemporaryAllocation(of: iovec.self, capacity: most) { pieces in
             var used = 0
             var offered = 0
-            for number in blocks.numbers {
+            for number in entries.numbers {
                 if used == most || offered >= Self.mostBytes { break }
-                if blocks[number].needsCompaction { compactBlock(number) }
-                let skipped = number == blocks.start ? offset : 0
-                let count = blocks[number].count - skipped
-                if count == 0 { continue }
-                // The address is valid until `body` returns: it points into memory that the block retains, and `body`
-                // does not change the queue.
-                let piece = blocks[number].withUnsafeBytes {
-                    iovec(of: UnsafeRawBufferPointer(rebasing: $0[skipped...]))
-                }
-                (pieces.baseAddress! + used).initialize(to: piece)
+                // Valid until `body` returns, since that does not change the queue.
+                let piece = entries[number].piece
+                if piece.isEmpty { continue }
+                (pieces.baseAddress! + used).initialize(to: iovec(of: piece))
                 used += 1
-                offered += count
+                offered += piece.count
             }
-            let filled = UnsafeBufferPointer(rebasing: pieces[..<used])
-            return (used == 0 ? 0 : body(filled), offered)
+            return (used == 0 ? 0 : body(UnsafeBufferPointer(rebasing: pieces[..<used])), offered)
         }
     }
 
@@ -238,32 +167,26 @@ final class WriteQueue {
     /// - Returns: the promises of the writes that have been sent completely.
     func advance(_ count: Int) -> [PromiseCore] {
         self.count -= count
-        offset += count
-        dropFinishedBlocks()
         var finished: [PromiseCore] = []
-        sentOfFirst += count
-        while !pending.isEmpty, pending[pending.start].count <= sentOfFirst {
-            let write = pending.removeFirst()
-            sentOfFirst -= write.count
-            if write.isWithdrawn { withdrawnWrites -= 1 }
-            if let promise = write.promise { finished.append(promise) }
+        var left = count
+        while !entries.isEmpty, entries[entries.start].count <= left {
+            let entry = entries.removeFirst()
+            left -= entry.count
+            forget(entry)
+            if let promise = entry.promise { finished.append(promise) }
+        }
+        if left > 0 {
+            entries[entries.start].sent += left
+            entries[entries.start].isBegun = true
         }
         return finished
     }
 
-    private func dropFinishedBlocks() {
-        while !blocks.isEmpty, !blocks[blocks.start].needsCompaction, blocks[blocks.start].count <= offset {
-            let block = blocks.removeFirst()
-            offset -= block.count
-            forget(block)
-        }
-        if blocks.isEmpty { offset = 0 }
-    }
-
-    /// Stops counting the memory of a block that is about to be released.
-    private func forget(_ block: Block) {
-        blockMemory -= block.memory
-        if let kept = block.kept, kept.isCounted { sharedMemory -= kept.memory }
+    /// Stops counting an entry that has been removed.
+    private func forget(_ entry: Entry) {
+        if entry.endsWrite { writes -= 1 }
+        blockMemory -= entry.memory
+        if let kept = entry.kept, kept.isCounted { sharedMemory -= kept.memory }
     }
 
     // MARK: Withdrawing
@@ -272,83 +195,34 @@ final class WriteQueue {
     /// - Returns: false if the kernel has taken some of its bytes: the stream cannot continue without the rest.
     func withdraw(_ promise: PromiseCore) -> Bool {
         let number = promise.queuedWrite.pointee.number
-        guard pending.numbers.contains(number), pending[number].promise === promise else { return false }
-        let write = pending[number]
-        let isBegun = write.isBegun || number == pending.start && sentOfFirst > 0
-        if isBegun { return false }
-        pending[number].promise = nil
-        pending[number].count = 0
-        count -= write.count
-        for block in write.block..<write.block + write.blocks {
-            if blocks[block].isJoined {
-                blocks[block].withdrawnBytes += write.count
-                withdrawnBytes += write.count
-            } else {
-                forget(blocks[block])
-                (blocks[block].bytes, blocks[block].kept) = ([], nil)
-            }
+        guard entries.numbers.contains(number), entries[number].promise === promise else { return false }
+        let first = number - entries[number].piecesBefore
+        // Its first pieces may have been sent.
+        if first < entries.start || entries[first].isBegun { return false }
+        for place in first...number {
+            count -= entries[place].count
+            forget(entries[place])
+            entries[place] = Entry(endsWrite: false)
         }
-        withdrawnWrites += 1
-        while !pending.isEmpty, pending[pending.start].isWithdrawn {
-            _ = pending.removeFirst()
-            withdrawnWrites -= 1
-        }
-        if withdrawnWrites >= 64 && withdrawnWrites > writes || withdrawnBytes >= 65536 && withdrawnBytes > count {
-            compactAll()
-        }
+        withdrawn += number - first + 1
+        while !entries.isEmpty, entries[entries.start].isWithdrawn { _ = entries.removeFirst() }
+        if withdrawn >= 64 && withdrawn * 2 > entries.numbers.count { compact() }
         return true
     }
 
-    /// Queues all writes anew, without the remains of withdrawn ones. Called when these outweigh the rest: so writes that
-    /// are queued and withdrawn after one that the peer does not read take no memory, at a constant cost for each.
-    private func compactAll() {
-        let (oldBlocks, oldPending, queued) = (blocks, pending, count)
-        // What is noted below has the sent bytes of the first write in it.
-        defer { count = queued }
-        (blocks, pending) = (IndexedQueue(), IndexedQueue())
-        (blockMemory, withdrawnWrites, withdrawnBytes) = (0, 0, 0)
-        if !oldBlocks.isEmpty && oldBlocks[oldBlocks.start].isJoined { offset = 0 }
-        for number in oldPending.numbers where !oldPending[number].isWithdrawn {
-            let write = oldPending[number]
-            // A partly sent write may have lost its first blocks.
-            let places = (write.block..<write.block + write.blocks).clamped(to: oldBlocks.numbers)
-            if let place = places.first, oldBlocks[place].isJoined {
-                let sent = number == oldPending.start ? sentOfFirst : 0
-                if sent > 0 { sentOfFirst = 0 }
-                oldBlocks[place].withUnsafeBytes {
-                    let rest = $0[write.offset + sent..<write.offset + write.count]
-                    append(UnsafeRawBufferPointer(rebasing: rest), write.isBegun || sent > 0, write.promise)
-                }
-            } else {
-                for place in places {
-                    blockMemory += oldBlocks[place].memory
-                    blocks.append(oldBlocks[place])
-                }
-                note(write.promise, write.count, in: places.count, at: write.offset, isBegun: write.isBegun)
-            }
+    /// Removes the entries of withdrawn writes. Called when these may outweigh the rest: so writes that are queued and
+    /// withdrawn after one that the peer does not read take no memory, at a constant cost for each.
+    private func compact() {
+        let old = entries
+        (entries, withdrawn) = (IndexedQueue(), 0)
+        for number in old.numbers where !old[number].isWithdrawn {
+            old[number].promise?.queuedWrite.pointee.number = entries.end
+            entries.append(old[number])
         }
-    }
-
-    /// Removes withdrawn and sent bytes from a block of joined writes.
-    private func compactBlock(_ number: Int) {
-        let old = blocks[number].bytes
-        let isFirst = number == blocks.start
-        var kept: [UInt8] = []
-        for place in pending.numbers.clamped(to: Range(blocks[number].writes)) where pending[place].count > 0 {
-            guard pending[place].block == number else { continue }
-            let gone = place == pending.start ? sentOfFirst : 0
-            let start = pending[place].offset + gone
-            pending[place].offset = kept.count - gone
-            kept += old[start..<start + pending[place].count - gone]
-        }
-        change(number) { $0 = kept }
-        withdrawnBytes -= blocks[number].withdrawnBytes
-        blocks[number].withdrawnBytes = 0
-        if isFirst { offset = 0 }
     }
 }
 
-/// Shared memory, or a part of it, that waits in a queue. Released with its block: when the kernel has taken it, when
+/// Shared memory, or a part of it, that waits in a queue. Released with its entry: when the kernel has taken it, when
 /// its write is withdrawn, and when the connection fails or ends.
 private final class KeptBlock {
     let bytes: SharedBytes
