@@ -43,7 +43,7 @@
 /// **Reading.** Nothing is read from the kernel without a pending read, except during the handshake and while the
 /// filter needs input to write (`FilterOutput.waitForInput`). Nothing is read either while the kernel has not taken 64
 /// KiB of output that belongs to no write, such as answers to pings: a peer that sends and never reads cannot fill the
-/// memory. Each output counts with 192 bytes more, for its entry in the queue.
+/// memory.
 ///
 /// A filter that needs input gets it nevertheless, since its peer may read only after it has sent that input. The
 /// connection then fails with `ENOBUFS` instead of waiting forever: beyond 1 MiB of such output, and beyond 1 MiB of

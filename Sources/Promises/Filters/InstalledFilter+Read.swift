@@ -5,7 +5,7 @@ import Reactor
 // pending read.
 
 extension InstalledFilter {
-    /// The connection stops reading at this much memory for output that belongs to no write.
+    /// The connection stops reading at this much output that belongs to no write.
     private static var ownOutputLimit: Int { 65_536 }
     /// The limit for unread plain bytes, and for output that belongs to no write, while the filter needs input.
     private static var limitWhileInputIsNeeded: Int { 1 << 20 }
@@ -29,9 +29,11 @@ extension InstalledFilter {
     /// Whether the connection must not read, because the kernel does not take output that belongs to no write. A filter
     /// that needs input is not blocked: the peer may take that output only after it has sent the input.
     private var isBlocked: Bool {
-        if !connection.writer.isQueued || needsInput { return false }
-        return ownOutput.weight(after: connection.bytesSent) >= Self.ownOutputLimit
+        ownOutput >= Self.ownOutputLimit && !needsInput
     }
+
+    /// The number of bytes in the queue that belong to no write.
+    private var ownOutput: Int { connection.writer.queue?.unawaitedCount ?? 0 }
 
     /// The error if the filter needs input beyond the limits. Waiting instead could last forever: a program may read
     /// only after its write, and a peer only after its input is taken.
@@ -45,7 +47,7 @@ extension InstalledFilter {
             let detail = "\(unread) bytes were received that no read has taken, and the filter needs more input"
             return SystemError(connection.readCall, ENOBUFS, detail: detail)
         }
-        if connection.writer.isQueued && ownOutput.weight(after: connection.bytesSent) > limit {
+        if ownOutput > limit {
             let detail = "the peer does not read the output of the filter, which needs more input"
             return SystemError(connection.writeCall, ENOBUFS, detail: detail)
         }

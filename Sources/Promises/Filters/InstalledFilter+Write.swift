@@ -71,11 +71,7 @@ extension InstalledFilter {
     }
 
     private func enqueue(_ bytes: [UInt8], from sent: Int = 0, _ write: PromiseCore?) {
-        let connection = connection
         connection.writer.enqueue { $0.append(bytes, from: sent, isFinal: true, write) }
-        if write == nil {
-            ownOutput.append(bytes.count - sent, end: connection.bytesSent + connection.writer.queuedBytes)
-        }
     }
 
     /// Sends output when the queue is empty. Usually the kernel takes all of it, and no queue is needed.

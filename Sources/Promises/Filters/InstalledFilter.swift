@@ -44,7 +44,6 @@ final class InstalledFilter: ConnectionLayer {
     private(set) var expectsWrite = false
 
     var deferred = DeferredWrites()
-    var ownOutput = OwnOutput()
     /// The received bytes that the filter held after its last call.
     private var heldByFilter = 0
     var heldMemory: Int { heldByFilter + deferred.weight }

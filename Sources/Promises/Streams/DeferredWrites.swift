@@ -40,24 +40,3 @@ struct DeferredWrites {
         return taken
     }
 }
-
-/// Output of a filter that belongs to no write, such as answers to pings, and that the kernel has not taken.
-struct OwnOutput {
-    /// The end of each piece in the sent bytes, and its memory.
-    private var pieces = IndexedQueue<(end: Int, weight: Int)>()
-    private var weight = 0
-
-    /// Notes that the last `count` bytes up to `end` in the sent bytes belong to no write.
-    mutating func append(_ count: Int, end: Int) {
-        // Many small outputs take more memory for their entries than for their bytes.
-        let weight = count + WriteQueue.weightOfWrite
-        pieces.append((end, weight))
-        self.weight += weight
-    }
-
-    /// The approximate memory of the output after the first `sent` bytes.
-    mutating func weight(after sent: Int) -> Int {
-        while !pieces.isEmpty, pieces[pieces.start].end <= sent { weight -= pieces.removeFirst().weight }
-        return weight
-    }
-}

@@ -140,14 +140,16 @@ struct FilterStallTests {
         expect(connection.queuedBytes <= (1 << 20) + 65536)
     }
 
-    @Test(.filteredPair(turns: 20_000)) func smallOutputsWithoutWritesCountWithTheirEntries() throws {
+    @Test(.filteredPair(turns: 20_000)) func smallOutputsWithoutWritesAreJoinedAndLimited() throws {
         net.limitSends(to: 0)
-        net.limitReceives(to: 5)
+        net.limitReceives(to: 50)
         connection.receive().ignoringErrors()
-        try peer.send([[UInt8]](repeating: RecordFilter.record(.ping), count: 2000).flatMap(\.self))
-        for _ in 0..<2000 { try net.loop.turn(.poll) }
-        // Each takes its 5 bytes and an entry of the queue.
-        expect(connection.queuedBytes >= 300 * 5 && connection.queuedBytes < 400 * 5)
+        try peer.send([[UInt8]](repeating: RecordFilter.record(.ping), count: 14_000).flatMap(\.self))
+        for _ in 0..<1400 { try net.loop.turn(.poll) }
+        expect(connection.queuedBytes >= 65_536 && connection.queuedBytes < 65_536 + 50)
+        // In few entries, which also count: a write still finds room.
+        connection.writeQueueLimit = 65_536 + 5 * 192 + 100
+        expect(connection.write("x").isPending)
     }
 
     @Test(.filteredPair) func anEndRecordRejectsTheWritesThatNeedInputAndNothingElse() throws {
