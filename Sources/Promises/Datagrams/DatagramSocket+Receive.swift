@@ -67,20 +67,23 @@ extension DatagramSocket {
 
     private func startReceiving(_ limit: Int) -> Promise<[Datagram]> {
         if let refusal = refusal(limit) { return Promise(refused: refusal) }
-        if !leftOver.isEmpty && !isDelivering { return .value(takeLeftOver(limit)) }
+        if !received.isEmpty && !isDelivering { return .value(takePackets(limit)) }
         let core = PromiseCore.pending([Datagram].self, by: self)
-        reception = Reception(promise: core, limit: limit, body: nil)
-        updateInterest()
+        begin(Reception(promise: core, limit: limit, body: nil))
         return Promise(core)
     }
 
     private func startForEach(_ body: @escaping (RawSpan, DatagramMetadata) throws -> Void) -> Promise<Void> {
         if let refusal = refusal(1) { return Promise(refused: refusal) }
         let core = PromiseCore.pending(Void.self, by: self)
-        reception = Reception(promise: core, limit: DatagramBatch.capacity, body: body)
-        if !isDelivering { deliverLater() }
-        updateInterest()
+        begin(Reception(promise: core, limit: DatagramBatch.capacity, body: body))
         return Promise(core)
+    }
+
+    private func begin(_ reception: Reception) {
+        self.reception = reception
+        deliverLater()
+        updateInterest()
     }
 
     func receiveNow() {
@@ -96,17 +99,8 @@ extension DatagramSocket {
             return reception.promise.reject(error)
         }
         successes &+= 1
-        if reception.body == nil {
-            self.reception = nil
-            return reception.promise.fulfill((0..<count).map { packet($0) })
-        }
-        deliver(count)
-    }
-
-    private func packet(_ index: Int) -> Datagram { Datagram([UInt8](batch.bytes(index)), origin(index)) }
-
-    private func origin(_ index: Int) -> DatagramMetadata {
-        DatagramMetadata(address: batch.address(index), isTruncated: batch.isTruncated(index))
+        received = 0..<count
+        deliver()
     }
 
     /// Whether the error concerns the socket, and not one datagram: the next call would fail too.
@@ -114,59 +108,44 @@ extension DatagramSocket {
         [EBADF, EFAULT, EINVAL, ENOTSOCK, ENOTCONN].contains(error.code)
     }
 
-    private func deliver(_ count: Int) {
-        isDelivering = true
-        for index in 0..<count {
-            // The body may have ended the reception, or closed the socket.
-            guard let reception, let body = reception.body else {
-                if !isClosed { leftOver += (index..<count).map { packet($0) } }
-                break
-            }
-            call(body, batch.bytes(index), origin(index), reception.promise)
-        }
-        isDelivering = false
-        deliverLater()
-    }
-
-    private func call(
-        _ body: (RawSpan, DatagramMetadata) throws -> Void, _ bytes: UnsafeRawBufferPointer, _ origin: DatagramMetadata,
-        _ promise: PromiseCore
-    ) {
-        do { try body(bytes.bytes, origin) } catch {
-            guard reception?.promise === promise else { return }
-            reception = nil
-            promise.reject(error)
-        }
-    }
-
-    /// Delivers the datagrams that were received together with the last one of an earlier reception.
-    fileprivate func deliverLeftOver() {
-        guard !isDelivering, !isClosed, let reception else { return }
-        isDelivering = true
-        if let body = reception.body {
-            while !leftOver.isEmpty, self.reception?.promise === reception.promise {
-                let packet = leftOver.removeFirst()
-                let origin = DatagramMetadata(address: packet.address, isTruncated: packet.isTruncated)
-                packet.bytes.withUnsafeBytes { call(body, $0, origin, reception.promise) }
-            }
-        } else if !leftOver.isEmpty {
+    private func deliver() {
+        guard !isDelivering, !received.isEmpty, let reception else { return }
+        guard let body = reception.body else {
             self.reception = nil
-            reception.promise.fulfill(takeLeftOver(reception.limit))
+            return reception.promise.fulfill(takePackets(reception.limit))
+        }
+        isDelivering = true
+        // The body may end the reception, begin another, or close the socket.
+        while let index = received.first, self.reception?.promise === reception.promise {
+            received.removeFirst()
+            do { try body(batch.bytes(index).bytes, origin(index)) } catch {
+                guard self.reception?.promise === reception.promise else { break }
+                self.reception = nil
+                reception.promise.reject(error)
+            }
         }
         isDelivering = false
         deliverLater()
-        updateInterest()
     }
 
-    private func takeLeftOver(_ limit: Int) -> [Datagram] {
-        defer { leftOver.removeFirst(min(limit, leftOver.count)) }
-        return Array(leftOver.prefix(limit))
+    private func origin(_ index: Int) -> DatagramMetadata {
+        DatagramMetadata(address: batch.address(index), isTruncated: batch.isTruncated(index))
     }
 
-    /// Delivers the rest in a job: another reception may have begun inside the previous body. The poller does not know
-    /// of the pending reception, so the end of the loop reaches the job.
+    private func takePackets(_ limit: Int) -> [Datagram] {
+        let taken = received.prefix(limit)
+        received.removeFirst(taken.count)
+        return taken.map { Datagram([UInt8](batch.bytes($0)), origin($0)) }
+    }
+
+    /// Delivers the rest to another reception in a job, since it may have begun inside the previous body. The poller
+    /// does not know of it, so the end of the loop reaches the job.
     private func deliverLater() {
-        if leftOver.isEmpty || reception == nil { return }
-        loop.enqueue(InternalJob({ [self] in deliverLeftOver() }, ifLoopEnds: { [self] in loopWillEnd() }))
+        if received.isEmpty || isDelivering || reception == nil { return }
+        let deliverRest = { [self] in
+            deliver()
+            updateInterest()
+        }
+        loop.enqueue(InternalJob(deliverRest, ifLoopEnds: { [self] in loopWillEnd() }))
     }
 }

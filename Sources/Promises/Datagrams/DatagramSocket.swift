@@ -27,12 +27,12 @@ public final class DatagramSocket: IOProducer {
     let loop: EventLoop
     /// The operation that waits for datagrams; at most one at a time.
     var reception: Reception?
-    /// Datagrams that were read from the kernel and not delivered, because `forEachPacket` ended.
-    var leftOver: [Datagram] = []
-    /// Whether datagrams are being delivered. None are read meanwhile, because they would overwrite those in the
-    /// buffer.
-    var isDelivering = false
     private(set) lazy var batch = DatagramBatch(packetSize: packetSize)
+    /// The datagrams of the batch that have not been delivered: some are left when `forEachPacket` ends. None are read
+    /// meanwhile, since they would overwrite those.
+    var received = 0..<0
+    /// Whether a body is being called, with bytes of the batch.
+    var isDelivering = false
     var outgoing: [Outgoing] = []
     /// The number of calls that have received or sent something.
     var successes = 0
@@ -120,7 +120,7 @@ public final class DatagramSocket: IOProducer {
         isClosed = true
         interest = []
         loop.closeDescriptor(socket.fd)
-        leftOver = []
+        received = 0..<0
         rejectAll { SystemError($0, ECANCELED, detail: reason) }
     }
 
@@ -148,7 +148,7 @@ public final class DatagramSocket: IOProducer {
 
     func updateInterest() {
         var wanted: Interest = []
-        if reception != nil && !isDelivering && leftOver.isEmpty { wanted.insert(.reading) }
+        if reception != nil && !isDelivering && received.isEmpty { wanted.insert(.reading) }
         if !outgoing.isEmpty { wanted.insert(.writing) }
         guard wanted != interest, !isClosed else { return }
         interest = wanted
