@@ -32,11 +32,11 @@ final class ConnectionClose {
             return .value
         }
         connection.sendGathered()
-        let action = connection.lifecycle.close()
-        if action == .nothing { return .value }
+        let before = connection.lifecycle.close()
+        if !before.hasDescriptor { return .value }
         // The peer has ended, nothing is queued, and no other part takes part in the close: usual for a server, which then
         // needs no object for it.
-        if action == .deliver, connection.cold == nil, connection.path == .direct, connection.reader.hasEnded,
+        if before == .open, connection.cold == nil, connection.path == .direct, connection.reader.hasEnded,
             !connection.writer.isQueued
         {
             lingerIfDelivered(connection)
@@ -54,7 +54,7 @@ final class ConnectionClose {
         connection.cancelRead()
         // An inline handler of that read may have aborted the connection.
         if connection.lifecycle == .flushing {
-            if action == .release {
+            if before == .failed {
                 connection.release()
             } else if connection.writer.isQueued {
                 // A peer may take the queued bytes only after it has sent everything: its input is discarded meanwhile.

@@ -45,32 +45,12 @@ enum ConnectionLifecycle: UInt8 {
         if self == .open { self = .failed }
     }
 
-    /// The next step of a `close`.
-    enum CloseAction {
-        /// Deliver the queued writes, if any, and then the end.
-        case deliver
-        /// Nothing can be delivered: release the descriptor.
-        case release
-        /// The connection is being closed.
-        case wait
-        /// The descriptor is closed already.
-        case nothing
-    }
-
     /// `close` was called.
-    mutating func close() -> CloseAction {
-        switch self {
-        case .open:
-            self = .flushing
-            return .deliver
-        case .failed:
-            self = .flushing
-            return .release
-        case .flushing, .lingering: return .wait
-        case .shutDown, .closed:
-            self = .closed
-            return .nothing
-        }
+    /// - Returns: the state before.
+    mutating func close() -> ConnectionLifecycle {
+        let before = self
+        if isOpen { self = .flushing } else if self == .shutDown { self = .closed }
+        return before
     }
 
     /// Nothing is queued any more.
