@@ -13,17 +13,3 @@ enum PoolAction {
     /// Reject the request, which gets no resource.
     case reject(PoolRequest, any Error)
 }
-
-/// The pending actions of a pool, in order. A single one, the usual case, needs no queue.
-struct PoolActions {
-    private var first: PoolAction?
-    private var rest = IndexedQueue<PoolAction>()
-
-    mutating func append(_ action: PoolAction) { if first == nil { first = action } else { rest.append(action) } }
-
-    mutating func popFirst() -> PoolAction? {
-        guard let action = first.take() else { return nil }
-        if !rest.isEmpty { first = rest.removeFirst() }
-        return action
-    }
-}
