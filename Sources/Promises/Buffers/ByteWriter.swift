@@ -125,19 +125,7 @@ public struct ByteWriter: Sendable {
         if value < 0 { written.append(0x2D) }
         let magnitude = value.magnitude
         if magnitude < 10 { return written.append(0x30 + UInt8(truncatingIfNeeded: magnitude)) }
-        if let word = UInt64(exactly: magnitude) { append(digitsOf: word) } else { append(digitsOf: magnitude) }
-    }
-
-    @usableFromInline
-    mutating func append(digitsOf value: some FixedWidthInteger) {
-        let first = written.count
-        var rest = value
-        repeat {
-            let (quotient, digit) = rest.quotientAndRemainder(dividingBy: 10)
-            written.append(0x30 + UInt8(truncatingIfNeeded: digit))
-            rest = quotient
-        } while rest > 0
-        written[first...].reverse()
+        if let word = UInt64(exactly: magnitude) { append(digitsOf: word) } else { append(String(magnitude)) }
     }
 
     @usableFromInline

@@ -12,23 +12,9 @@ final class Parking: ConnectionAttachment {
         self.owner = owner
     }
 
-    var endsWithPeer: Bool { true }
-    var restingInterest: Interest { [] }
-    var isDraining: Bool { false }
-    var endsFrameLoop: Bool {
-        get { false }
-        set {}
-    }
+    override var endsWithPeer: Bool { true }
 
-    func peerDidGo() { owner?.didLose(member) }
-
-    // No request uses the connection, and the pool itself closes it.
-    func connectionMayBeIdle(_ connection: Connection) {}
-    func connectionDidFail(_ error: SystemError) {}
-    func peerDidEnd(bothSides: Bool) {}
-    func connectionWillClose() {}
-    func connectionWasAborted() {}
-    func connectionDidEnd(_ end: ConnectionEnd) {}
+    override func peerDidGo() { owner?.didLose(member) }
 }
 
 extension Parking {

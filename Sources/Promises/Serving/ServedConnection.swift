@@ -7,14 +7,9 @@ final class ServedConnection: ConnectionAttachment {
     /// connection has ended.
     private var work: PromiseCore?
     private var task: HandlerTask? { work as? HandlerTask }
-    /// The events watched while the handler neither reads nor writes.
-    private(set) var restingInterest: Interest = []
     /// Set when the listener begins to drain. Weak, since it retains its connections.
     weak var drain: ConnectionTracker? { didSet { isDraining = true } }
-    // `@exclusivity(unchecked)`: one thread, and no user code is called during an access; each request reads it.
-    @exclusivity(unchecked) private(set) var isDraining = false
-    /// Whether a waiting frame loop ends instead of waiting again.
-    var endsFrameLoop = false { didSet { if endsFrameLoop { hasEndedLoop = true } } }
+    override var endsFrameLoop: Bool { didSet { if endsFrameLoop { hasEndedLoop = true } } }
     /// Whether a loop was ended, so that the handler should finish.
     private(set) var hasEndedLoop = false
     /// Whether the drain has counted the connection as idle, delivered or aborted.
@@ -42,17 +37,15 @@ final class ServedConnection: ConnectionAttachment {
 
     // MARK: Events
 
-    var endsWithPeer: Bool { false }
-
-    func connectionMayBeIdle(_ connection: Connection) {
+    override func connectionMayBeIdle(_ connection: Connection) {
         if !isDraining { return }
         // After the current handler.
         connection.loop.enqueue(InternalJob { [self] in drain?.endIfAnswered(connection) })
     }
 
-    func connectionDidFail(_ error: SystemError) { cancelHandler(with: error) }
+    override func connectionDidFail(_ error: SystemError) { cancelHandler(with: error) }
 
-    func peerDidEnd(bothSides: Bool) {
+    override func peerDidEnd(bothSides: Bool) {
         let cancels = restingInterest.contains(.readHangUp)
         if bothSides { restingInterest = [] } else { restingInterest.remove(.readHangUp) }
         if cancels { cancelHandler(with: PeerGone.ended) }
@@ -63,11 +56,10 @@ final class ServedConnection: ConnectionAttachment {
         work.take()?.cancel(with: error)
     }
 
-    func peerDidGo() {}
-    func connectionWillClose() { task?.connectionWillClose() }
-    func connectionWasAborted() { task?.connectionWasAborted() }
+    override func connectionWillClose() { task?.connectionWillClose() }
+    override func connectionWasAborted() { task?.connectionWasAborted() }
 
-    func connectionDidEnd(_ end: ConnectionEnd) {
+    override func connectionDidEnd(_ end: ConnectionEnd) {
         // An abort during a close still cancels a task after the end.
         if let task { task.connectionDidEnd(end) } else { work = nil }
     }

@@ -10,7 +10,7 @@ final class ColdState {
     /// The promise of `closed`.
     var closed: PromiseCore?
     /// The listener that serves the connection, or the pool in which it is idle.
-    var attachment: (any ConnectionAttachment)?
+    var attachment: ConnectionAttachment?
     /// The filter.
     var layer: (any ConnectionLayer)?
     /// Its share of a memory budget, if it has one.

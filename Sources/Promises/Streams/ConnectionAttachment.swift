@@ -2,35 +2,36 @@ import Reactor
 
 /// What a connection reports to: its `ServedConnection`, or the `Parking` of the pool in which it is idle. It has one
 /// at a time, and calls it on the loop's thread; once the loop has ended, it calls `connectionDidEnd` on any thread.
-protocol ConnectionAttachment: AnyObject {
+class ConnectionAttachment {
     /// Whether it waits for the peer's end, and is released then; see `peerDidGo`.
-    var endsWithPeer: Bool { get }
+    var endsWithPeer: Bool { false }
     /// The interest of the connection while nothing else waits.
-    var restingInterest: Interest { get }
-    var isDraining: Bool { get }
+    final var restingInterest: Interest = []
+    // `@exclusivity(unchecked)`: one thread, and no user code is called during an access; each request reads it.
+    @exclusivity(unchecked) final var isDraining = false
     /// Whether a waiting frame loop ends instead of waiting again.
-    var endsFrameLoop: Bool { get set }
+    var endsFrameLoop = false
 
     /// The connection waits for its peer again, or has delivered everything.
-    func connectionMayBeIdle(_ connection: Connection)
+    func connectionMayBeIdle(_ connection: Connection) {}
     /// The connection has failed while no read and no write was pending, or is ended for `error`.
-    func connectionDidFail(_ error: SystemError)
+    func connectionDidFail(_ error: SystemError) {}
     /// The peer has ended its side in order; `bothSides` if there is nothing more to watch.
-    func peerDidEnd(bothSides: Bool)
+    func peerDidEnd(bothSides: Bool) {}
     /// The peer has gone, or the connection is about to be released.
-    func peerDidGo()
+    func peerDidGo() {}
     /// A close has begun.
-    func connectionWillClose()
+    func connectionWillClose() {}
     /// The program has called `abort`, perhaps during a close, and the connection has been released.
-    func connectionWasAborted()
+    func connectionWasAborted() {}
     /// The descriptor is closed.
-    func connectionDidEnd(_ end: ConnectionEnd)
+    func connectionDidEnd(_ end: ConnectionEnd) {}
 }
 
 // The attachment and the layer of a connection, which both are in its `ColdState`.
 
 extension Connection {
-    var attachment: (any ConnectionAttachment)? {
+    var attachment: ConnectionAttachment? {
         get { cold?.attachment }
         set {
             if newValue == nil && cold == nil { return }
