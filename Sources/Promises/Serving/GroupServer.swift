@@ -88,7 +88,6 @@ final class GroupServer: ConnectionServer, @unchecked Sendable {
         let transfer = ConnectionTransfer(accepted, self)
         while let member = group.pick(options.balancing) {
             if transfer.dispatch(to: member) { return true }
-            member.noteEnd()
         }
         return false
     }

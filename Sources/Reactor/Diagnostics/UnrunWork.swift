@@ -15,7 +15,7 @@ import Synchronization
 package final class UnrunWork: Sendable {
     let isMain: Bool
     /// Whether the thread belongs to a `ThreadPool`, which is checked at the end of each job.
-    let isOfPool = PoolThread.isCurrent
+    let isOfPool: Bool
     private let number: Int
     /// How often the loop has been driven since something was noted.
     private let generation = Atomic<Int>(0)
@@ -49,8 +49,9 @@ package final class UnrunWork: Sendable {
     private static let table = LockedValue.ofProcess(Table())
 
     /// Called on the thread to be observed.
-    init(isMain: Bool) {
+    init(isMain: Bool, isOfPool: Bool) {
         self.isMain = isMain
+        self.isOfPool = isOfPool
         number = Self.table.withLock {
             $0.lastNumber += 1
             return $0.lastNumber

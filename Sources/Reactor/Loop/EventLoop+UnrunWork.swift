@@ -22,6 +22,9 @@ extension EventLoop {
         observer.end()
     }
 
+    /// The pool that the loop's thread belongs to; `nil` for a loop that a job has made with `withLoop`.
+    package var poolOfThread: ThreadPoolWorkers? { unrunWork?.isOfPool == true ? PoolThread.current?.pool : nil }
+
     /// Whether the thread drives this loop, or is not known to leave it undriven.
     var isKnownToBeDriven: Bool { isBeingDriven || unrunWork?.isMain ?? true }
 

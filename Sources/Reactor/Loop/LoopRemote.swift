@@ -133,3 +133,11 @@ extension EventLoop {
     // the lock, and the thread sanitizer reports that.
     static let ends = LockedValue.ofProcess(0)
 }
+
+extension LoopRemote: Dispatcher {
+    /// Runs `job` on the loop like `submit`; always as a separate job, even when called on the loop's thread.
+    /// - Throws: `DispatchError.loopEnded`. A loop that ends with the job still queued releases it.
+    public func dispatch(_ job: @escaping @Sendable () -> Void) throws(DispatchError) {
+        guard submit(job) else { throw .loopEnded }
+    }
+}

@@ -16,7 +16,9 @@ enum ThreadLoop {
         let loop = isMainThread ? mainLoop.loop : EventLoop()
         install(loop, endsWithThread: !isMainThread)
         // Once the main thread has driven its loop, it is assumed to continue.
-        loop.unrunWork = UnrunWork(isMain: isMainThread)
+        let pool = PoolThread.current
+        loop.unrunWork = UnrunWork(isMain: isMainThread, isOfPool: pool != nil)
+        pool?.afterJob = endJob
         noteHandlersIfNeeded()
         _ = endOfProcess
         return loop
@@ -82,9 +84,9 @@ enum ThreadLoop {
         noteHandlersIfNeeded()
     }
 
-    /// For a thread that runs one job after another and drives no loop: ends the thread's loop if the job has left
+    /// Called after each job of a pool's thread, which drives no loop: ends the thread's loop if the job has left
     /// anything on it that is not ready. The next job gets a new loop.
-    static func endJob() {
+    private static func endJob() {
         guard let address = clinux_get_current_loop() else { return }
         let loop = Unmanaged<EventLoop>.fromOpaque(address).takeUnretainedValue()
         while !loop.hasNoReadyJobs { loop.runBatchOfJobs() }

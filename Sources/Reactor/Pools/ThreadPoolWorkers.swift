@@ -3,8 +3,7 @@ import Glibc
 
 /// The threads of a `ThreadPool` and their queue of jobs. Each thread retains this object, which therefore outlives the
 /// pool as long as there are jobs.
-// @unchecked: `state` is accessed only under the lock; lock and conditions are made for any thread.
-package final class ThreadPoolWorkers: @unchecked Sendable {
+package final class ThreadPoolWorkers: Sendable {
     private struct WorkersState: ~Copyable {
         var queue = JobQueue()
         var queued = 0
@@ -13,7 +12,8 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
         var busy = 0
         var completed = 0
         var isClosed = false
-        var joining = Joining.none
+        /// Whether a caller joins the threads, or has detached them.
+        var isJoining = false
         /// The threads that wait for a job in the queue.
         var waiting: Set<UInt> = []
         /// The number of changes of `waiting`.
@@ -23,22 +23,17 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
         var free: Int { handles.count - busy }
     }
 
-    private enum Joining { case none, underWay, done }
-
     let name: String
     private let most: Int
     private let queueLimit: Int
     private let create: LibraryThread.Create
     private let keepsJobs: Bool
     private let fork = ForkMark()
-    private var state = WorkersState()
-
-    // Allocated, since their addresses must not change; freed in deinit.
-    private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-    /// Signalled when a job has been queued or the pool is closed.
-    private let hasWork = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
-    /// Signalled when all threads have been joined.
-    private let hasEnded = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+    private let state = LockedValue(WorkersState())
+    /// A job has been queued, or the pool is closed.
+    private let hasWork = ThreadSignal()
+    /// Opened when all threads have been joined.
+    private let hasEnded = Latch()
 
     /// - Parameter keepsJobs: whether a job stays in the queue although there is no thread and none can be started. It
     ///   runs after a later `take` or `startThreadIfNeeded` has started one.
@@ -51,28 +46,10 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
         self.queueLimit = queueLimit
         self.create = create
         self.keepsJobs = keepsJobs
-        pthread_mutex_init(lock, nil)
-        pthread_cond_init(hasWork, nil)
-        pthread_cond_init(hasEnded, nil)
-    }
-
-    deinit {
-        pthread_cond_destroy(hasEnded)
-        pthread_cond_destroy(hasWork)
-        pthread_mutex_destroy(lock)
-        hasEnded.deallocate()
-        hasWork.deallocate()
-        lock.deallocate()
     }
 
     /// A forked child has none of the threads, and one of them may have held the lock.
     var isForked: Bool { fork.isForked }
-
-    private func withLock<Value>(_ body: (inout WorkersState) throws -> Value) rethrows -> Value {
-        pthread_mutex_lock(lock)
-        defer { pthread_mutex_unlock(lock) }
-        return try body(&state)
-    }
 
     // MARK: Jobs
 
@@ -80,13 +57,13 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
     /// the lock.
     package func take(_ job: Job) throws {
         if isForked { throw DispatchError.poolIsForked(name: name) }
-        try withLock { state in
+        try state.withLock { state in
             if state.isClosed { throw DispatchError.poolIsShutDown(name: name) }
             if state.queued >= state.free { try makeRoom(&state) }
             state.queue.append(.passRetained(job))
             state.queued += 1
         }
-        pthread_cond_signal(hasWork)
+        hasWork.wakeOne()
     }
 
     /// For a job that no thread is free for: starts a thread, or checks that the queue has room.
@@ -108,7 +85,7 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
     /// - Returns: false if no thread can be started.
     package func startThreadIfNeeded() -> Bool {
         if isForked { return true }
-        return withLock { $0.queued == 0 || !$0.handles.isEmpty || start(&$0) == 0 }
+        return state.withLock { $0.queued == 0 || !$0.handles.isEmpty || start(&$0) == 0 }
     }
 
     package var metrics: ThreadPool.Metrics {
@@ -118,7 +95,7 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
                 queueLimit: queueLimit)
         }
         if isForked { return snapshot(0, 0, 0, 0) }
-        return withLock { snapshot($0.handles.count, $0.busy, $0.queued, $0.completed) }
+        return state.withLock { snapshot($0.handles.count, $0.busy, $0.queued, $0.completed) }
     }
 
     // MARK: Threads
@@ -128,30 +105,33 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
         let name = LibraryThread.name(name, number: state.handles.count + 1)
         var handle = LibraryThread.noHandle
         let failure = LibraryThread.start(name, &handle, create) {
-            pthread_setspecific(PoolThread.key, Unmanaged.passUnretained(self).toOpaque())
-            self.work()
+            self.work(PoolThread.begin(self))
         }
         if failure == 0 { state.handles.append(handle) }
         return failure
     }
 
-    fileprivate func work() {
+    private func work(_ thread: PoolThread) {
         var takenSignals: UInt64 = 0
-        pthread_mutex_lock(lock)
-        while true {
-            while state.queued == 0 && !state.isClosed { pthread_cond_wait(hasWork, lock) }
-            guard let job = state.queue.popFirst() else { break }
+        while let job = nextJob() {
+            job._withUnsafeGuaranteedRef { $0.runAndRelease() }
+            thread.afterJob?()
+            SignalRegistry.unblockWatched(&takenSignals)
+            state.withLock {
+                $0.busy -= 1
+                $0.completed += 1
+            }
+        }
+    }
+
+    /// Waits for a job. Returns `nil` when the pool is closed and has none.
+    private func nextJob() -> Unmanaged<Job>? {
+        state.wait(for: hasWork) { state -> Unmanaged<Job>?? in
+            guard let job = state.queue.popFirst() else { return state.isClosed ? .some(nil) : nil }
             state.queued -= 1
             state.busy += 1
-            pthread_mutex_unlock(lock)
-            job._withUnsafeGuaranteedRef { $0.runAndRelease() }
-            ThreadLoop.endJob()
-            SignalRegistry.unblockWatched(&takenSignals)
-            pthread_mutex_lock(lock)
-            state.busy -= 1
-            state.completed += 1
+            return job
         }
-        pthread_mutex_unlock(lock)
     }
 
     // MARK: Jobs that wait for jobs
@@ -160,14 +140,14 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
     /// - Returns: a number that stays the same as long as all threads wait like this; `nil` if one of them does not, or
     ///   the pool may start another one.
     package func beginWait(_ thread: UInt) -> Int? {
-        withLock { state in
+        state.withLock { state in
             if state.waiting.insert(thread).inserted { state.changes += 1 }
             return state.handles.count >= most && state.waiting.count == state.handles.count ? state.changes : nil
         }
     }
 
     package func endWait(_ thread: UInt) {
-        withLock { if $0.waiting.remove(thread) != nil { $0.changes += 1 } }
+        state.withLock { if $0.waiting.remove(thread) != nil { $0.changes += 1 } }
     }
 
     // MARK: The end
@@ -176,53 +156,58 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
         if isForked { return }
         close()
         // A thread of the pool must not wait for its own end.
-        if pthread_getspecific(PoolThread.key) == Unmanaged.passUnretained(self).toOpaque() { return }
-        pthread_mutex_lock(lock)
-        defer { pthread_mutex_unlock(lock) }
-        while state.joining == .underWay { pthread_cond_wait(hasEnded, lock) }
-        guard state.joining == .none else { return }
-        state.joining = .underWay
-        let handles = state.handles
-        pthread_mutex_unlock(lock)
+        if PoolThread.current?.pool === self { return }
+        guard let handles = takeHandles() else { return hasEnded.wait() }
         for handle in handles { pthread_join(handle, nil) }
-        pthread_mutex_lock(lock)
-        state.joining = .done
-        pthread_cond_broadcast(hasEnded)
+        hasEnded.open()
+    }
+
+    /// The threads, for the only caller that may join or detach them.
+    private func takeHandles() -> [LibraryThread.Handle]? {
+        state.withLock { state in
+            defer { state.isJoining = true }
+            return state.isJoining ? nil : state.handles
+        }
     }
 
     /// Called when the last reference to the pool is released: closes the pool as `shutDown` does, but does not wait.
     func closeWithoutWaiting() {
         if isForked { return }
         close()
-        withLock { state in
-            guard state.joining == .none else { return }
-            state.joining = .done
-            for handle in state.handles { pthread_detach(handle) }
-        }
+        for handle in takeHandles() ?? [] { pthread_detach(handle) }
     }
 
     private func close() {
-        withLock { $0.isClosed = true }
-        pthread_cond_broadcast(hasWork)
+        state.withLock { $0.isClosed = true }
+        hasWork.wakeAll()
     }
 }
 
-/// Marks the threads that belong to a `ThreadPool`, by the address of the pool that they work for.
-enum PoolThread {
-    static var isCurrent: Bool { pthread_getspecific(key) != nil }
+/// A thread of a pool, known to itself until it ends. Used on that thread only.
+package final class PoolThread {
+    package let pool: ThreadPoolWorkers
+    /// Called after each job. A loop that a job makes on this thread sets it.
+    var afterJob: (() -> Void)?
 
-    static let key: pthread_key_t = {
+    private init(_ pool: ThreadPoolWorkers) { self.pool = pool }
+
+    /// The calling thread, if it belongs to a pool.
+    package static var current: PoolThread? {
+        pthread_getspecific(key).map { Unmanaged<PoolThread>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    fileprivate static func begin(_ pool: ThreadPoolWorkers) -> PoolThread {
+        let thread = PoolThread(pool)
+        pthread_setspecific(key, Unmanaged.passRetained(thread).toOpaque())
+        return thread
+    }
+
+    // The end of the thread releases it.
+    private static let key: pthread_key_t = {
         var key = pthread_key_t()
-        pthread_key_create(&key, nil)
+        pthread_key_create(&key) { thread in
+            if let thread { Unmanaged<PoolThread>.fromOpaque(thread).release() }
+        }
         return key
     }()
-}
-
-extension EventLoop {
-    /// The pool that the loop's thread belongs to; `nil` for a loop that a job has made with `withLoop`.
-    package var poolOfThread: ThreadPoolWorkers? {
-        guard unrunWork?.isOfPool == true, let pool = pthread_getspecific(PoolThread.key) else { return nil }
-        // Sound: a pool's thread sets the key to its pool, which it retains.
-        return Unmanaged<ThreadPoolWorkers>.fromOpaque(pool).takeUnretainedValue()
-    }
 }

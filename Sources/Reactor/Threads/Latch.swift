@@ -1,55 +1,34 @@
-import Glibc
-
 /// A one-shot event, opened once; threads and closures wait for it.
-// @unchecked: the fields are accessed only under the lock; lock and condition are made for any thread.
-final class Latch: @unchecked Sendable {
-    private var isOpened = false
-    private var bodies = NumberedList<@Sendable () -> Void>()
-    // Allocated, since their addresses must not change; freed in deinit.
-    private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-    private let hasOpened = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
-
-    init() {
-        pthread_mutex_init(lock, nil)
-        pthread_cond_init(hasOpened, nil)
+final class Latch: Sendable {
+    private struct LatchState {
+        var isOpen = false
+        var bodies = NumberedList<@Sendable () -> Void>()
     }
 
-    deinit {
-        pthread_cond_destroy(hasOpened)
-        pthread_mutex_destroy(lock)
-        hasOpened.deallocate()
-        lock.deallocate()
-    }
-
-    private func locked<Value>(_ body: () -> Value) -> Value {
-        pthread_mutex_lock(lock)
-        defer { pthread_mutex_unlock(lock) }
-        return body()
-    }
+    private let state = LockedValue(LatchState())
+    private let hasOpened = ThreadSignal()
 
     /// The number of waiting closures.
-    var count: Int { locked { bodies.count } }
+    var count: Int { state.withLock { $0.bodies.count } }
 
-    var isOpen: Bool { locked { isOpened } }
+    var isOpen: Bool { state.withLock { $0.isOpen } }
 
     func open() {
-        let bodies = locked {
-            isOpened = true
-            pthread_cond_broadcast(hasOpened)
-            return self.bodies.removeAll()
+        let bodies = state.withLock {
+            $0.isOpen = true
+            return $0.bodies.removeAll()
         }
+        hasOpened.wakeAll()
         for body in bodies { body() }
     }
 
-    func wait() {
-        locked { while !isOpened { pthread_cond_wait(hasOpened, lock) } }
-    }
+    func wait() { state.wait(for: hasOpened) { $0.isOpen ? () : nil } }
 
     /// Calls `body` on the thread that opens the latch, or at once if the latch is open already.
     /// - Returns: an identifier for `forget`.
     @discardableResult
     func whenOpen(_ body: @escaping @Sendable () -> Void) -> Int {
-        let id = locked { isOpened ? 0 : bodies.add(body) }
+        let id = state.withLock { $0.isOpen ? 0 : $0.bodies.add(body) }
         if id == 0 { body() }
         return id
     }
@@ -58,7 +37,7 @@ final class Latch: @unchecked Sendable {
     @discardableResult
     func forget(_ id: Int) -> Bool {
         // Bound to a name, so that the body is released after the lock.
-        let removed = locked { bodies.remove(id) }
+        let removed = state.withLock { $0.bodies.remove(id) }
         return withExtendedLifetime(removed) { removed != nil }
     }
 }

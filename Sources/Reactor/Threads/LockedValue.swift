@@ -3,18 +3,18 @@ import Glibc
 /// A value that several threads share, protected by a pthread mutex: unlike `Mutex`, the thread sanitizer understands
 /// it. For values that are rarely accessed.
 // @unchecked: the value is accessed only under the lock, which is made for any thread.
-package final class LockedValue<Value>: @unchecked Sendable {
+package final class LockedValue<Value: ~Copyable>: @unchecked Sendable {
     // Allocated, since its address must not change; freed in deinit.
     private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private var value: Value
 
-    package init(_ value: Value) {
+    package init(_ value: consuming Value) {
         self.value = value
         pthread_mutex_init(lock, nil)
     }
 
     /// A process-wide value, which is never freed: a forked child finds the lock free. For the rules, see `ForkLocks`.
-    package static func ofProcess(_ value: Value) -> LockedValue {
+    package static func ofProcess(_ value: consuming Value) -> LockedValue {
         let made = LockedValue(value)
         ForkLocks.add(Unmanaged.passRetained(made).takeUnretainedValue().lock)
         return made
@@ -25,9 +25,40 @@ package final class LockedValue<Value>: @unchecked Sendable {
         lock.deallocate()
     }
 
-    package func withLock<Result>(_ body: (inout Value) -> Result) -> Result {
+    package func withLock<Result, Failure: Error>(_ body: (inout Value) throws(Failure) -> Result) throws(Failure)
+        -> Result
+    {
         pthread_mutex_lock(lock)
         defer { pthread_mutex_unlock(lock) }
-        return body(&value)
+        return try body(&value)
     }
+
+    /// Calls `body` under the lock, and again whenever `change` has been signalled, until it returns a value.
+    func wait<Result>(for change: ThreadSignal, _ body: (inout Value) -> Result?) -> Result {
+        withLock { value in
+            while true {
+                if let result = body(&value) { return result }
+                change.wait(lock)
+            }
+        }
+    }
+}
+
+/// Wakes threads that wait for a change of a `LockedValue`.
+// @unchecked: the condition is made for any thread.
+final class ThreadSignal: @unchecked Sendable {
+    // Allocated, since its address must not change; freed in deinit.
+    private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+
+    init() { pthread_cond_init(condition, nil) }
+
+    deinit {
+        pthread_cond_destroy(condition)
+        condition.deallocate()
+    }
+
+    fileprivate func wait(_ lock: UnsafeMutablePointer<pthread_mutex_t>) { pthread_cond_wait(condition, lock) }
+
+    func wakeOne() { pthread_cond_signal(condition) }
+    func wakeAll() { pthread_cond_broadcast(condition) }
 }

@@ -139,7 +139,8 @@ public final class LoopGroup: Sendable {
         var best: (member: Member, load: Int)?
         for offset in members.indices {
             let member = members[(first + offset) % members.count]
-            if member.hasEnded { continue }
+            // One that refuses jobs must not be tried again, although its end may take a moment.
+            if member.remote.loop.hasEnded { continue }
             if balancing == .roundRobin { return member }
             let load = member.load.load(ordering: .relaxed)
             if best.map({ load < $0.load }) ?? true { best = (member, load) }
@@ -152,22 +153,11 @@ public final class LoopGroup: Sendable {
         package let remote: LoopRemote
         package let index: Int
         package let load = Atomic(0)
-        private let isKnownToHaveEnded = Atomic(false)
 
         fileprivate init(_ remote: LoopRemote, index: Int) {
             self.remote = remote
             self.index = index
         }
-
-        fileprivate var hasEnded: Bool {
-            if isKnownToHaveEnded.load(ordering: .relaxed) { return true }
-            if remote.hasEnded { noteEnd() }
-            return isKnownToHaveEnded.load(ordering: .relaxed)
-        }
-
-        /// Called when the loop has refused a job: callers must stop trying this loop, although its end may take a
-        /// moment.
-        package func noteEnd() { isKnownToHaveEnded.store(true, ordering: .relaxed) }
     }
 }
 
