@@ -14,15 +14,7 @@ public let conf = Configuration()
 /// The settings of this process; `conf` is the only instance. Any thread may change them.
 public final class Configuration: Sendable {
     private let policy = Atomic<UInt8>(CatchPolicy.allErrorsExceptCancellation.rawValue)
-    private let handler = LockedValue.ofProcess(Handler { LoopEvent.print($0.description) })
-
-    // A struct, because a mutex of a bare closure wraps the closure once more with each read, and each call then goes
-    // through all wrappers.
-    private struct Handler: Sendable {
-        let call: @Sendable (LogEvent) -> Void
-
-        init(_ call: @escaping @Sendable (LogEvent) -> Void) { self.call = call }
-    }
+    private let handler = LockedValue.ofProcess(ReportHandler<LogEvent> { LoopEvent.print($0.description) })
 
     private let limited = LimitedReports<LogKey> { key, count in
         conf.logHandler(.suppressed(count, key?.kind, at: key?.callSite))
@@ -30,7 +22,7 @@ public final class Configuration: Sendable {
 
     init() {
         atexit { conf.limited.reportAllSuppressed() }
-        let handler = LoopEvent.Receiver { report in
+        let handler = ReportHandler<LoopEvent> { report in
             switch report {
             case .leftHandlers(let count, let callSite): conf.log(.loopLeftHandlers(count, at: callSite))
             case .undelivered(let count): conf.log(.undeliveredHandlers(count))
@@ -88,7 +80,7 @@ public final class Configuration: Sendable {
     public var logHandler: @Sendable (LogEvent) -> Void {
         get { handler.withLock { $0 }.call }
         set {
-            let new = Handler(newValue)
+            let new = ReportHandler(newValue)
             // The old handler is released outside the lock: its captures may log when they are released.
             let old = handler.withLock { handler in
                 defer { handler = new }

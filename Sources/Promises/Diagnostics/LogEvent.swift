@@ -101,8 +101,7 @@ extension LogEvent: CustomStringConvertible {
             "unhandled rejection: \(error)\(promise.ofRejection)\(promise.hint)"
         case .cauterized(let error, let promise):
             "cauterized: \(error)\(promise.ofRejection)"
-        case .undeliveredHandlers(let count):
-            LoopEvent.undelivered(count).description
+        case .undeliveredHandlers(let count): LoopEvent.undelivered(count).description
         case .loopLeftHandlers(let count, let callSite): LoopEvent.leftHandlers(count, callSite).description
         case .hangStalled(let promise, let callSite):
             "hang at \(callSite) waits for \(promise), and nothing on this loop can settle it; only another thread still can"
@@ -110,13 +109,13 @@ extension LogEvent: CustomStringConvertible {
             "hang at \(callSite) waits for \(promise), which is settled by a handler that cannot return before the hang does"
         case .acceptPaused(let error):
             "cannot accept connections for now: \(error)"
-        case .watchPaused(let error): LoopEvent.describe(watchPaused: error)
+        case .watchPaused(let error): LoopEvent.watchPaused(error).description
         case .staleWatch(let descriptor, let callSite): LoopEvent.staleWatch(descriptor, callSite).description
         case .taskOnEndedLoop: LoopEvent.taskOnEndedLoop.description
         case .loopNotRunning(let callSite): LoopEvent.unrunWork(callSite).description
         case .awaitStalled(let promise, let error):
             "a task waits for \(promise) and will never resume: \(error)\(promise.hint)"
-        case .loopFailed(let name, let error): LoopEvent.describe(loopFailed: name, error)
+        case .loopFailed(let name, let error): LoopEvent.loopFailed(name, error).description
         case .suppressed(let count, let kind, let callSite):
             "\(count) more event\(count == 1 ? "" : "s")\(kind.map { " of the kind \($0)" } ?? " of other kinds and lines")"
                 + "\(callSite.map { " at \($0)" } ?? "") \(count == 1 ? "was" : "were") suppressed by conf.logLimit"

@@ -1,5 +1,13 @@
 import Glibc
 
+/// A handler of reports. A struct, because reading a bare closure from generic storage wraps it once more each time, and
+/// each call then goes through all wrappers.
+package struct ReportHandler<Report>: Sendable {
+    package let call: @Sendable (Report) -> Void
+
+    package init(_ call: @escaping @Sendable (Report) -> Void) { self.call = call }
+}
+
 /// The number of reports with the same key that pass within a period.
 package struct ReportLimit: Hashable, Sendable {
     package var burst: Int

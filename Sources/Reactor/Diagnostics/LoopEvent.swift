@@ -15,50 +15,34 @@ package enum LoopEvent: Sendable {
     /// A handler was attached at this line on a thread whose loop no thread drives.
     case unrunWork(CallSite)
     /// The loop that `spawn` started with this name cannot wait any more, and ends.
-    case loopFailed(String, SystemError)
+    case loopFailed(String, any Error)
     /// A descriptor cannot be watched for now; the loop tries again. Reported once per episode.
-    case watchPaused(SystemError)
+    case watchPaused(any Error)
     /// A descriptor was closed while it was watched. The call site of the watch is given if it is known. Only the first
     /// per loop is reported.
     case staleWatch(CInt, CallSite?)
 
     package static let handler = LockedValue.ofProcess(
-        Receiver { report in
-            if limited.admit(report.key) { LoopEvent.print(report.description) }
+        ReportHandler<LoopEvent> { report in
+            if limited.admit(report.callSite) { LoopEvent.print(report.description) }
         })
 
     /// The limit for programs without the layer above, which has a separate one.
-    private static let limited: LimitedReports<Key> = {
+    private static let limited: LimitedReports<CallSite?> = {
         atexit { LoopEvent.limited.reportAllSuppressed() }
-        return LimitedReports { key, count in
-            let name = key.map { " of \($0.name)\($0.callSite.map { " at \($0)" } ?? "")" } ?? ""
-            LoopEvent.print("\(count) more report\(count == 1 ? "" : "s")\(name) suppressed")
+        return LimitedReports { callSite, count in
+            let place = (callSite ?? nil).map { " at \($0)" } ?? ""
+            LoopEvent.print("\(count) more report\(count == 1 ? "" : "s")\(place) suppressed")
         }
     }()
 
-    private struct Key: Hashable {
-        let name: String
-        var callSite: CallSite?
-    }
-
-    private var key: Key {
+    private var callSite: CallSite? {
         switch self {
-        case .undelivered: Key(name: "undelivered handlers")
-        case .leftHandlers: Key(name: "handlers that a run left waiting")
-        case .slowHandler(let handler, _): Key(name: "slow handlers", callSite: handler.callSite)
-        case .taskOnEndedLoop: Key(name: "tasks of ended loops")
-        case .unrunWork(let callSite): Key(name: "loops that are not driven", callSite: callSite)
-        case .loopFailed: Key(name: "loops that failed")
-        case .watchPaused: Key(name: "descriptors that cannot be watched for now")
-        case .staleWatch(_, let callSite): Key(name: "descriptors closed while watched", callSite: callSite)
+        case .slowHandler(let handler, _): handler.callSite
+        case .unrunWork(let callSite): callSite
+        case .leftHandlers(_, let callSite), .staleWatch(_, let callSite): callSite
+        case .undelivered, .taskOnEndedLoop, .loopFailed, .watchPaused: nil
         }
-    }
-
-    /// A struct, because reading a bare closure from generic storage wraps it once more each time.
-    package struct Receiver: Sendable {
-        let call: @Sendable (LoopEvent) -> Void
-
-        package init(_ call: @escaping @Sendable (LoopEvent) -> Void) { self.call = call }
     }
 
     /// Writes one line to standard error, without waiting.
@@ -80,18 +64,10 @@ extension LoopEvent: CustomStringConvertible {
         case .unrunWork(let callSite):
             "work started at \(callSite) waits on a thread whose event loop is not driven; do it on a loop's own thread, attach "
                 + "with on:, await the result, or drive this loop, in an async main by driveAsyncMain()"
-        case .watchPaused(let error): Self.describe(watchPaused: error)
+        case .watchPaused(let error): "cannot watch a descriptor for now: \(error)"
         case .staleWatch(let descriptor, let callSite):
             "descriptor \(descriptor) was closed while it was watched\(callSite.map { " at \($0)" } ?? ""); cancel the watch first"
-        case .loopFailed(let name, let error): Self.describe(loopFailed: name, error)
+        case .loopFailed(let name, let error): "the event loop \"\(name)\" ended after a failure: \(error)"
         }
-    }
-
-    package static func describe(watchPaused error: any Error) -> String {
-        "cannot watch a descriptor for now: \(error)"
-    }
-
-    package static func describe(loopFailed name: String, _ error: any Error) -> String {
-        "the event loop \"\(name)\" ended after a failure: \(error)"
     }
 }

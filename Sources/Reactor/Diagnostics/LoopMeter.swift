@@ -16,7 +16,13 @@ final class LoopMeter {
     /// The reading of the clock at the end of the last measured turn, in nanoseconds, if the next turn follows at once;
     /// `unknown` otherwise. The next turn's wait begins then.
     @exclusivity(unchecked) var endOfTurn = LoopMeter.unknown
-    @exclusivity(unchecked) private var handlers = HandlerProfiler()
+    /// The moment at which the current handler began, which is when the previous one ended. `unknown` if that was not
+    /// measured.
+    @exclusivity(unchecked) private var started = LoopMeter.unknown
+    @exclusivity(unchecked) private var nanosecondsOfSlow = Int64.max
+    @exclusivity(unchecked) private var nanosecondsOfLongest: Int64 = -1
+    @exclusivity(unchecked) private var longest: SlowHandler?
+    @exclusivity(unchecked) private var slow = 0
     /// The number of waiters that were visited on this thread to cancel, withdraw and sweep, and of links that were
     /// visited to list what is pending. For tests: an operation that is done thousands of times must not visit
     /// thousands of nodes each time.
@@ -37,17 +43,17 @@ final class LoopMeter {
 
     /// See `EventLoop.slowHandlerThreshold`.
     var threshold: Duration? {
-        get { handlers.threshold == .max ? nil : .nanoseconds(handlers.threshold) }
+        get { nanosecondsOfSlow == .max ? nil : .nanoseconds(nanosecondsOfSlow) }
         set {
-            handlers.threshold = newValue.map { min($0.clampedNanoseconds, .max - 1) } ?? .max
+            nanosecondsOfSlow = newValue.map { min($0.clampedNanoseconds, .max - 1) } ?? .max
             update()
         }
     }
 
     private func update() {
-        let isOn = measured == .handlers || handlers.threshold != .max
+        let isOn = measured == .handlers || threshold != nil
         // The handler that switches the measurement on is not measured.
-        if isOn && !isTiming { handlers.started = HandlerProfiler.unknown }
+        if isOn && !isTiming { started = Self.unknown }
         isTiming = isOn
     }
 
@@ -58,8 +64,8 @@ final class LoopMeter {
             snapshot.timeWaiting = .nanoseconds(nanosecondsWaiting)
             snapshot.longestTurn = .nanoseconds(nanosecondsOfLongestTurn)
         }
-        if isTiming { snapshot.longestHandler = handlers.longest }
-        if threshold != nil { snapshot.slowHandlers = handlers.slow }
+        if isTiming { snapshot.longestHandler = longest }
+        if threshold != nil { snapshot.slowHandlers = slow }
         return snapshot
     }
 
@@ -91,7 +97,7 @@ final class LoopMeter {
 
     /// The next handler begins now, if handlers are timed.
     @inline(__always)
-    func beginTiming() { if isTiming { handlers.started = clock.now.nanoseconds } }
+    func beginTiming() { if isTiming { started = clock.now.nanoseconds } }
 
     /// Runs `job`, and measures it if handlers are timed.
     @inline(__always)
@@ -113,17 +119,30 @@ final class LoopMeter {
         _ subject: @autoclosure () -> (any AnyObject & Sendable)? = nil, _ body: () -> Void
     ) {
         guard isTiming else { return body() }
-        callTimed(HandlerInfo(kind: kind, callSite: callSite(), subject: subject()), body)
+        callTimed(kind, callSite(), subject(), body)
     }
 
+    /// All of this is read before the call, since the handler may be released afterwards.
     @inline(never)
-    private func callTimed(_ identity: HandlerInfo, _ body: () -> Void) {
-        if handlers.started == Self.unknown { beginTiming() }
+    private func callTimed(
+        _ kind: HandlerKind, _ callSite: CallSite?, _ subject: (any AnyObject & Sendable)?, _ body: () -> Void
+    ) {
+        if started == Self.unknown { beginTiming() }
         body()
         // The measurement may have been switched off meanwhile.
-        guard isTiming && handlers.started != Self.unknown else { return }
-        guard let slow = handlers.note(identity, endedAt: clock.now.nanoseconds) else { return }
-        LoopEvent.send(.slowHandler(slow, subject: identity.subject))
+        guard isTiming && started != Self.unknown else { return }
+        let now = clock.now.nanoseconds
+        let time = now - started
+        started = now
+        guard time >= nanosecondsOfSlow || time > nanosecondsOfLongest else { return }
+        let handler = SlowHandler(duration: .nanoseconds(time), kind: kind, callSite: callSite)
+        if time > nanosecondsOfLongest {
+            nanosecondsOfLongest = time
+            longest = handler
+        }
+        guard time >= nanosecondsOfSlow else { return }
+        slow += 1
+        LoopEvent.send(.slowHandler(handler, subject: subject))
         // The time of reporting is not charged to any handler.
         beginTiming()
     }
@@ -131,8 +150,8 @@ final class LoopMeter {
     /// A turn begins inside a handler: the time that the handler spends in turns of the loop does not count as its own.
     /// - Returns: the time that the handler has taken, for `resumeHandler`.
     func interruptHandler() -> Int64? {
-        isTiming && handlers.started != Self.unknown ? clock.now.nanoseconds - handlers.started : nil
+        isTiming && started != Self.unknown ? clock.now.nanoseconds - started : nil
     }
 
-    func resumeHandler(after time: Int64?) { if let time { handlers.started = clock.now.nanoseconds - time } }
+    func resumeHandler(after time: Int64?) { if let time { started = clock.now.nanoseconds - time } }
 }

@@ -8,7 +8,7 @@ extension ProcessWide {
             over threshold: Duration? = .milliseconds(10), _ body: (EventLoop) throws -> Void
         ) rethrows -> [SlowHandler] {
             let reports = SharedList<SlowHandler>()
-            let handler = LoopEvent.Receiver { if case .slowHandler(let slow, _) = $0 { reports.append(slow) } }
+            let handler = ReportHandler<LoopEvent> { if case .slowHandler(let slow, _) = $0 { reports.append(slow) } }
             let before = LoopEvent.handler.withLock { current in
                 defer { current = handler }
                 return current

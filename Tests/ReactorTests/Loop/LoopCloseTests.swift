@@ -116,7 +116,7 @@ struct UndeliveredReportTests {
     /// The reports during `body`.
     private static func reports(during body: () -> Void) -> [Int] {
         let counts = SharedList<Int>()
-        let handler = LoopEvent.Receiver { if case .undelivered(let count) = $0 { counts.append(count) } }
+        let handler = ReportHandler<LoopEvent> { if case .undelivered(let count) = $0 { counts.append(count) } }
         LoopEvent.handler.withLock { $0 = handler }
         body()
         return counts.value
