@@ -12,10 +12,10 @@ enum PEM {
         repeat { fd = calls.open(path, O_RDONLY | O_NOCTTY, 0) } while fd == -Int(EINTR)
         if fd < 0 { throw unreadable(path, -fd) }
         defer { _ = calls.close(CInt(fd)) }
-        var status = FileSyscalls.Status()
+        var status = stat()
         _ = calls.status(CInt(fd), &status)
         // One byte more than the file's size: the next read then finds the end.
-        let content = Secret(capacity: min(max(status.size, 4096), 16 << 20) + 1)
+        let content = Secret(capacity: min(max(status.st_size, 4096), 16 << 20) + 1)
         while true {
             let count = content.append { calls.read(CInt(fd), $0.baseAddress!, $0.count) }
             if count == 0 { return content }

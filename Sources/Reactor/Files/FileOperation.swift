@@ -22,7 +22,7 @@ package struct FileOperation: Sendable {
         if limit < 0 { throw SystemError(.read, EINVAL, detail: "\(path): limit \(limit)") }
         let fd = try open(O_RDONLY, 0)
         defer { _ = calls.close(fd) }
-        let size = try regularFile(fd).size
+        let size = try regularFile(fd).st_size
         if size > limit { throw tooLarge(limit) }
         // One byte more than expected, to detect the end. (Files of /proc report that they are empty.)
         let expected = size == .max ? size : size + 1
@@ -103,9 +103,9 @@ package struct FileOperation: Sendable {
     }
 
     /// The status of the target file; `nil` if there is none.
-    private func statusOfTarget() throws -> FileSyscalls.Status? {
+    private func statusOfTarget() throws -> stat? {
         if path.utf8.contains(0) { throw SystemError(.open, EINVAL, detail: "a zero byte in the path \(path)") }
-        var status = FileSyscalls.Status()
+        var status = stat()
         let result = calls.statusOfPath(path, &status)
         if result == -Int(ENOENT) { return nil }
         _ = try result.orThrow(.fileStatus, path)
@@ -114,12 +114,12 @@ package struct FileOperation: Sendable {
 
     /// Gives the new file the group and the mode of the old one. If the group cannot be set, the actual group gets no
     /// permission that others lack. No set-user-ID or set-group-ID bit applies to another user or group than before.
-    private func adoptPermissions(of target: FileSyscalls.Status, _ fd: CInt) throws {
-        var own = FileSyscalls.Status()
+    private func adoptPermissions(of target: stat, _ fd: CInt) throws {
+        var own = stat()
         _ = try retrying(.fileStatus) { calls.status(fd, &own) }
-        var mode = target.mode & 0o7777
-        if own.owner != target.owner { mode &= ~S_ISUID }
-        if own.group != target.group, calls.changeGroup(fd, target.group) < 0 {
+        var mode = target.st_mode & 0o7777
+        if own.st_uid != target.st_uid { mode &= ~S_ISUID }
+        if own.st_gid != target.st_gid, calls.changeGroup(fd, target.st_gid) < 0 {
             mode &= ~S_ISGID
             mode &= ~0o070 | (mode & 0o007) << 3
         }
@@ -168,14 +168,14 @@ package struct FileOperation: Sendable {
 
     /// Throws if `fd` is a FIFO, a device or a directory: reading one may block forever, and with it a thread of the
     /// pool.
-    private func regularFile(_ fd: CInt) throws -> FileSyscalls.Status {
-        var status = FileSyscalls.Status()
+    private func regularFile(_ fd: CInt) throws -> stat {
+        var status = stat()
         _ = try retrying(.fileStatus) { calls.status(fd, &status) }
         return try checked(status)
     }
 
-    private func checked(_ status: FileSyscalls.Status) throws(SystemError) -> FileSyscalls.Status {
-        let kind = status.mode & S_IFMT
+    private func checked(_ status: stat) throws(SystemError) -> stat {
+        let kind = status.st_mode & S_IFMT
         if kind == S_IFDIR { throw SystemError(.open, EISDIR, detail: path) }
         if kind != S_IFREG { throw SystemError(.open, ENOTSUP, detail: "\(path): not a regular file") }
         return status

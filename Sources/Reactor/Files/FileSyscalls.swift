@@ -4,29 +4,6 @@ import Glibc
 /// The system calls for files, like `Syscalls` for a loop. They are called on pool threads, so they are `Sendable` and
 /// not counted.
 package struct FileSyscalls: Sendable {
-    /// The result of fstat(2).
-    package struct Status: Sendable {
-        package var mode: mode_t
-        package var size: Int
-        package var owner: uid_t
-        package var group: gid_t
-        /// When the content was last changed.
-        package var changed = timespec()
-
-        package init(mode: mode_t = 0, size: Int = 0, owner: uid_t = 0, group: gid_t = 0) {
-            self.mode = mode
-            self.size = size
-            self.owner = owner
-            self.group = group
-        }
-
-        fileprivate init(_ status: stat) {
-            self.init(
-                mode: status.st_mode, size: Int(status.st_size), owner: status.st_uid, group: status.st_gid)
-            changed = status.st_mtim
-        }
-    }
-
     /// fchown(2), for the group only.
     package var changeGroup: @Sendable (CInt, gid_t) -> Int = { fileResult(fchown($0, .max, $1)) }
     package var changeMode: @Sendable (CInt, mode_t) -> Int = { fileResult(fchmod($0, $1)) }
@@ -47,18 +24,8 @@ package struct FileSyscalls: Sendable {
     }
     package var read: @Sendable (CInt, UnsafeMutableRawPointer, Int) -> Int = { fileResult(Glibc.read($0, $1, $2)) }
     package var rename: @Sendable (_ old: String, _ new: String) -> Int = { fileResult(Glibc.rename($0, $1)) }
-    package var status: @Sendable (CInt, inout Status) -> Int = {
-        var status = stat()
-        let result = fileResult(fstat($0, &status))
-        $1 = Status(status)
-        return result
-    }
-    package var statusOfPath: @Sendable (String, inout Status) -> Int = {
-        var status = stat()
-        let result = fileResult(stat($0, &status))
-        $1 = Status(status)
-        return result
-    }
+    package var status: @Sendable (CInt, inout stat) -> Int = { fileResult(fstat($0, &$1)) }
+    package var statusOfPath: @Sendable (String, inout stat) -> Int = { fileResult(stat($0, &$1)) }
     package var sync: @Sendable (CInt) -> Int = { fileResult(fsync($0)) }
     package var unlink: @Sendable (String) -> Int = { fileResult(Glibc.unlink($0)) }
     package var write: @Sendable (CInt, UnsafeRawPointer, Int) -> Int = { fileResult(Glibc.write($0, $1, $2)) }

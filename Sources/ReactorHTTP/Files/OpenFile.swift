@@ -33,11 +33,11 @@ final class OpenFile: Sendable {
     /// stream in both cases, so that code which transforms a response can rely on that.
     private static var largestContent: Int { 32 << 10 }
 
-    private init(_ fd: CInt, _ status: FileSyscalls.Status, _ calls: FileSyscalls) {
+    private init(_ fd: CInt, _ status: stat, _ calls: FileSyscalls) {
         (self.fd, self.calls) = (fd, calls)
-        size = status.size
-        seconds = status.changed.tv_sec
-        let nanoseconds = status.changed.tv_nsec
+        size = status.st_size
+        seconds = status.st_mtim.tv_sec
+        let nanoseconds = status.st_mtim.tv_nsec
         tag = "\"\(String(size, radix: 16))-\(String(seconds, radix: 16)).\(String(nanoseconds, radix: 16))\""
         date = httpDate(seconds)
     }
@@ -62,8 +62,8 @@ final class OpenFile: Sendable {
         }
         let fd = CInt(answer)
         guard let status = regularFile(fd, calls) else {
-            var status = FileSyscalls.Status()
-            let isFolder = calls.status(fd, &status) == 0 && status.mode & S_IFMT == S_IFDIR
+            var status = stat()
+            let isFolder = calls.status(fd, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
             _ = calls.close(fd)
             return isFolder ? .folder : .none
         }
@@ -72,9 +72,9 @@ final class OpenFile: Sendable {
         return .file(file, content)
     }
 
-    private static func regularFile(_ fd: CInt, _ calls: FileSyscalls) -> FileSyscalls.Status? {
-        var status = FileSyscalls.Status()
-        return calls.status(fd, &status) == 0 && status.mode & S_IFMT == S_IFREG ? status : nil
+    private static func regularFile(_ fd: CInt, _ calls: FileSyscalls) -> stat? {
+        var status = stat()
+        return calls.status(fd, &status) == 0 && status.st_mode & S_IFMT == S_IFREG ? status : nil
     }
 
     /// The bytes in `range`, or fewer if the file ends earlier.

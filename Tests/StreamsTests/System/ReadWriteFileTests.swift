@@ -108,9 +108,9 @@ final class ReadWriteFileTests {
         let modes = Shared<[mode_t]>([])
         var calls = real
         calls.write = { fd, buffer, size in
-            var status = FileSyscalls.Status()
+            var status = stat()
             _ = real.status(fd, &status)
-            let mode = status.mode & 0o7777
+            let mode = status.st_mode & 0o7777
             modes.change { $0.append(mode) }
             return real.write(fd, buffer, min(size, 1))
         }
@@ -131,8 +131,8 @@ final class ReadWriteFileTests {
         var calls = real
         calls.statusOfPath = { path, status in
             let result = real.statusOfPath(path, &status)
-            status.owner += 1
-            status.group += 1
+            status.st_uid += 1
+            status.st_gid += 1
             return result
         }
         let groups = Shared<[gid_t]>([])
@@ -175,7 +175,7 @@ final class ReadWriteFileTests {
             var calls = real
             calls.status = { fd, status in
                 let result = real.status(fd, &status)
-                status.size = size
+                status.st_size = size
                 return result
             }
             expect(read("sparse", limit: .max, calls), failsWith: SystemError(.read, ENOMEM))
