@@ -13,7 +13,8 @@ extension PromiseCore {
             if !seen.isFulfilledTrivially { code(self, .destroy) }
         case .rejected:
             let error = payload.takeError()
-            if !seen.isHandled && !has(.isLetGo) { Reports.unhandled(error, payload.callSite, record) }
+            if seen.isHandled || has(.isLetGo) { return }
+            Reports.unhandled(error, TraceRegistry.provenance(record, callSite: payload.callSite))
         case .link:
             // The loop that kept it has ended: there is nothing to destroy.
             if seen == .spare { return }

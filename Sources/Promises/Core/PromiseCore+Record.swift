@@ -14,12 +14,7 @@ extension PromiseCore {
 
     /// The known facts about this promise. May be called on any thread.
     func provenance(type: String? = nil, callSite: CallSite?) -> Provenance {
-        guard has(.isRecorded) else { return Provenance(type: type, callSite: callSite) }
-        return TraceRegistry.withLock { table in
-            let record = Tracing.record(of: self, in: table)
-            return Provenance(
-                name: record?.name, type: type ?? record?.typeName, callSite: callSite, trace: record?.trace())
-        }
+        TraceRegistry.provenance(record, type: type, callSite: callSite)
     }
 
     /// Ends a core that has a record, or whose call site has been noted. Out of line, so that other cores do not pay

@@ -147,7 +147,7 @@ final class ResolverToken: Sendable {
     deinit {
         // Usually it has settled; this check retains nothing.
         guard core.ref.borrow({ $0.claim() }) else { return }
-        Reports.abandoned(core.provenance(callSite: core.callSite))
+        conf.log(.abandoned(core.provenance(callSite: core.callSite)))
         core.reject(PromiseError.noProducer)
     }
 }

@@ -46,9 +46,10 @@ extension Tracing {
     static func adopt(_ core: PromiseCore, _ inner: PromiseCore) {
         let root = core.root
         TraceRegistry.withLock { table in
+            var roots = Roots()
             guard
                 let adopter = record(of: root, in: table), let adopted = record(of: inner, in: table),
-                adopted.isPending, adopter !== adopted
+                adopted.isPending(&roots), adopter !== adopted
             else { return }
             adopter.awaited = adopted
         }

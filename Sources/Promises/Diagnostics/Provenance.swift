@@ -10,20 +10,15 @@ public struct Provenance: Hashable, Sendable {
     /// promise that was rejected first.
     public let callSite: CallSite?
     /// The chain that leads to the promise, if it was made while `conf.trace` was on.
-    package let trace: Trace?
+    package internal(set) var trace: Trace?
     /// The line of the `cauterize` that has logged the rejection; `nil` in other reports.
     package internal(set) var cauterizedAt: CallSite?
 
     /// Describes a promise that does not exist, for a test of a `conf.logHandler`.
     public init(name: String? = nil, type: String? = nil, callSite: CallSite? = nil) {
-        self.init(name: name, type: type, callSite: callSite, trace: nil)
-    }
-
-    package init(name: String? = nil, type: String? = nil, callSite: CallSite? = nil, trace: Trace?) {
         self.name = name
         self.type = type
         self.callSite = callSite
-        self.trace = trace
     }
 
     /// Whether only the type is known, or nothing.

@@ -3,12 +3,6 @@ import Reactor
 /// The reports that the library makes about a promise.
 @usableFromInline
 enum Reports {
-    static func abandoned(_ provenance: Provenance) { conf.log(.abandoned(provenance)) }
-
-    static func unhandled(_ error: any Error, _ callSite: CallSite?, _ record: TraceRecord?) {
-        unhandled(error, TraceRegistry.provenance(record, callSite: callSite))
-    }
-
     static func unhandled(_ error: any Error, _ provenance: @autoclosure () -> Provenance) {
         // An abandoned promise, and one whose loop has ended, has already been reported.
         if error.isCancelled || [.abandoned, .loopEnded].contains(error as? PromiseError) { return }

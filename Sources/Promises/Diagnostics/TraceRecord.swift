@@ -68,9 +68,6 @@ final class TraceRecord: @unchecked Sendable {
         awaited = nil
     }
 
-    /// `Promise<Int>`
-    var typeName: String? { type.map { "\($0)" } }
-
     /// The line that made the promise, if it called an initializer or `pending()`.
     var callSite: CallSite? {
         step.flatMap { $0.operation.text == Trace.Step.making.description ? $0.callSite : nil }
@@ -97,14 +94,17 @@ final class TraceRecord: @unchecked Sendable {
         return records.reversed()
     }
 
-    /// The trace up to this record. Call it under the lock.
-    func trace() -> Trace? {
-        var roots = Roots()
-        return trace(&roots)
+    // The lock must have been held since `roots` was made.
+
+    /// - Parameter type: its text, if that is known better than here.
+    func provenance(type: String? = nil, callSite: CallSite?, _ roots: inout Roots) -> Provenance {
+        var known = Provenance(name: name, type: type ?? self.type.map { "\($0)" }, callSite: callSite)
+        known.trace = trace(&roots)
+        return known
     }
 
-    /// The trace up to this record. Call it under the lock, which must have been held since `roots` was made.
-    func trace(_ roots: inout Roots, depth: Int = 0) -> Trace? {
+    /// The trace up to this record.
+    private func trace(_ roots: inout Roots, depth: Int = 0) -> Trace? {
         guard step != nil else { return nil }
         var chain = chain
         var omitted = 0
@@ -124,14 +124,7 @@ final class TraceRecord: @unchecked Sendable {
         return Trace(steps: steps, omitted: omitted)
     }
 
-    /// Whether the promise is alive and pending. Call it under the lock.
-    var isPending: Bool {
-        var roots = Roots()
-        return isPending(&roots)
-    }
-
-    /// Whether the promise is alive and pending. Call it under the lock, which must have been held since `roots` was
-    /// made.
+    /// Whether the promise is alive and pending.
     func isPending(_ roots: inout Roots) -> Bool {
         // The core is alive: before its deinit ends, it must remove its record, for which it needs the lock. Its deinit
         // may have begun, so the core is not retained.

@@ -45,10 +45,12 @@ enum TraceRegistry {
     /// Removes the record of a core that is being deallocated, before any part of the core is destroyed.
     static func remove(at address: UnsafeMutableRawPointer) -> TraceRecord? { withLock { $0.remove(at: address) } }
 
-    static func provenance(_ record: TraceRecord?, callSite: CallSite?) -> Provenance {
-        guard let record else { return Provenance(callSite: callSite) }
+    /// The known facts about a promise that may have a record.
+    static func provenance(_ record: TraceRecord?, type: String? = nil, callSite: CallSite?) -> Provenance {
+        guard let record else { return Provenance(type: type, callSite: callSite) }
         return withLock { _ in
-            Provenance(name: record.name, type: record.typeName, callSite: callSite, trace: record.trace())
+            var roots = Roots()
+            return record.provenance(type: type, callSite: callSite, &roots)
         }
     }
 
@@ -60,10 +62,7 @@ enum TraceRegistry {
             var roots = Roots()
             defer { EventLoop.nodesWereVisited(roots.visited) }
             return table.records(ofLoop: loop).filter { $0.isPending(&roots) }.sorted { $0.ordinal < $1.ordinal }
-                .map {
-                    Provenance(
-                        name: $0.name, type: $0.typeName, callSite: $0.callSite, trace: $0.trace(&roots))
-                }
+                .map { $0.provenance(callSite: $0.callSite, &roots) }
         }
     }
 }

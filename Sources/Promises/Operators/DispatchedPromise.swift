@@ -222,7 +222,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         if let error, otherwise == nil && previous.cancellation == nil && !isGuarantee {
             settleUnlessCancelled { reject(error) }
         } else {
-            Reports.abandoned(provenance(callSite: madeAt))
+            conf.log(.abandoned(provenance(callSite: madeAt)))
             if let otherwise {
                 conclude(otherwise())
             } else {
