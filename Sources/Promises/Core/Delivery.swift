@@ -13,17 +13,17 @@ extension PromiseCore {
         let (loop, isInlineAtHome) = node.borrow { ($0.loop, $0.role.contains(.inlineAtHome)) }
         guard pass(word, to: node) else { return false }
         guard let loop else {
-            EventLoop.ofCurrentThread.runInline(node.job)
+            EventLoop.ofCurrentThread.jobs.runInline(node.job)
             return true
         }
         // The loop exists: it does not end before the handler has arrived.
         let isDelivered = loop.borrow {
             guard loop == .ofThisThread else { return $0.post(node.job) }
-            if isInlineAtHome { $0.runInline(node.job) } else { $0.enqueueOwned(node.job) }
+            if isInlineAtHome { $0.jobs.runInline(node.job) } else { $0.enqueueOwned(node.job) }
             return true
         }
         // Only for a `hang` on a loop that has ended; it has captured nothing.
-        if !isDelivered { EventLoop.ofCurrentThread.discard(node.job) }
+        if !isDelivered { EventLoop.ofCurrentThread.jobs.discard(node.job) }
         return true
     }
 
@@ -100,7 +100,7 @@ struct Delivery {
             guard core.pass(word, to: node) else { return }
             // Noted before it runs: its handler may complete the delivery.
             if handles { delivery.pointee.noteHandled() }
-            here.borrow { $0.runInline(node.job, interrupting: delivery, complete: completion) }
+            here.borrow { $0.jobs.runInline(node.job, interrupting: delivery, complete: completion) }
         } else if core.deliver(word, toOwned: node) && handles {
             delivery.pointee.noteHandled()
         }

@@ -97,7 +97,7 @@ extension PromiseCore {
             return schedule(waiter, node, as: seen, on: here)
         }
         waiter.upstream.store(.settled(address, as: seen))
-        here.borrow { $0.runInline(node.job) }
+        here.borrow { $0.jobs.runInline(node.job) }
     }
 
 }
@@ -130,7 +130,7 @@ extension PromiseCore {
         let here = loop.unsafelyUnwrapped
         if here.borrow({ $0.makeRoomForOutsideWaiter() }) { return joinLoop(node) }
         upstream.store(.none)
-        here.borrow { $0.discard(node.job) }
+        here.borrow { $0.jobs.discard(node.job) }
         return false
     }
 

@@ -91,13 +91,13 @@ extension PromiseCore {
         // A thread without a loop may be ending: do not make a loop for this.
         guard !marks.contains(.isNotifiedOfDrop), let loop = LoopRef.ofThisThreadIfAny else { return code(self, .drop) }
         loop.borrow { loop in
-            if loop.isDiscarding {
+            if loop.jobs.isDiscarding {
                 // Inside a `deinit` that another destroyed operation runs: do it afterwards, not nested.
                 let operation = PromiseCore(operationOf: self)
                 operation.upstream.store(.taken)
-                loop.discard(.passRetained(InternalJob({}) { operation.code(operation, .drop) }))
+                loop.jobs.discard(.passRetained(InternalJob({}) { operation.code(operation, .drop) }))
             } else {
-                loop.discarding { code(self, .drop) }
+                loop.jobs.discarding { code(self, .drop) }
             }
         }
     }

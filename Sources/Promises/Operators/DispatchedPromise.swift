@@ -262,7 +262,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
             if keepsLoop { home.endExternalWork() }
         }
         // A closure runs inline, but not inside another one.
-        let end = willRun ? { EventLoop.ofCurrentThread.runInline(.passRetained(InternalJob(goOn))) } : goOn
+        let end = willRun ? { EventLoop.ofCurrentThread.jobs.runInline(.passRetained(InternalJob(goOn))) } : goOn
         if isWithdrawn, let source = place?.core { cancellation.cancel(source, andThen: end) } else { end() }
     }
 

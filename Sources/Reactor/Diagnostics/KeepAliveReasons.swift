@@ -20,12 +20,27 @@ package struct KeepAliveReasons: Sendable, CustomStringConvertible {
         package let isReferenced: Bool
         /// `watch at App/Server.swift:12`, or a connection or listener.
         package let user: String
+
+        /// `descriptor 7 for reading: Connection(127.0.0.1:54321)`
+        fileprivate var line: String {
+            let directions: [(Interest, String)] = [
+                (.reading, "reading"), (.writing, "writing"), (.peerGone, "the peer's end"),
+            ]
+            let names = directions.filter { !interest.isDisjoint(with: $0.0) }.map(\.1)
+            return "descriptor \(number) for \(names.joined(separator: " and ")): \(user)"
+                + (isReferenced ? "" : " (unreferenced)")
+        }
     }
 
     package struct Signal {
         package let number: CInt
         package let isReferenced: Bool
         package let callSite: CallSite
+
+        /// `signal 15: watch at App/Server.swift:12`
+        fileprivate var line: String {
+            "signal \(number): watch at \(callSite)\(isReferenced ? "" : " (unreferenced)")"
+        }
     }
 
     /// Whether there are no reasons, so that `run()` would return.
@@ -49,21 +64,4 @@ package struct KeepAliveReasons: Sendable, CustomStringConvertible {
         add(externalWork, "piece", " of work on other threads")
         return lines.isEmpty ? "nothing" : lines.joined(separator: "\n")
     }
-}
-
-extension KeepAliveReasons.WatchedDescriptor {
-    /// `descriptor 7 for reading: Connection(127.0.0.1:54321)`
-    fileprivate var line: String {
-        let directions: [(Interest, String)] = [
-            (.reading, "reading"), (.writing, "writing"), (.peerGone, "the peer's end"),
-        ]
-        let names = directions.filter { !interest.isDisjoint(with: $0.0) }.map(\.1)
-        return "descriptor \(number) for \(names.joined(separator: " and ")): \(user)"
-            + (isReferenced ? "" : " (unreferenced)")
-    }
-}
-
-extension KeepAliveReasons.Signal {
-    /// `signal 15: watch at App/Server.swift:12`
-    fileprivate var line: String { "signal \(number): watch at \(callSite)\(isReferenced ? "" : " (unreferenced)")" }
 }

@@ -1,8 +1,7 @@
 /// The measurements that a loop takes of itself.
 ///
-/// Invariant: used on the loop's thread only. `isTiming` is true exactly while handlers are timed;
-/// `SharedLoopState.keepsCallSites` repeats it for other threads. A class, because handlers that are measured use the
-/// loop, and so this object; `@exclusivity(unchecked)` as in `EventLoop`.
+/// Invariant: used on the loop's thread only. A class, because handlers that are measured use the loop, and so this
+/// object; `@exclusivity(unchecked)` as in `EventLoop`.
 @usableFromInline
 final class LoopMeter {
     private let clock: LoopClock

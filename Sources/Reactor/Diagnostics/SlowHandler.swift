@@ -6,7 +6,7 @@ public struct SlowHandler: Hashable, Sendable, CustomStringConvertible {
     /// The kind of the handler.
     public let kind: HandlerKind
     /// The call that started the job, timer, watch or hook; for the handler of a promise, the operator, if the promise
-    /// was made while promises were traced. `nil` if unknown, for instance because it was started before handlers were
+    /// was made while promises were traced. `nil` if unknown, as for a timer that was started before handlers were
     /// measured.
     public let callSite: CallSite?
 
@@ -19,13 +19,8 @@ public struct SlowHandler: Hashable, Sendable, CustomStringConvertible {
 
     /// `a timer at App/Server.swift:12 held the loop for 0.25 seconds`
     public var description: String {
-        "a \(kind.rawValue)\(callSite.map { " at \($0)" } ?? "") held the loop for \(duration)\(hint)"
-    }
-
-    /// Tells how to find the line if it is not known. The library's own descriptors have none, and for promises the
-    /// layer above knows more.
-    private var hint: String {
-        guard callSite == nil, [.job, .timer, .signal, .hook].contains(kind) else { return "" }
-        return "; the line of what starts after slowHandlerThreshold was set is known"
+        let hint = "; the line of what starts after slowHandlerThreshold was set is known"
+        return "a \(kind.rawValue)\(callSite.map { " at \($0)" } ?? "") held the loop for \(duration)"
+            + (kind == .timer && callSite == nil ? hint : "")
     }
 }

@@ -18,7 +18,8 @@ extension EventLoop {
         after delay: Duration, _ body: consuming @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Timer {
         assertOwner()
-        if startsTimersSlowly { return startTimer(after: delay, job(body, file, line)) }
+        // The slow path also records where its handlers were started.
+        if hasEnded || meter.isTiming { return startTimer(after: delay, ClosureJob(body, CallSite(file, line))) }
         return Timer(self, insert(.closure(consume body), after: delay))
     }
 
@@ -32,13 +33,8 @@ extension EventLoop {
     /// A deadline that has passed means the next turn.
     @discardableResult
     public func schedule(
-        at deadline: LoopInstant, _ body: consuming @escaping () -> Void, file: StaticString = #fileID,
-        line: UInt = #line
-    ) -> Timer {
-        assertOwner()
-        if startsTimersSlowly { return startTimer(at: deadline, job(body, file, line)) }
-        return Timer(self, timers.insert(deadline: notOverdue(deadline), interval: 0, .closure(consume body)))
-    }
+        at deadline: LoopInstant, _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
+    ) -> Timer { startTimer(at: deadline, ClosureJob(body, CallSite(file, line))) }
 
     /// Calls `body` on this loop every `interval`, first after one interval, until the timer is cancelled.
     ///
@@ -65,12 +61,8 @@ extension EventLoop {
             return startTimer(every: interval, jitter: min(jitter.clampedNanoseconds, interval), body, file, line)
         }
         let first = LoopInstant.deadline(interval, after: now.nanoseconds)
-        return Timer(self, insert(job(body, file, line), at: first, interval: interval))
+        return Timer(self, insert(ClosureJob(body, CallSite(file, line)), at: first, interval: interval))
     }
-
-    /// Whether a timer needs the slow path: the loop has ended, or records where its handlers were started.
-    @inline(__always)
-    private var startsTimersSlowly: Bool { hasEnded || meter.isTiming }
 
     /// Starts a timer; see `schedule(after:_:)` for the public forms.
     package func startTimer(at deadline: LoopInstant, _ job: Job) -> Timer { Timer(self, addTimer(at: deadline, job)) }
@@ -114,7 +106,7 @@ extension EventLoop {
 
     @inline(never)
     private func discardTimer(_ job: Job) -> UInt64 {
-        discard(.passRetained(job))
+        jobs.discard(.passRetained(job))
         return .max
     }
 

@@ -92,23 +92,14 @@ open class _Job {
 /// A job that calls a closure.
 package final class ClosureJob: Job {
     private let body: () -> Void
+    private let callSite: CallSite?
 
-    package init(_ body: @escaping () -> Void) { self.body = body }
-
-    package override func run() { body() }
-}
-
-/// A job that calls a closure and knows its call site: for loops that report slow handlers.
-final class LocatedJob: Job {
-    private let body: () -> Void
-    private let callSite: CallSite
-
-    init(_ body: @escaping () -> Void, _ callSite: CallSite) {
+    package init(_ body: @escaping () -> Void, _ callSite: CallSite? = nil) {
         self.body = body
         self.callSite = callSite
     }
 
-    override func run() { body() }
+    package override func run() { body() }
 
-    override var handlerCallSite: CallSite? { callSite }
+    package override var handlerCallSite: CallSite? { callSite }
 }

@@ -31,7 +31,7 @@ extension EventLoop {
         _ = releaseEverything()
         shared.life.advance(to: .released)
         LivingLoops.remove(self)
-        jobs.closeSpares()
+        jobs.spare.close()
         waker.close(shared.waker, kernel, isForked: isForked)
         poller.close(kernel)
         // Must be last: from here on, Swift's jobs of this loop run on another thread and use state that belonged to

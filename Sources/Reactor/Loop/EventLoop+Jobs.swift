@@ -11,18 +11,13 @@ extension EventLoop {
     /// released without being called.
     /// - Parameter body: called at most once, on the loop's thread.
     public func enqueue(_ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line) {
-        enqueue(job(body, file, line))
-    }
-
-    /// A job that records its call site, if handlers are measured.
-    func job(_ body: @escaping () -> Void, _ file: StaticString, _ line: UInt) -> Job {
-        meter.isTiming ? LocatedJob(body, CallSite(file, line)) : ClosureJob(body)
+        enqueue(ClosureJob(body, CallSite(file, line)))
     }
 
     /// Queues a job object, which must not be in a queue already. Once the loop has ended, the job is discarded.
     package func enqueue(_ job: Job) {
         assertOwner()
-        if hasReleasedAll { return discard(.passRetained(job)) }
+        if hasReleasedAll { return jobs.discard(.passRetained(job)) }
         enqueueOwned(.passRetained(job))
     }
 
@@ -60,24 +55,6 @@ extension EventLoop {
         if waker.isParked { unpark() }
         shared.waker.mailbox.take(into: &jobs.ready)
     }
-
-    /// Runs `job` and releases the caller's reference: at once, or after the inline job that is running.
-    package func runInline(_ job: Unmanaged<Job>) { jobs.runInline(job) }
-
-    /// Runs `job` like `runInline(_:)`, for a caller in the middle of an operation. If the job runs at once and turns
-    /// the loop, `complete` is called with `context` before that turn, which may depend on the operation.
-    package func runInline(
-        _ job: Unmanaged<Job>, interrupting context: UnsafeMutableRawPointer, complete: InlineCompletion
-    ) { jobs.runInline(job, interrupting: context, complete: complete) }
-
-    /// Discards `job`, which a loop that has ended has refused; see `LoopJobs.discard`.
-    package func discard(_ job: Unmanaged<Job>) { jobs.discard(job) }
-
-    /// See `LoopJobs.discarding`.
-    package func discarding(_ body: () -> Void) { jobs.discarding(body) }
-
-    /// Whether a discard is under way.
-    package var isDiscarding: Bool { jobs.isDiscarding }
 
     /// Keeps a job that has run for `takeSpare`, with the caller's reference, which must be the only one.
     /// - Returns: false if the loop keeps no more; the reference is then still the caller's.

@@ -19,24 +19,20 @@ extension EventLoop {
     /// Reports go to the log handler of the layer above, or to standard error, at most ten per line and second. All
     /// slow handlers are counted in `metrics.slowHandlers`.
     ///
-    /// While the threshold is set, every handler costs a clock reading, about 25 ns, and jobs and timers record the
-    /// line of the call that enqueues, submits or schedules them.
+    /// While the threshold is set, every handler costs a clock reading, about 25 ns, and timers record the line of the
+    /// call that schedules them.
     public var slowHandlerThreshold: Duration? {
         get { meter.threshold }
         set {
             assertOwner()
             meter.threshold = newValue
-            shared.keepsCallSites.store(meter.isTiming, ordering: .relaxed)
         }
     }
 
     /// The parts of its own time that the loop measures; `.nothing` by default.
     public var measured: LoopMetrics.Measured {
         get { meter.measured }
-        set {
-            meter.measured = newValue
-            shared.keepsCallSites.store(meter.isTiming, ordering: .relaxed)
-        }
+        set { meter.measured = newValue }
     }
 
     /// See `LoopMeter.nodesVisited`.

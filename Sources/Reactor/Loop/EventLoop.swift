@@ -32,7 +32,7 @@ public final class EventLoop {
     //
     // The fields that every turn reads come first, close together: a thread that wakes up has none of them in the
     // cache.
-    @usableFromInline let jobs: LoopJobs
+    @usableFromInline package let jobs: LoopJobs
     @exclusivity(unchecked) @usableFromInline var keepAlive = KeepAlive()
     @exclusivity(unchecked) @usableFromInline var outsideWaiters = OutsideWaiters()
     @usableFromInline let shared = SharedLoopState()
@@ -87,7 +87,6 @@ public final class EventLoop {
 
     // MARK: Life
 
-    /// Whether the loop has ended.
     @inline(__always)
     package var hasEnded: Bool { shared.life.hasReached(.ending) }
 
@@ -129,8 +128,8 @@ public final class EventLoop {
     /// must know that the loop exists. (Any other thread reads nothing that the owner could be changing.)
     package var isUsableHere: Bool { isOwnedByThisThread && !hasEnded }
 
-    /// Whether the calling thread may use the loop and, as far as is known, drives it.
-    package var isDrivenHere: Bool { isUsableHere && isKnownToBeDriven }
+    /// Whether the calling thread may use the loop, and drives it or is not known to leave it undriven.
+    package var isDrivenHere: Bool { isUsableHere && (isBeingDriven || unrunWork?.isMain ?? true) }
 
     /// In every build: traps unless the calling thread owns the loop, or the loop has ended. For calls whose own cost
     /// exceeds the check, through handles that the compiler lets a task capture: see docs/guides/async.md.

@@ -45,10 +45,7 @@ public final class LoopRemote: @unchecked Sendable {
     @discardableResult
     public func submit(
         _ job: @escaping @Sendable () -> Void, file: StaticString = #fileID, line: UInt = #line
-    ) -> Bool {
-        let isLocated = loop.shared.keepsCallSites.load(ordering: .relaxed)
-        return post(isLocated ? LocatedJob(job, CallSite(file, line)) : ClosureJob(job))
-    }
+    ) -> Bool { post(ClosureJob(job, CallSite(file, line))) }
 
     /// As `submit`, for a job of another class. It must be in no queue.
     /// - Returns: false if the loop has ended.

@@ -4,7 +4,7 @@
 /// job while it is itself being changed. The ready queue comes first: every turn looks at it. A class, because jobs use
 /// the loop, and so this object; `@exclusivity(unchecked)` as in `EventLoop`.
 @usableFromInline
-final class LoopJobs {
+package final class LoopJobs {
     /// Jobs that turns run, in the order in which they were queued.
     @exclusivity(unchecked) @usableFromInline var ready = JobQueue()
     /// Jobs that have run, kept for reuse.
@@ -160,17 +160,18 @@ final class LoopJobs {
         let complete: InlineCompletion
     }
 
-    /// Whether an inline job is running.
     var isRunningInline: Bool { inline.isRunning }
 
     /// Runs `job` and releases the caller's reference: at once, or after the inline job that is running.
-    func runInline(_ job: Unmanaged<Job>) {
+    package func runInline(_ job: Unmanaged<Job>) {
         if inline.begin(job) { runInlineJobs() }
     }
 
     /// As `runInline(_:)`. If the job runs at once and turns the loop, `complete` is called with `context` before that
     /// turn.
-    func runInline(_ job: Unmanaged<Job>, interrupting context: UnsafeMutableRawPointer, complete: InlineCompletion) {
+    package func runInline(
+        _ job: Unmanaged<Job>, interrupting context: UnsafeMutableRawPointer, complete: InlineCompletion
+    ) {
         // It is `nil` where no inline job is running: a turn inside one takes it first.
         guard inline.begin(job) else { return }
         interrupted = Interrupted(context: context, complete: complete)
@@ -218,12 +219,11 @@ final class LoopJobs {
 
     // MARK: Jobs that never run
 
-    /// Whether a discard is under way.
-    var isDiscarding: Bool { discarded.isRunning }
+    package var isDiscarding: Bool { discarded.isRunning }
 
     /// Discards `job` at once, or after the job that is being discarded. Discards are not nested, since a released job
     /// may release the next one.
-    func discard(_ job: Unmanaged<Job>) {
+    package func discard(_ job: Unmanaged<Job>) {
         if discarded.begin(job) { discardWaitingJobs() }
     }
 
@@ -233,7 +233,7 @@ final class LoopJobs {
 
     /// Calls `body`, which releases an object of the user's, and then discards the jobs that its `deinit`s have passed
     /// to `discard`. No job is therefore discarded inside another. Must not be nested; see `isDiscarding`.
-    func discarding(_ body: () -> Void) {
+    package func discarding(_ body: () -> Void) {
         discarded.resume()
         body()
         discardWaitingJobs()
@@ -251,9 +251,6 @@ final class LoopJobs {
         }
         return undelivered
     }
-
-    /// Keeps no more jobs for reuse.
-    func closeSpares() { spare.close() }
 }
 
 /// The completion of an operation of a caller of `LoopJobs.runInline`, before the loop turns. A C function, so that a

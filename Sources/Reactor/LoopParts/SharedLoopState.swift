@@ -9,8 +9,6 @@ struct SharedLoopState: ~Copyable {
     @usableFromInline let waker = SharedWaker()
     let work = SharedWork()
     let life = LoopLife()
-    /// Whether jobs must record their call sites: a copy of `LoopMeter.isTiming` for other threads.
-    let keepsCallSites = Atomic(false)
 
     init() {}
 
