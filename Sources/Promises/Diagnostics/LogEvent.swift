@@ -78,11 +78,10 @@ public enum LogEvent: Sendable {
     /// The kinds of events, without their values.
     public enum Kind: String, Hashable, Sendable, CaseIterable {
         /// See the event of the same name.
-        case abandoned, unhandledRejection, cauterized, undeliveredHandlers, loopLeftHandlers, hangStalled, hangDeadlock
-        /// See the event of the same name.
-        case acceptPaused, watchPaused, staleWatch, slowHandler, taskOnEndedLoop, loopNotRunning, awaitStalled
-        /// See the event of the same name.
-        case loopFailed, suppressed
+        case
+            abandoned, unhandledRejection, cauterized, undeliveredHandlers, loopLeftHandlers, hangStalled, hangDeadlock,
+            acceptPaused, watchPaused, staleWatch, slowHandler, taskOnEndedLoop, loopNotRunning, awaitStalled,
+            loopFailed, suppressed
     }
 
     /// The kind of this event.

@@ -9,7 +9,6 @@ package struct Trace: Hashable, Sendable {
     package struct Step: Hashable, Sendable {
         /// The name of the operator that made the promise, such as `map`; `made` for an initializer or `pending()`.
         package let operation: String
-        /// The location of the call.
         package let callSite: CallSite
         /// The name of the promise, if it has one; see `Promise.named`.
         package let name: String?
@@ -17,7 +16,6 @@ package struct Trace: Hashable, Sendable {
         package let awaited: Trace?
     }
 
-    /// The recorded steps.
     package let steps: [Step]
     /// The number of missing steps after the first.
     package let omitted: Int

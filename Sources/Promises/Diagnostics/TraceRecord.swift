@@ -103,7 +103,6 @@ final class TraceRecord: @unchecked Sendable {
         return known
     }
 
-    /// The trace up to this record.
     private func trace(_ roots: inout Roots, depth: Int = 0) -> Trace? {
         guard step != nil else { return nil }
         var chain = chain

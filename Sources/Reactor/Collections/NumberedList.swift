@@ -34,7 +34,6 @@ struct NumberedList<Element> {
         return removed
     }
 
-    /// The elements with their numbers.
     var all: some Sequence<(number: Int, element: Element)> {
         entries.lazy.compactMap { entry in entry.element.map { (entry.number, $0) } }
     }

@@ -13,17 +13,16 @@ extension EventLoop {
     @discardableResult
     public func beforeWaiting(
         _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
-    ) -> Watch {
-        assertOwner()
-        return Watch(.hook(self, id: hasReleasedAll ? 0 : hooks.add(body, CallSite(file, line), .beforeWaiting)))
-    }
+    ) -> Watch { addHook(body, CallSite(file, line), .beforeWaiting) }
 
     /// Calls `body` whenever this loop has waited, before it handles timers, events and jobs. See `beforeWaiting(_:)`.
     @discardableResult
     public func afterWaiting(
         _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
-    ) -> Watch {
+    ) -> Watch { addHook(body, CallSite(file, line), .afterWaiting) }
+
+    private func addHook(_ body: @escaping () -> Void, _ callSite: CallSite, _ moment: LoopHooks.Moment) -> Watch {
         assertOwner()
-        return Watch(.hook(self, id: hasReleasedAll ? 0 : hooks.add(body, CallSite(file, line), .afterWaiting)))
+        return Watch(.hook(self, id: hasReleasedAll ? 0 : hooks.add(body, callSite, moment)))
     }
 }

@@ -4,7 +4,6 @@ import Glibc
 // thread. The cleanup of the object's descriptor and timers still takes place on the loop's own thread.
 
 extension EventLoop {
-    /// Whether the calling thread is this loop's.
     package var isOwnedByThisThread: Bool { shared.life.isOwnedByThisThread }
 
     /// For the `deinit` of an object that belongs to this loop, on any thread: runs `body` on the loop's thread, at

@@ -39,7 +39,7 @@ extension EventLoop {
         name: String, syscalls: @escaping @Sendable () -> Syscalls, create: LibraryThread.Create = LibraryThread.create
     ) throws(SystemError) -> LoopRemote {
         let name = name.isEmpty ? "loop" : name
-        let hasStarted = Latch()
+        let hasStarted = ThreadSignal()
         let start = LockedValue<Result<LoopRemote, SystemError>?>(nil)
         var handle = LibraryThread.noHandle
         let failure = LibraryThread.start(name, &handle, create) {
@@ -51,13 +51,12 @@ extension EventLoop {
                 return loop.remote
             }
             start.withLock { $0 = result }
-            hasStarted.open()
+            hasStarted.wakeAll()
             if case .success = result { loop.driveUntilStopped() }
         }
         guard failure == 0 else { throw SystemError(.threadCreate, failure, detail: "of the loop \"\(name)\"") }
         pthread_detach(handle)
-        hasStarted.wait()
-        return try start.withLock { $0! }.get()
+        return try start.wait(for: hasStarted) { $0 }.get()
     }
 
     /// Drives the loop until it is stopped, even when it has nothing left to do. Returns false if the loop failed.

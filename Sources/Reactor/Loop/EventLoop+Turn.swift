@@ -152,7 +152,7 @@ extension EventLoop {
         if poller.hasUndelivered {
             // A nested turn first delivers the events that the outer turn has fetched. Events that have arrived since
             // then are polled before any timer fires.
-            poller.expectMore()
+            poller.mayHaveMore = true
             timeOfPoll = LoopMeter.unknown
         } else {
             let mayBlock = !worked && !jobs.hasJobs && limit != .min

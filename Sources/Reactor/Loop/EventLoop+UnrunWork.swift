@@ -25,9 +25,6 @@ extension EventLoop {
     /// The pool that the loop's thread belongs to; `nil` for a loop that a job has made with `withLoop`.
     package var poolOfThread: ThreadPoolWorkers? { unrunWork?.isOfPool == true ? PoolThread.current?.pool : nil }
 
-    /// Whether the thread drives this loop, or is not known to leave it undriven.
-    var isKnownToBeDriven: Bool { isBeingDriven || unrunWork?.isMain ?? true }
-
     /// The call sites of work that still waits here and cannot run, as far as they are known.
     package var unrunCallSites: [CallSite] { unrunWork?.callSites ?? [] }
 

@@ -2,8 +2,13 @@ import Glibc
 import Synchronization
 
 extension EventLoop {
-    /// Runs a job of Swift Concurrency on this loop, or elsewhere once the loop has ended. Any thread.
-    func enqueue(_ job: UnownedJob, _ purpose: SwiftJob.Purpose) { SwiftJob(job, purpose, self).enqueue() }
+    /// Runs a job of Swift Concurrency on this loop, or elsewhere once the loop has ended. Any thread. On the loop's own
+    /// thread the job is ready at once: through the mailbox, a task that yields would cost a turn each time.
+    func enqueue(_ job: UnownedJob, _ purpose: SwiftJob.Purpose) {
+        let node = Unmanaged<Job>.passRetained(SwiftJob(job, purpose, self))
+        if isCurrent { return enqueueOwned(node) }
+        if !post(node) { node._withUnsafeGuaranteedRef { $0.discardAndRelease() } }
+    }
 }
 
 /// A Swift Concurrency job, wrapped as a job of the loop.
@@ -23,14 +28,6 @@ final class SwiftJob: Job {
         self.purpose = purpose
         self.loop = loop
         super.init()
-    }
-
-    /// Any thread. On the loop's own thread the job is ready at once: through the mailbox, a task that yields would
-    /// cost a turn each time.
-    func enqueue() {
-        let node = Unmanaged<Job>.passRetained(self)
-        if loop.isCurrent { return loop.enqueueOwned(node) }
-        if !loop.post(node) { node._withUnsafeGuaranteedRef { $0.discardAndRelease() } }
     }
 
     override func run() { Self.run(job, purpose, loop.ownRemote) }
@@ -60,7 +57,7 @@ final class SwiftJob: Job {
         if loop.isForked { return }
         // The loop's thread may continue, and use the same state as the task. The surrounding loop then runs the job.
         if case .boundTask(let executor) = purpose, let next = executor.loop(around: loop) {
-            return SwiftJob(job, purpose, next).enqueue()
+            return next.enqueue(job, purpose)
         }
         if !loop.shared.life.hasReportedTask.exchange(true, ordering: .relaxed) {
             LoopEvent.send(.taskOnEndedLoop)

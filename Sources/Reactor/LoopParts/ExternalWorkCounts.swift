@@ -23,7 +23,6 @@ struct ExternalWorkCounts: ~Copyable {
     /// Whether any piece is not waiting for the loop.
     var isBusy: Bool { Self.busy(word.load(ordering: .acquiring)) > 0 }
 
-    /// How many pieces there are.
     var count: Int {
         let word = word.load(ordering: .acquiring)
         return Self.busy(word) + word >> 32

@@ -77,7 +77,6 @@ package struct Socket {
     /// error is ignored, since the next use of a broken connection reports it.
     package func setNoDelay() { _ = kernel.setSocketOption(fd, CInt(IPPROTO_TCP), TCP_NODELAY, CInt(1)) }
 
-    /// Makes `close` send a reset.
     package func setResetOnClose() {
         _ = kernel.setSocketOption(fd, SOL_SOCKET, SO_LINGER, linger(l_onoff: 1, l_linger: 0))
     }

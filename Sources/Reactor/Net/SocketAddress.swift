@@ -97,7 +97,6 @@ public struct SocketAddress: Hashable, Sendable {
 
     // MARK: Asking
 
-    /// Whether this is an IPv6 address.
     package var isIPv6: Bool {
         if case .v6 = host { true } else { false }
     }
@@ -120,7 +119,6 @@ public struct SocketAddress: Hashable, Sendable {
         }
     }
 
-    /// `true` for a Unix address.
     package var isUnix: Bool {
         if case .unix = host { true } else { false }
     }
@@ -128,11 +126,6 @@ public struct SocketAddress: Hashable, Sendable {
     /// The path of a Unix address; `nil` for an abstract name and for every other address.
     package var unixPath: String? {
         if case .unix(let name) = host, !name.isAbstract { name.name } else { nil }
-    }
-
-    /// The abstract name of a Unix address; `nil` for a path and for every other address.
-    package var abstractName: String? {
-        if case .unix(let name) = host, name.isAbstract { name.name } else { nil }
     }
 
     /// The address without port and brackets, in its standard form: `127.0.0.1`, `::1`. For a Unix address, the text

@@ -28,9 +28,6 @@ extension Poller {
         return 0
     }
 
-    /// Called when some time has passed since the events were fetched.
-    mutating func expectMore() { mayHaveMore = true }
-
     package enum PollEvent {
         case loop(OwnDescriptor)
         case handler(any ReadinessHandler, Interest, fd: Int)

@@ -26,8 +26,40 @@ public enum ChildExitStatus: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension EventLoop {
-    /// Starts a child process; see `Child.start`.
-    package func spawn(_ request: SpawnRequest) throws(SystemError) -> Child { try Child.start(request, on: self) }
+    /// Starts a child process. The loop watches for its end.
+    /// - Throws: `SystemError` of `posix_spawn`, such as `ENOENT`, about the program or the working directory; `EBADF`
+    ///   for a descriptor that is not open; and errors of the calls that open the loop's own descriptors and watch the
+    ///   child: `EMFILE` of `pidfd_open`, before there is a child.
+    package func spawn(_ request: SpawnRequest) throws(SystemError) -> Child {
+        assertOwner()
+        if let problem = request.problem { throw SystemError(.spawn, EINVAL, detail: "\(request.program): \(problem)") }
+        try openDescriptors()
+        ZombieReaper.reap()
+        // A child that could not be watched must not be started.
+        let watch = try ChildWatch(self)
+        defer { watch.end() }
+        var copies: [CInt] = []
+        var temporary: [CInt] = []
+        defer { for fd in temporary { kernel.close(fd) } }
+        for stream in request.streams {
+            guard case .copy(let fd) = stream else {
+                copies.append(-1)
+                continue
+            }
+            guard fd <= 2 else {
+                copies.append(fd)
+                continue
+            }
+            let copy = CInt(try kernel.fileControl(fd, F_DUPFD_CLOEXEC, 3).orThrow(.spawn, "descriptor \(fd)"))
+            copies.append(copy)
+            temporary.append(copy)
+        }
+        let result = kernel.spawn(SpawnArguments(request: request, copies: copies))
+        let process = try result.orThrow(.spawn, request.subject(of: CInt(-result)))
+        let child = Child(pid_t(process), request.program, hasOwnGroup: request.hasOwnGroup, self)
+        try watch.begin(child)
+        return child
+    }
 }
 
 /// A child process and the watch of its end: by a pidfd, or by SIGCHLD where there is no pidfd. The child is waited for
@@ -64,41 +96,6 @@ package final class Child: ReadinessHandler {
         let kernel = loop.isUsableHere ? loop.kernel : CountingSyscalls()
         _ = kernel.wait(process, pidfd)
         if pidfd >= 0 { kernel.close(pidfd) }
-    }
-
-    /// Starts a child process. The loop watches for its end.
-    /// - Throws: `SystemError` of `posix_spawn`, such as `ENOENT`, about the program or the working directory; `EBADF`
-    ///   for a descriptor that is not open; and errors of the calls that open the loop's own descriptors and watch the
-    ///   child: `EMFILE` of `pidfd_open`, before there is a child.
-    static func start(_ request: SpawnRequest, on loop: EventLoop) throws(SystemError) -> Child {
-        loop.assertOwner()
-        if let problem = request.problem { throw SystemError(.spawn, EINVAL, detail: "\(request.program): \(problem)") }
-        try loop.openDescriptors()
-        ZombieReaper.reap()
-        // A child that could not be watched must not be started.
-        let watch = try ChildWatch(loop)
-        defer { watch.end() }
-        var copies: [CInt] = []
-        var temporary: [CInt] = []
-        defer { for fd in temporary { loop.kernel.close(fd) } }
-        for stream in request.streams {
-            guard case .copy(let fd) = stream else {
-                copies.append(-1)
-                continue
-            }
-            guard fd <= 2 else {
-                copies.append(fd)
-                continue
-            }
-            let copy = CInt(try loop.kernel.fileControl(fd, F_DUPFD_CLOEXEC, 3).orThrow(.spawn, "descriptor \(fd)"))
-            copies.append(copy)
-            temporary.append(copy)
-        }
-        let result = loop.kernel.spawn(SpawnArguments(request: request, copies: copies))
-        let process = try result.orThrow(.spawn, request.subject(of: CInt(-result)))
-        let child = Child(pid_t(process), request.program, hasOwnGroup: request.hasOwnGroup, loop)
-        try watch.begin(child)
-        return child
     }
 
     /// Sends the child a signal. With `wholeGroup`, sends it to the child's process group, which must be the child's

@@ -94,7 +94,6 @@ public enum ServiceManager {
 
     /// A descriptor that the service manager has opened for this process.
     package struct Descriptor: Hashable, Sendable {
-        /// The number of the descriptor.
         package let number: CInt
         /// The name that the service manager gave the descriptor: FileDescriptorName= of a socket unit, or "unknown"
         /// without one.

@@ -2,25 +2,16 @@
 /// of a `SystemError`.
 public enum SystemCall: String, CaseIterable, Hashable, Sendable, CustomStringConvertible {
     /// See `description`.
-    case accept = "accept4", bind, changeMode = "chmod", close, connect, epollControl = "epoll_ctl"
-    /// See `description`.
-    case epollCreate = "epoll_create1", epollWait = "epoll_wait", eventCreate = "eventfd", fileControl = "fcntl"
-    /// See `description`.
-    case fileStatus = "fstat", getPeerName = "getpeername", getSocketName = "getsockname"
-    /// See `description`.
-    case getSocketOption = "getsockopt", ioControl = "ioctl", kill, linkStatus = "lstat", listen, lock = "flock"
-    /// See `description`.
-    case open, pidfdOpen = "pidfd_open", pipe = "pipe2", poll, read, receive = "recv"
-    /// See `description`.
-    case receiveMessages = "recvmmsg", rename, send, sendFile = "sendfile", sendMessages = "sendmmsg"
-    /// See `description`.
-    case sendVector = "sendmsg", setSocketOption = "setsockopt", shutdown, sigaction, socket
-    /// See `description`.
-    case socketPair = "socketpair", spawn = "posix_spawn", sync = "fsync", threadCreate = "pthread_create"
-    /// See `description`.
-    case timerCreate = "timerfd_create", timerSet = "timerfd_settime", unlink, waitid, write
-    /// See `description`.
-    case writeVector = "writev"
+    case
+        accept = "accept4", bind, changeMode = "chmod", close, connect, epollControl = "epoll_ctl",
+        epollCreate = "epoll_create1", epollWait = "epoll_wait", eventCreate = "eventfd", fileControl = "fcntl",
+        fileStatus = "fstat", getPeerName = "getpeername", getSocketName = "getsockname",
+        getSocketOption = "getsockopt", ioControl = "ioctl", kill, linkStatus = "lstat", listen, lock = "flock", open,
+        pidfdOpen = "pidfd_open", pipe = "pipe2", poll, read, receive = "recv", receiveMessages = "recvmmsg", rename,
+        send, sendFile = "sendfile", sendMessages = "sendmmsg", sendVector = "sendmsg",
+        setSocketOption = "setsockopt", shutdown, sigaction, socket, socketPair = "socketpair", spawn = "posix_spawn",
+        sync = "fsync", threadCreate = "pthread_create", timerCreate = "timerfd_create", timerSet = "timerfd_settime",
+        unlink, waitid, write, writeVector = "writev"
 
     /// The name of the call's man page.
     public var description: String { rawValue }

@@ -8,7 +8,6 @@ final class Latch: Sendable {
     private let state = LockedValue(LatchState())
     private let hasOpened = ThreadSignal()
 
-    /// The number of waiting closures.
     var count: Int { state.withLock { $0.bodies.count } }
 
     var isOpen: Bool { state.withLock { $0.isOpen } }
