@@ -73,7 +73,7 @@ MUTANTS = [
      "if done { return seen == Self.parked ?", "if done { return seen == Self.parked && !isMutant(#) ?"),
     ("late waiters are forgotten", CORE + "Delivery.swift",
      "        rest = rest?.reversed()\n", "        if isMutant(#) { rest = nil }\n        rest = rest?.reversed()\n"),
-    ("a lease is given back twice", REACTOR + "Loop/LoopGroup.swift",
+    ("a lease is given back twice", REACTOR + "Groups/LoopGroup.swift",
      "            if isCancelled.exchange(true, ordering: .relaxed) { return false }\n            member.load.subtract",
      "            if isMutant(#) {\n                if isCancelled.load(ordering: .relaxed) { return false }\n"
      "                isCancelled.store(true, ordering: .relaxed)\n            } else if isCancelled.exchange(true, ordering: .relaxed) {\n"
