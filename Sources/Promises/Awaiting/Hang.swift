@@ -218,7 +218,7 @@ private final class WakeUp: PromiseCore, @unchecked Sendable {
         // The object exists as long as it has neither arrived nor been withdrawn.
         let wakeUp = wakeUp.object
         wakeUp.isAwaited = false
-        if wakeUp.withdraw() { wakeUp.eventLoop = nil }
+        if wakeUp.withdraw() != nil { wakeUp.eventLoop = nil }
     }
 
     override func runAndRelease() {

@@ -14,11 +14,21 @@ extension Cancellation {
         private var topmostLater: Int?
         /// The topmost promise, if it is a combinator.
         private(set) var combinator: CombinatorCore?
-        /// A promise with further waiting handlers, below which the row ends.
-        // Not owned: it exists as long as this thread does not run its waiter, and the first pass runs nothing.
-        private(set) var shared: CoreRef?
-        /// The rows that lead to this one.
-        private var below: [Int] = []
+        /// The promise below which the row ends, because other handlers wait for it.
+        private(set) var shared: PromiseCore?
+        /// The rows that lead to this one: none, one with a combinator, or several, which meet here.
+        private let below: [Int]
+
+        /// Where rows have ended below a promise that further handlers wait for, with their indices.
+        fileprivate typealias Ends = [CoreRef: [Int]]
+
+        private init(
+            from first: PromiseCore, below: [Int] = [], evenIfWanted: Bool = false, startedAt start: PromiseCore,
+            _ ends: Ends = [:]
+        ) {
+            (self.first, self.below) = (first, below)
+            climb(evenIfWanted, startedAt: start, ends)
+        }
 
         /// How the promise at `place` ends, which `producer` settles.
         func ending(of producer: PromiseCore, at place: Int) -> Ending {
@@ -28,33 +38,20 @@ extension Cancellation {
         }
 
         /// Climbs from `first`, and marks.
-        /// - Parameters:
-        ///   - waiter: the waiter that leads to the first, if any.
-        ///   - isWanted: whether another handler waits for the first, if known.
-        ///   - start: where the cancellation began.
-        ///   - isJoint: whether several rows lead to the first.
-        init(
-            from first: CoreRef, below waiter: PromiseCore? = nil, isWanted: Bool? = nil, startedAt start: CoreRef,
-            isJoint: Bool = false
-        ) {
-            self.first = first.object
-            climb(from: first, below: waiter, isWanted, startedAt: start, isJoint: isJoint)
-        }
-
-        private mutating func climb(
-            from first: CoreRef, below waiter: PromiseCore?, _ isWanted: Bool?, startedAt start: CoreRef, isJoint: Bool
-        ) {
+        private mutating func climb(_ evenIfWanted: Bool, startedAt start: PromiseCore, _ ends: Ends) {
             let here = LoopRef.ofThisThread
-            var (next, waiter, isWanted) = (first, waiter, isWanted)
+            // Where several rows meet, work in progress may wait for this very cancellation, in a circle, so it is not
+            // waited for.
+            let waitsForWork = below.count < 2
+            var core = first
             while true {
-                let core = next.object
                 guard let loop = core.loop, core.state.load().isClaimable else { return }
                 let isExternal = core.role.contains(.externallySettled)
                 // A promise of another thread is examined there.
                 if !isExternal && loop != here { return height += 1 }
                 if !isExternal && here.borrow({ $0.hasEnded }) { return }
-                // Where several rows meet, each ends: `all` continues.
-                if isWanted ?? core.isWanted(besides: waiter) { return shared = next }
+                // Where one row has ended, all do: `all` continues when the last handler has been marked.
+                if ends[core.ref] != nil || !(evenIfWanted && core === first) && core.isWanted { return shared = core }
                 if isExternal {
                     if core.mayWaitForCleanUps { topmostLater = height }
                     return height += 1
@@ -62,48 +59,45 @@ extension Cancellation {
                 let producer = core.settlingCore
                 if producer.marks.contains(.isEndingCancelled) {
                     // By an earlier cancellation; or promises that wait for each other in a circle have led back to the
-                    // start. Work in progress where rows meet may wait for this very cancellation, in a circle, so it
-                    // is not waited for.
-                    if next != start && !isJoint { topmostLater = height }
+                    // start.
+                    if core !== start && waitsForWork { topmostLater = height }
                     return
                 }
                 producer.marks.insert(.isEndingCancelled)
                 let word = producer.upstream.load()
                 let ending = producer.endingByItself
-                if ending == .afterCleanUp || ending == .afterSource && !isJoint { topmostLater = height }
+                if ending == .afterCleanUp || ending == .afterSource && waitsForWork { topmostLater = height }
                 height += 1
                 if word == .none { combinator = producer.asCombinator }
                 guard word.isWaiting && ending != .afterSource else { return }
-                (next, waiter, isWanted) = (word.core, producer, nil)
+                core = word.core.object
             }
         }
 
-        /// The rows of a cancellation that has reached a combinator, from `first` upwards.
-        static func all(from first: Row) -> [Row] {
-            let start = first.first.ref
-            var rows = [first]
-            // The rows that end below a promise with several waiters.
-            var shared: [CoreRef: [Int]] = [:]
+        /// The rows of a cancellation, from `start` upwards.
+        static func all(from start: PromiseCore, evenIfWanted: Bool) -> [Row] {
+            var rows = [Row(from: start, evenIfWanted: evenIfWanted, startedAt: start)]
+            var ends: Ends = [:]
+            func append(_ row: Row) {
+                if let shared = row.shared { ends[shared.ref, default: []].append(rows.count) }
+                rows.append(row)
+            }
             var next = 0
             while next < rows.count {
                 for input in rows[next].combinator?.inputs ?? [] {
                     input.marks.insert(.isEndingCancelled)
                     let word = input.upstream.load()
                     guard word.isWaiting else { continue }
-                    var row = Row(from: word.core, below: input, startedAt: start)
-                    row.below = [next]
-                    rows.append(row)
+                    append(Row(from: word.core.object, below: [next], startedAt: start, ends))
                 }
-                if let end = rows[next].shared { shared[end, default: []].append(next) }
                 next += 1
                 guard next == rows.count else { continue }
                 // The cancellation continues where all waiters of a promise have been marked, in the order of the climb.
-                let joined = shared.filter { core, _ in !core.borrow { $0.isWanted } }
-                for (core, ends) in joined.sorted(by: { $0.value[0] < $1.value[0] }) {
-                    shared[core] = nil
-                    var row = Row(from: core, isWanted: false, startedAt: start, isJoint: true)
-                    row.below = ends
-                    rows.append(row)
+                let joined = ends.filter { core, _ in !core.borrow { $0.isWanted } }
+                for (core, below) in joined.sorted(by: { $0.value[0] < $1.value[0] }) {
+                    ends[core] = nil
+                    append(Row(from: core.object, below: below, evenIfWanted: true, startedAt: start, ends))
+                    for row in below { rows[row].shared = nil }
                 }
             }
             // What waits for a row that ends later does so too.

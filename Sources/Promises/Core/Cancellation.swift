@@ -72,14 +72,18 @@ struct Cancellation {
     mutating func cancel(_ source: PromiseCore, andThen body: @escaping () -> Void) { sources.append((source, body)) }
 
     private mutating func cancelRows(from core: PromiseCore, _ request: CancellationRequest) {
-        let first = Row(from: core.ref, isWanted: request.sparesWanted ? nil : false, startedAt: core.ref)
-        let rows = first.combinator == nil ? [] : Row.all(from: first)
-        end(rows.first ?? first, request)
-        for row in rows.dropFirst() { end(row, .unobserved) }
+        let rows = Row.all(from: core, evenIfWanted: !request.sparesWanted)
+        for (index, row) in rows.enumerated() { end(row, index == 0 ? request : .unobserved) }
         // Last, as a rejection reaches them: after the hooks of the work above.
         for cleanUp in cleanUps { EventLoop.ofCurrentThread.enqueueOwned(cleanUp.job) }
         cleanUps = []
         for row in rows { row.combinator?.leaveInputsThatGoOn() }
+        // The handler that has kept it alive may belong to another thread, which has withdrawn it meanwhile, having seen the
+        // waiter of a row. Both look again after they have withdrawn.
+        for row in rows {
+            guard let shared = row.shared, shared.role.contains(.externallySettled), !shared.isWanted else { continue }
+            sources.append((shared, nil))
+        }
     }
 
     // MARK: The second pass
@@ -90,11 +94,6 @@ struct Cancellation {
             guard let core = next else { return }
             next = end(core, at: place, of: row, request)
             request = .unobserved
-        }
-        // The handler that has kept it alive may belong to another thread, which has withdrawn it meanwhile, having seen the
-        // waiter of this row. Both look again after they have withdrawn.
-        if row.shared != nil, let next, next.role.contains(.externallySettled), !next.isWanted {
-            sources.append((next, nil))
         }
     }
 

@@ -45,11 +45,11 @@ struct LockedWaiters: ~Copyable {
         !isWithdrawn(node) && node.borrow { !$0.role.contains(.keepsNoWorkAlive) }
     }
 
-    /// Whether a cancellation has reached a node of this thread. It stays in the list, and waits only for its end.
+    /// Whether a cancellation has reached a node of this thread, and continues to the node's source.
     private func isCancelled(_ node: CoreRef) -> Bool {
         node.borrow { node in
             guard let loop = node.loop, loop == LoopRef.ofThisThreadIfAny else { return false }
-            return node.marks.contains(.isEndingCancelled)
+            return node.marks.contains(.isEndingCancelled) && !node.role.contains(.shielding)
         }
     }
 
@@ -107,13 +107,6 @@ struct LockedWaiters: ~Copyable {
         return true
     }
 
-    /// Removes the nodes newer than `kept`, which are tombstones.
-    consuming func removeTombstones(upTo kept: CoreRef?) {
-        let first = newest
-        unlock(keeping: kept)
-        Self.release(from: first, upTo: kept)
-    }
-
     /// Unlocks the list, with `kept` in place of `newest` and all older nodes.
     private consuming func unlock(keeping kept: CoreRef?) {
         let (core, newest) = (core, newest)
@@ -142,31 +135,26 @@ struct LockedWaiters: ~Copyable {
 // The nodes that keep the producer working.
 
 extension LockedWaiters {
-    /// Whether a node other than `waiter` keeps the producer working. Without a waiter, a cancelled node does not. May
-    /// remove tombstones.
-    consuming func isKeptAlive(besides waiter: CoreRef?) -> Bool {
-        // A caller that withdraws one waiter after the other checks this each time, and would walk past all the
-        // tombstones that it has left. So those at the head of the list, and after the waiter, are removed once there
-        // are 16.
-        let head = tombstones(from: newest)
-        var keeper = keeper(from: head.end)
-        var removed: (first: CoreRef?, end: CoreRef?) = (nil, nil)
-        if let waiter {
-            if keeper == waiter {
-                let behind = tombstones(from: waiter.next)
-                keeper = self.keeper(from: behind.end)
-                if behind.count >= 16 {
-                    removed = (waiter.next, behind.end)
-                    waiter.next = behind.end
-                }
+    /// Whether a node keeps the producer working that no cancellation has reached. May remove tombstones.
+    consuming func keepProducerWorking() -> Bool {
+        var kept = newest
+        var keeper: CoreRef?
+        var removed: [(first: CoreRef?, end: CoreRef?)] = []
+        while true {
+            let first = if let keeper { keeper.next } else { newest }
+            // A caller that withdraws one waiter after the other checks this each time, and would walk past all the
+            // tombstones that it has left. So they are removed here once there are 16.
+            let tombstones = tombstones(from: first)
+            if tombstones.count >= 16 {
+                removed.append((first, tombstones.end))
+                if let keeper { keeper.next = tombstones.end } else { kept = tombstones.end }
             }
-        } else if let found = keeper, isCancelled(found) {
-            keeper = found.list.first { keepsWorkAlive($0) && !isCancelled($0) }
+            keeper = self.keeper(from: tombstones.end)
+            guard let keeper, isCancelled(keeper) else { break }
         }
-        let isKept = keeper != nil
-        if head.count >= 16 { removeTombstones(upTo: head.end) } else { _ = consume self }
-        Self.release(from: removed.first, upTo: removed.end)
-        return isKept
+        unlock(keeping: kept)
+        for nodes in removed { Self.release(from: nodes.first, upTo: nodes.end) }
+        return keeper != nil
     }
 
     /// The tombstones from `first` on, and the node after them.
@@ -211,15 +199,13 @@ extension LockedWaiters {
 }
 
 extension PromiseCore {
-    /// Whether a handler, or a `hang`, waits here. While a thread settles the core, it counts as wanted.
-    var isWanted: Bool { isWanted(besides: nil) }
-
-    /// Whether a handler other than `waiter`, cancelled or not, or a `hang`, waits here.
-    func isWanted(besides waiter: PromiseCore?) -> Bool {
+    /// Whether a handler that no cancellation has reached, or a `hang`, waits here. While a thread settles the core, it
+    /// counts as wanted.
+    var isWanted: Bool {
         // A settled combinator lets it continue.
         if has(.isLetGo) || continuesUnobserved { return true }
         guard let waiters = LockedWaiters(of: self) else { return true }
-        return waiters.isKeptAlive(besides: waiter?.ref)
+        return waiters.keepProducerWorking()
     }
 
     /// Counts a waiter of the list that has become a tombstone.

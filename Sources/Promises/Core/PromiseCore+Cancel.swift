@@ -62,22 +62,22 @@ extension PromiseCore {
     /// Drops the operation of this core, which has a source.
     /// - Returns: the source, unless that has settled and the core was scheduled to run.
     func leaveSource() -> PromiseCore? {
-        let source = withdrawFromSource()
-        if source == nil { dropOperation() } else { destroyOperation() }
+        if let source = withdraw() { return source }
+        dropOperation()
         waitsNoMore()
-        source?.noteWithdrawal()
-        return source
+        return nil
     }
 
-    /// Withdraws this waiter, which belongs to this thread. If its source has settled, nothing happens: it has run, or
-    /// is about to. The caller must hold the core that the waiter was attached to.
-    /// - Returns: whether it was withdrawn.
+    /// Withdraws this waiter, which belongs to this thread, and drops its operation. If its source has settled, nothing
+    /// happens: it has run, or is about to. The caller must hold the core that the waiter was attached to.
+    /// - Returns: the source that it was withdrawn from.
     @discardableResult
-    func withdraw() -> Bool {
-        guard let source = withdrawFromSource() else { return false }
-        code(self, .drop)
+    func withdraw() -> PromiseCore? {
+        guard let source = withdrawFromSource() else { return nil }
+        destroyOperation()
+        waitsNoMore()
         source.noteWithdrawal()
-        return true
+        return source
     }
 
     /// Withdraws this waiter, whose operation the caller drops or moves. The caller then records the withdrawal in the

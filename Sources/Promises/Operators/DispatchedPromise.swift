@@ -115,7 +115,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
             progress.place = (core, waiter)
             return false
         }
-        if isCancelled && waiter.withdraw() { endCancelled(after: core) }
+        if isCancelled && waiter.withdraw() != nil { endCancelled(after: core) }
     }
 
     private func sourceDidSettle(_ source: AnySource) {
@@ -245,7 +245,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
             return
         }
         let (willRun, stage, place) = interrupt(for: error)
-        let isWithdrawn = place?.waiter.withdraw() == true
+        let isWithdrawn = place?.waiter.withdraw() != nil
         // A thread runs the closure, or is about to; or the waiter is about to dispatch it.
         if willRun && !isWithdrawn {
             if keepsLoop { home.endExternalWork() }

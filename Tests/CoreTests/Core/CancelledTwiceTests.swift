@@ -21,6 +21,21 @@ struct CancelledTwiceTests {
         withExtendedLifetime(resolver) {}
     }
 
+    /// Also below a handler that an earlier cancellation has reached, and that waits there for the end.
+    @Test(.inLoop) func eachWaitsForACleanUpAbove() throws {
+        var hasEnded = false
+        let cleaned = endless().ensureThen { after(.seconds(1)).done { hasEnded = true } }
+        cleaned.cancel()
+        for _ in 0..<3 {
+            let lower = cleaned.map { $0 }
+            lower.cancel()
+            expect(lower.isPending)
+            lower.done { _ in }.catch(policy: .allErrors) { _ in expect(hasEnded) }
+        }
+        try loop.run()
+        expect(cleaned.isCancelled)
+    }
+
     /// A producer that cannot stop: a cancellation leaves its promise, and a later one does not wait for it.
     @Test(.inLoop) func workThatContinuesIsNotWaitedFor() {
         let core = PromiseCore(root: Int.self)

@@ -74,6 +74,17 @@ struct SharedCancellationTests {
         owner.join()
     }
 
+    /// The clean-up in progress still waits for it.
+    @Test(.inLoop) func aCleanUpGoesOnWhenAllOthersWithdraw() throws {
+        let cleanUp = after(.seconds(1)).done {}
+        let cleaned = Promise.value(1).ensureThen { cleanUp }
+        try loop.turn(.poll)
+        cleaned.cancel()
+        when(guarantees: [cleanUp.map { 1 }, cleanUp.map { 2 }]).cancel()
+        try loop.run()
+        expect(cleanUp.isFulfilled && cleaned.isCancelled)
+    }
+
     @Test(.inLoop) func theLatestMayWithdrawFirst() throws {
         let (source, resolver) = Promise<Int>.pending()
         let all = (0..<2000).map { number in source.map { $0 + number } }

@@ -58,6 +58,18 @@ struct WithdrawalCostTests {
         expectEqual(stops, 2 * Self.count)
     }
 
+    /// Rows of one cancellation end below one promise, which goes on for another handler or is cancelled with them.
+    @Test(.inLoop, arguments: [false, true], [false, true]) func rowsThatMeet(newestFirst: Bool, isWanted: Bool) throws {
+        let (promise, resolver) = Promise<Int>.pending()
+        if isWanted { promise.done { _ in }.ignoringErrors() }
+        let rows = (0..<Self.count).map { _ in promise.map { $0 } }
+        let all = when(fulfilled: newestFirst ? rows.reversed() : rows)
+        expectFewVisits(loop) { all.cancel() }
+        expectEqual(promise.isPending, isWanted)
+        resolver.fulfill(1)
+        try loop.run()
+    }
+
     @Test(.inLoop) func theLastListenerIsFoundToBeTheLast() throws {
         let (promise, resolver) = Promise<Int>.pending()
         var stops = 0
