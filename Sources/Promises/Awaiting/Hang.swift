@@ -121,7 +121,6 @@ func driveLoop(
     var watch = HangWatch()
     var pool = timeout == nil ? PoolWait.ofThisThread(loop) : nil
     defer { pool?.end() }
-    var isFirstTurn = true
     while true {
         if let settled = core.settled { return settled }
         let rest = watch.isWatching ? pool?.timeUntilReport(of: core) : nil
@@ -139,24 +138,14 @@ func driveLoop(
         if let timer, !timer.isActive { throw PromiseError.timedOut }
         if endsWithLoop, loop.borrow({ $0.isStopping }) { throw PromiseError.loopEnded }
         do {
-            if let rest {
-                watch.restart()
-                try loop.borrow { try $0.awaitOtherThreads(forRealAtMost: rest) }
-                isFirstTurn = true
-            } else if isStuck || isFirstTurn {
-                if !isStuck { watch.restart() }
-                try loop.borrow {
-                    if isStuck { try $0.awaitOtherThreads(forRealAtMost: watch.remaining) } else { try $0.turn(.wait) }
-                }
-                isFirstTurn = isStuck
-            } else {
-                watch.restart()
-                try loop.borrow { try $0.turnAgain(.wait) }
+            if rest != nil || !isStuck { watch.restart() }
+            let limit = rest ?? (isStuck ? watch.remaining : nil)
+            try loop.borrow {
+                if let limit { try $0.awaitOtherThreads(forRealAtMost: limit) } else { try $0.turn(.wait) }
             }
         } catch let error as SystemError where !endsWithLoop && error.isShortage {
             // The caller waits for a guarantee, and has no error to throw.
             loop.borrow { $0.waitForDescriptors(error) }
-            isFirstTurn = true
         }
     }
 }

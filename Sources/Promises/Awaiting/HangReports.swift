@@ -62,7 +62,7 @@ struct PoolWait {
     /// The time until this is reported if all threads of the pool keep waiting: a second in total, during which a
     /// thread wakes whose job has just run. `nil` if they do not all wait.
     mutating func timeUntilReport(of core: PromiseCore) -> Duration? {
-        guard loop.borrow({ $0.waitsForOthersOnly }), StackSearch.isQueued(core, in: pool) else {
+        guard loop.borrow({ $0.waitsForOthersOnly }), StackSearch.isHeldUp(core, by: pool) else {
             end()
             began = nil
             return nil

@@ -7,19 +7,11 @@ struct StackSearch {
     /// The maximum number of further cores to visit; beyond it the answer is `false`.
     private var limit = 1000
 
-    private init(pool: ObjectIdentifier?) { self.pool = pool }
-
-    /// Whether a handler that is running further down this thread's stack must return before `core` can settle. Call
-    /// it only in a handler: an operation of this thread that has been taken out, and has not settled its core, is on
-    /// the stack.
-    static func isHeldUp(_ core: PromiseCore) -> Bool {
-        var search = StackSearch(pool: nil)
-        return search.isHeldUp(core, .ofThisThread)
-    }
-
-    /// Whether a job in the queue of this pool must run before `core` can settle.
-    static func isQueued(_ core: PromiseCore, in pool: ThreadPoolWorkers) -> Bool {
-        var search = StackSearch(pool: ObjectIdentifier(pool))
+    /// Whether a handler that is running further down this thread's stack must return before `core` can settle; or, of a
+    /// pool, whether a job in its queue must run. Without a pool, call it only in a handler: an operation of this thread
+    /// that has been taken out, and has not settled its core, is on the stack.
+    static func isHeldUp(_ core: PromiseCore, by pool: ThreadPoolWorkers? = nil) -> Bool {
+        var search = StackSearch(pool: pool.map { ObjectIdentifier($0) })
         return search.isHeldUp(core, .ofThisThread)
     }
 

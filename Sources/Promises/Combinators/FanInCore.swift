@@ -142,7 +142,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     }
 
     override func settled(_ index: Int, _ source: AnySource) {
-        if isOpen && (source.isFulfilled || rule == .each) {
+        if isOpen && !marks.contains(.isEndingCancelled) && (source.isFulfilled || rule == .each) {
             slots[index] = .settled(source.reference)
             missing -= 1
             if missing == 0 {
@@ -226,6 +226,4 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         }
         return left
     }
-
-    override func willEndWithInputs() { missing = .max }
 }

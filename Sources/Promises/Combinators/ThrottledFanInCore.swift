@@ -33,7 +33,6 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
     /// Whether `next` has returned `nil`.
     private var isExhausted = false
     private var isTaking = false
-    private var wasCancelled = false
 
     /// - Parameter limit: the maximum number of pending sources, at least 1.
     @usableFromInline
@@ -68,7 +67,7 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
                 }
                 source = next
             } catch { source = PromiseCore(error: error) }
-            if wasCancelled {
+            if marks.contains(.isEndingCancelled) {
                 source.cancelIfUnobserved()
                 break
             }
@@ -85,7 +84,7 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
         }
     }
 
-    private var activeCallbacks: Callbacks? { isOpen && !wasCancelled ? callbacks : nil }
+    private var activeCallbacks: Callbacks? { isOpen && !marks.contains(.isEndingCancelled) ? callbacks : nil }
 
     override func settled(_ index: Int, _ source: AnySource) {
         nodes[index] = nil
@@ -115,7 +114,6 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
 
     override func leaveInputs(where isToGo: (PromiseCore) -> Bool) -> Int {
         var left = 0
-        wasCancelled = true
         for index in nodes.keys.sorted() {
             // Releasing objects here may run user code, which may drive the loop.
             guard let node = nodes[index], isToGo(node.core.object) else { continue }
@@ -124,11 +122,5 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
             left += 1
         }
         return left
-    }
-
-    /// Also takes no more sources.
-    override func willEndWithInputs() {
-        wasCancelled = true
-        callbacks = nil
     }
 }

@@ -9,7 +9,7 @@ extension Cancellation {
         let first: PromiseCore
         /// The number of promises.
         private(set) var height = 0
-        /// The place of the topmost promise that ends later: those below wait for it, those above end now. `height`: the
+        /// The place of the topmost promise that ends later: those below wait for it, those above end now. `height`: a
         /// source of the topmost promise in the row, which is in another row or in none.
         private var topmostLater: Int?
         /// The topmost promise, if it is a combinator.
@@ -32,9 +32,7 @@ extension Cancellation {
 
         /// How the promise at `place` ends, which `producer` settles.
         func ending(of producer: PromiseCore, at place: Int) -> Ending {
-            guard let topmostLater, place <= topmostLater else { return producer.endingByItself }
-            if place < topmostLater { return .afterSource }
-            return producer === combinator ? .afterInputs : producer.endingByItself
+            if let topmostLater, place < topmostLater { .afterSource } else { producer.endingByItself }
         }
 
         /// Climbs from `first`, and marks.
@@ -69,8 +67,8 @@ extension Cancellation {
                 if ending == .afterCleanUp || ending == .afterSource && waitsForWork { topmostLater = height }
                 height += 1
                 if word == .none { combinator = producer.asCombinator }
-                guard word.isWaiting && ending != .afterSource else { return }
-                core = word.core.object
+                guard let source = word.source, ending != .afterSource else { return }
+                core = source
             }
         }
 
@@ -86,9 +84,8 @@ extension Cancellation {
             while next < rows.count {
                 for input in rows[next].combinator?.inputs ?? [] {
                     input.marks.insert(.isEndingCancelled)
-                    let word = input.upstream.load()
-                    guard word.isWaiting else { continue }
-                    append(Row(from: word.core.object, below: [next], startedAt: start, ends))
+                    guard let source = input.upstream.load().source else { continue }
+                    append(Row(from: source, below: [next], startedAt: start, ends))
                 }
                 next += 1
                 guard next == rows.count else { continue }
@@ -102,9 +99,7 @@ extension Cancellation {
             }
             // What waits for a row that ends later does so too.
             for index in rows.indices.reversed() where rows[index].topmostLater != nil {
-                for end in rows[index].below {
-                    rows[end].topmostLater = rows[end].height - (rows[end].combinator == nil ? 0 : 1)
-                }
+                for end in rows[index].below { rows[end].topmostLater = rows[end].height }
             }
             return rows
         }

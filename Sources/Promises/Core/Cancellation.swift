@@ -38,15 +38,12 @@ struct Cancellation {
         ///
         /// For the topmost clean-up, if it has not begun.
         case afterCleanUp
-        /// It stays in the list, and is rejected when its source has settled, after its operation if that cleans up.
+        /// It stays in the list, and is rejected when its source has settled, after its operation if that cleans up. (A
+        /// combinator leaves the sources that have ended, or continue, and is rejected after the others.)
         ///
         /// For promises below one that ends later; and for the topmost clean-up, if it has begun (`ensureThen`): its
         /// source is then the promise of the closure, which is not cancelled.
         case afterSource
-        /// It leaves the sources that have ended, or continue, and is rejected when the others have settled.
-        ///
-        /// For a combinator, one of whose sources ends later.
-        case afterInputs
     }
 
     /// Clean-ups to run after all other promises have ended.
@@ -127,13 +124,13 @@ struct Cancellation {
             if let cleanUp { cleanUps.append(cleanUp) }
             return source
         case .afterSource:
-            let word = producer.upstream.load()
-            let source = word.isWaiting ? word.core.object : nil
-            producer.rejectAfterSource(with: request.error)
+            let source = producer.upstream.load().source
+            if let combinator = producer.asCombinator {
+                combinator.endWithInputs(by: request)
+            } else {
+                producer.rejectAfterSource(with: request.error)
+            }
             return source
-        case .afterInputs:
-            row.combinator?.endWithInputs(by: request)
-            return nil
         }
     }
 

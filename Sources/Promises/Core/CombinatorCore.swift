@@ -17,8 +17,8 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
     /// The loop is ending, and the source at `index` has not settled. Must end with `inputDidEnd`.
     func loopEnds(beforeSourceAt index: Int) { preconditionFailure("abstract") }
 
-    /// What rejects the result when the sources have settled that are left.
-    private var cancellation: CancellationRequest?
+    /// Rejects the result when the sources have settled that are left.
+    private var rejection: CancellationRequest?
 
     /// The nodes that wait for sources.
     var inputs: [PromiseCore] { preconditionFailure("abstract") }
@@ -35,24 +35,17 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
         return true
     }
 
-    /// Is cancelled, and settles after its sources.
+    /// Is cancelled, and settles after its sources. From now on their outcomes are only counted.
     final func endWithInputs(by request: CancellationRequest) {
-        cancellation = request
-        willEndWithInputs()
+        rejection = request
+        releaseInputs()
     }
-
-    /// From now on outcomes of sources are only counted.
-    func willEndWithInputs() { preconditionFailure("abstract") }
 
     /// If it ends with its inputs: leaves the sources that the cancellation has not reached, or has ended at once.
     final func leaveInputsThatGoOn() {
-        guard cancellation != nil else { return }
-        let left = leaveInputs { node in
-            // A node that is queued brings an outcome.
-            let word = node.upstream.load()
-            return word.isWaiting && !word.core.object.isEndingLater
-        }
-        outstanding -= left
+        guard rejection != nil else { return }
+        // A node that is queued brings an outcome.
+        outstanding -= leaveInputs { $0.upstream.load().source?.isEndingLater == false }
         endIfNothingIsOutstanding(.noProducer)
     }
 
@@ -78,8 +71,8 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
         guard outstanding == 0, isOpen else { return }
         if marks.contains(.isEndingCancelled) {
             // Otherwise the cancellation in progress is about to settle it.
-            guard let cancellation else { return }
-            rejectCancelled(with: cancellation.error, at: nil)
+            guard let rejection else { return }
+            rejectCancelled(with: rejection.error, at: nil)
         } else {
             producerDidEnd(error())
         }

@@ -122,6 +122,9 @@ extension UpstreamWord {
     @inlinable @inline(__always)
     var core: CoreRef { CoreRef(address: address) }
 
+    /// The source, if the node is in its list; counted, so that it outlives a withdrawal.
+    var source: PromiseCore? { isWaiting ? core.object : nil }
+
     /// Releases the core in a word that owns it.
     func release() { core.release() }
 }

@@ -33,7 +33,7 @@ extension PromiseCore {
         // Its own thread may be withdrawing it.
         if node.borrow({ $0.upstream.replace(.waiting(forCoreAt: address), by: word) }) { return true }
         node.release()
-        if word.isOwner { word.release() }
+        if word != .taken { word.release() }
         return false
     }
 

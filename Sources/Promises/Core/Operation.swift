@@ -103,14 +103,6 @@ extension PromiseCore {
         self.init(state: .pending, loop: .ofThisThread, code: .of(Follow<Value>.self))
     }
 
-    /// A core that is fulfilled from the start. It never waits, so it belongs to no loop.
-    @inlinable @inline(__always)
-    convenience init<Value>(value: consuming Value) {
-        self.init(
-            state: .fulfilled(isTrivial: CorePayload.isTrivial(Value.self)), loop: nil, code: .of(Follow<Value>.self))
-        payload.store(value)
-    }
-
     /// A core that is rejected from the start.
     @inlinable
     convenience init(error: any Error, at callSite: CallSite? = nil) {
@@ -124,7 +116,7 @@ extension PromiseCore {
     @inlinable @inline(__always)
     static func pending(_ code: CoreCode, role: CoreRole = []) -> PromiseCore { makePendingCore(code, role) }
 
-    /// A core that is fulfilled from the start.
+    /// A core that is fulfilled from the start. It never waits, so it belongs to no loop.
     @inlinable @inline(__always)
     static func fulfilled<Value>(_ value: consuming Value) -> PromiseCore {
         let core = makeSettledCore(.fulfilled(isTrivial: CorePayload.isTrivial(Value.self)), .of(Follow<Value>.self))

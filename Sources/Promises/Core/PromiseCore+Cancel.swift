@@ -85,10 +85,8 @@ extension PromiseCore {
     /// - Returns: the source; `nil` if that has settled, perhaps on another thread.
     private func withdrawFromSource() -> PromiseCore? {
         let word = upstream.load()
-        guard word.isWaiting else { return nil }
         // Retained before the node withdraws: afterwards nothing keeps the source alive on its behalf.
-        let source = word.core.object
-        guard upstream.replace(word, by: .taken) else { return nil }
+        guard let source = word.source, upstream.replace(word, by: .taken) else { return nil }
         hasArrived()
         return source
     }

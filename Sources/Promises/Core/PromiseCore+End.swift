@@ -66,9 +66,8 @@ extension PromiseCore {
     /// - Returns: false if its source has settled: the loop's mailbox has the waiter, or is about to receive it.
     func withdrawAsLoopEnds() -> Bool {
         let word = upstream.load()
-        guard word.isWaiting else { return false }
         // Retained before the node withdraws: afterwards nothing keeps the source alive on its behalf.
-        let source = word.core.object
+        guard let source = word.source else { return false }
         // Retained before that too: the list keeps its reference to a tombstone, but another thread that has taken the
         // list releases the tombstone as soon as it finds one.
         let node = CoreRef.retaining(self)

@@ -75,14 +75,6 @@ struct UpstreamWord: Equatable {
 
     @inline(__always)
     var isTaken: Bool { bits & Self.takenBit != 0 }
-
-    /// Whether the word owns the core at its address.
-    var isOwner: Bool {
-        switch mark {
-        case .fulfilled, .rejected: true
-        case .none, .waiting, .linkedFrom, .taken: false
-        }
-    }
 }
 
 /// The upstream word of a core; the table of `UpstreamWord` names the threads that change it.

@@ -42,8 +42,10 @@ extension Thenable {
     @discardableResult
     public func cancelAndWait(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
         let core = asPromise().core
-        return Guarantee<Void>(
-            core.cancelAndWait().traced("cancelAndWait", after: core, Guarantee<Void>.self, file, line))
+        // First: if the core goes on for others, only handlers that wait now receive the cancellation.
+        let end = core.derive(Notification { _ in })
+        core.cancel()
+        return Guarantee<Void>(end.traced("cancelAndWait", after: core, Guarantee<Void>.self, file, line))
     }
 }
 
@@ -64,15 +66,5 @@ extension Catchable {
         let result = if let promise = self as? Promise<T> { promise.outcome } else { result }
         guard case .failure(let error) = result else { return false }
         return error.isCancelled
-    }
-}
-
-extension PromiseCore {
-    /// Cancels this core, and returns one that is fulfilled once this one has settled.
-    fileprivate func cancelAndWait() -> PromiseCore {
-        // First: if the core goes on for others, only handlers that wait now receive the cancellation.
-        let end = derive(Notification { _ in })
-        cancel()
-        return end
     }
 }

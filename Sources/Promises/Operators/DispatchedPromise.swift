@@ -118,27 +118,21 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         if isCancelled && waiter.withdraw() != nil { endCancelled(after: core) }
     }
 
-    private func sourceDidSettle(_ source: AnySource) {
-        switch nextStep(after: source) {
-        case .nothing: break
-        case .end(let outcome): conclude(outcome)
-        case .dispatch(let dispatcher): dispatch(on: dispatcher)
-        }
-    }
-
-    private enum NextStep { case nothing, end(Outcome), dispatch((any Dispatcher)?) }
+    private func sourceDidSettle(_ source: AnySource) { nextStep(after: source)?() }
 
     // This function and `outcome(of:)` have released the closure when they return: nobody sees the outcome before that.
-    private func nextStep(after source: AnySource) -> NextStep {
-        guard let plan = progress.withLock({ $0.plan }) else { return .nothing }
+    private func nextStep(after source: AnySource) -> (() -> Void)? {
+        guard let plan = progress.withLock({ $0.plan }) else { return nil }
         switch plan(source) {
-        case .pass(let outcome): return leave(.waiting, for: .ended) == nil ? .nothing : .end(outcome)
+        case .pass(let outcome): return leave(.waiting, for: .ended) == nil ? nil : { self.conclude(outcome) }
         case .dispatch(let work):
             // First: as soon as it is queued, another party may end the count.
             jobs.begin(home)
-            if let previous = leave(.waiting, for: .queued, work) { return .dispatch(previous.dispatcher) }
+            if let dispatcher = leave(.waiting, for: .queued, work).map(\.dispatcher) {
+                return { self.dispatch(on: dispatcher) }
+            }
             jobs.end(home)
-            return .nothing
+            return nil
         }
     }
 

@@ -196,7 +196,7 @@ private final class ChildEnd: IOProducer {
     }
 
     func wait(kills: Bool) -> PromiseCore {
-        if let status { return PromiseCore(value: status) }
+        if let status { return .fulfilled(status) }
         let promise = PromiseCore.pending(ChildExitStatus.self, by: self)
         waiting.append((promise, kills))
         return promise

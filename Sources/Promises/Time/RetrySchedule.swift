@@ -51,8 +51,6 @@ public struct RetrySchedule {
         RetrySchedule(pause: pause)
     }
 
-    private init(pause: @escaping (Int, any Error) -> Duration?) { self.pause = pause }
-
     private static func growing(
         from first: Duration, by factor: Double, _ cap: Duration, _ attempt: Int
     ) -> Duration {

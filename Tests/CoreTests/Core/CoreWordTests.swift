@@ -18,16 +18,16 @@ struct CoreWordTests {
 
     @Test func whatACoreWaitsFor() {
         let waiting = UpstreamWord.waiting(forCoreAt: waiter)
-        expect(waiting.mark == .waiting && waiting.isWaiting && !waiting.isOwner && waiting.address == waiter)
-        expect(UpstreamWord.none.mark == .none && !UpstreamWord.none.isWaiting && !UpstreamWord.none.isOwner)
+        expect(waiting.mark == .waiting && waiting.isWaiting && waiting.address == waiter)
+        expect(UpstreamWord.none.mark == .none && !UpstreamWord.none.isWaiting)
         for outcome in [StateWord.fulfilled(isTrivial: true), .rejectedAndHandled, .rejected.settling] {
             let settled = UpstreamWord.settled(waiter, as: outcome)
-            expect(settled.isFulfilled == outcome.isFulfilled && settled.isOwner && !settled.isTaken)
+            expect(settled.isFulfilled == outcome.isFulfilled && !settled.isTaken)
             expect(settled.mark == (outcome.isFulfilled ? .fulfilled : .rejected) && settled.address == waiter)
         }
-        expect(UpstreamWord.linkedFrom(waiter).mark == .linkedFrom && !UpstreamWord.linkedFrom(waiter).isOwner)
+        expect(UpstreamWord.linkedFrom(waiter).mark == .linkedFrom)
         expect(UpstreamWord.linkedFrom(waiter).isLinkedFrom && !UpstreamWord.linkedFrom(waiter).isTaken)
-        expect(UpstreamWord.taken.mark == .taken && UpstreamWord.taken.isTaken && !UpstreamWord.taken.isOwner)
+        expect(UpstreamWord.taken.mark == .taken && UpstreamWord.taken.isTaken)
     }
 
     // MARK: What is left beside the addresses
