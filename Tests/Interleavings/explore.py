@@ -96,14 +96,14 @@ MUTANTS = [
      "        if isMutant(#) {\n            let isMarked = inner.borrow { $0.has(.isLetGo) }\n"
      "            return inner.referenceCount == 2 && !isMarked\n        }\n        return inner.borrow { $0.loop.is(here)"),
     ("who has withdrawn does not look again at the source", CORE + "Cancellation.swift",
-     "if row.shared != nil, let next", "if !isMutant(#), row.shared != nil, let next"),
+     "guard let shared = row.shared,", "guard !isMutant(#), let shared = row.shared,"),
     ("two parties take the same step of a dispatched promise", "Promises/Operators/DispatchedPromise.swift",
      "guard progress.stage == stage else { return nil }", "guard isMutant(#) || progress.stage == stage else { return nil }"),
     ("a source is not retained before its waiter withdraws", CORE + "PromiseCore+Cancel.swift",
-     "        let source = word.core.object\n        guard upstream.replace(word, by: .taken) else { return nil }\n",
-     "        if isMutant(#) {\n            guard upstream.replace(word, by: .taken) else { return nil }\n            hasArrived()\n"
-     "            return word.core.object\n        }\n"
-     "        let source = word.core.object\n        guard upstream.replace(word, by: .taken) else { return nil }\n"),
+     "        guard let source = word.source, upstream",
+     "        if isMutant(#) {\n            guard word.isWaiting, upstream.replace(word, by: .taken) else { return nil }\n"
+     "            hasArrived()\n            return word.core.object\n        }\n"
+     "        guard let source = word.source, upstream"),
     # ----
     ("relaxed: a load of the state", CORE + "StateWord.swift",
      "func load() -> StateWord { StateWord(bits: word.load(ordering: .acquiring)) }",
