@@ -59,7 +59,9 @@ struct WithdrawalCostTests {
     }
 
     /// Rows of one cancellation end below one promise, which goes on for another handler or is cancelled with them.
-    @Test(.inLoop, arguments: [false, true], [false, true]) func rowsThatMeet(newestFirst: Bool, isWanted: Bool) throws {
+    @Test(.inLoop, arguments: [false, true], [false, true]) func rowsThatMeet(
+        newestFirst: Bool, isWanted: Bool
+    ) throws {
         let (promise, resolver) = Promise<Int>.pending()
         if isWanted { promise.done { _ in }.ignoringErrors() }
         let rows = (0..<Self.count).map { _ in promise.map { $0 } }
