@@ -6,20 +6,13 @@ import Reactor
 enum ByteWrite {
     @usableFromInline
     static func start(_ bytes: [UInt8], on connection: Connection) -> Promise<Void> {
-        bytes.withUnsafeBytes { span in start(span, on: connection) { $0.append(bytes, from: $1, $2) } }
+        bytes.withUnsafeBytes { start($0, of: bytes, on: connection) }
     }
 
-    /// Sends lent bytes; copies those that the kernel does not take.
-    @usableFromInline
-    static func start(_ bytes: UnsafeRawBufferPointer, on connection: Connection) -> Promise<Void> {
-        start(bytes, on: connection) { $0.append(UnsafeRawBufferPointer(rebasing: bytes[$1...]), $1 > 0, $2) }
-    }
-
-    /// - Parameter append: appends the bytes after the sent ones to the queue.
-    @inline(__always)
-    private static func start(
-        _ bytes: UnsafeRawBufferPointer, on connection: Connection,
-        _ append: (WriteQueue, _ sent: Int, PromiseCore) -> Void
+    /// - Parameter array: has the bytes, if those that the kernel does not take need not be copied.
+    @usableFromInline @inline(__always)
+    static func start(
+        _ bytes: UnsafeRawBufferPointer, of array: [UInt8]? = nil, on connection: Connection
     ) -> Promise<Void> {
         connection.loop.assertOwner()
         guard connection.canWrite else { return filter(bytes, of: connection) }
@@ -33,7 +26,7 @@ enum ByteWrite {
             return Promise(refused: refusalAsFull(connection))
         }
         let core = PromiseCore.ofWrite(by: connection)
-        connection.enqueue { append($0, sent, core) }
+        connection.enqueue { $0.append(bytes, of: array, from: sent, core) }
         return Promise(core)
     }
 
@@ -72,17 +65,16 @@ enum ByteWrite {
     private static func start(_ pieces: [SharedBytes], on connection: Connection) -> Promise<Void> {
         connection.sendGathered()
         guard connection.canWrite else { return pieces.joined.withUnsafeBytes { filter($0, of: connection) } }
-        var sent = 0
-        if !connection.writer.isQueued {
-            sent = connection.transmit(pieces)
-            if sent < 0 { return Promise(refused: connection.failure!) }
-            if sent == pieces.reduce(0, { $0 + $1.count }) { return .value }
-        } else if connection.isFull {
-            return Promise(refused: refusalAsFull(connection))
-        }
+        if connection.isFull { return Promise(refused: refusalAsFull(connection)) }
+        let isFirst = !connection.writer.isQueued
         let core = PromiseCore.ofWrite(by: connection)
         let budget = connection.cold?.memory?.budget
-        connection.enqueue { $0.append(pieces, from: sent, core, budget) }
+        connection.writer.enqueue { $0.append(pieces, core, budget) }
+        if isFirst {
+            connection.writer.turnOfLastSend = connection.turn
+            connection.flush()
+        }
+        connection.queueDidGrow()
         return Promise(core)
     }
 
@@ -90,36 +82,26 @@ enum ByteWrite {
 
     @usableFromInline
     static func post(_ bytes: [UInt8], to connection: Connection, _ overflow: WriteOverflow) -> Bool {
-        bytes.withUnsafeBytes { span in
-            gatherPost(span, connection) ?? post(span, to: connection, overflow) { $0.append(bytes, from: $1, nil) }
-        }
+        bytes.withUnsafeBytes { post($0, of: bytes, to: connection, overflow) }
     }
 
-    @usableFromInline
-    static func post(_ bytes: UnsafeRawBufferPointer, to connection: Connection, _ overflow: WriteOverflow) -> Bool {
-        gatherPost(bytes, connection)
-            ?? post(bytes, to: connection, overflow) {
-                $0.append(UnsafeRawBufferPointer(rebasing: bytes[$1...]), $1 > 0, nil)
-            }
-    }
-
-    /// Leaves a small post to the end of the turn.
-    /// - Returns: `nil` if it cannot wait for that, or has to be queued or refused.
-    @inline(__always)
-    private static func gatherPost(_ bytes: UnsafeRawBufferPointer, _ connection: Connection) -> Bool? {
+    @usableFromInline @inline(__always)
+    static func post(
+        _ bytes: UnsafeRawBufferPointer, of array: [UInt8]? = nil, to connection: Connection, _ overflow: WriteOverflow
+    ) -> Bool {
         connection.loop.assertOwner()
         guard connection.canWrite, !connection.writer.isQueued, connection.loop.isBeingDriven, !bytes.isEmpty,
             connection.writer.canGather(bytes.count),
             connection.writer.weight + bytes.count <= connection.writeQueueLimit
-        else { return nil }
+        else { return postAtOnce(bytes, of: array, to: connection, overflow) }
         if connection.writer.gather(bytes) { FlushJob.enqueue(for: connection) }
         return true
     }
 
+    /// A post that cannot wait for the end of the turn, or has to be queued or refused.
     @inline(never)
-    private static func post(
-        _ bytes: UnsafeRawBufferPointer, to connection: Connection, _ overflow: WriteOverflow,
-        _ append: (WriteQueue, _ sent: Int) -> Void
+    private static func postAtOnce(
+        _ bytes: UnsafeRawBufferPointer, of array: [UInt8]?, to connection: Connection, _ overflow: WriteOverflow
     ) -> Bool {
         connection.sendGathered()
         guard connection.takesWrites else { return false }
@@ -134,7 +116,7 @@ enum ByteWrite {
             return !written.isRejected
         }
         let sent = connection.writer.isQueued ? 0 : sendAtOnce(bytes, on: connection)
-        if sent >= 0 && sent < bytes.count { connection.enqueue { append($0, sent) } }
+        if sent >= 0 && sent < bytes.count { connection.enqueue { $0.append(bytes, of: array, from: sent, nil) } }
         return sent >= 0
     }
 

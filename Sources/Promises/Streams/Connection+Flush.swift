@@ -13,19 +13,6 @@ extension Connection {
         didTransmit(callSend(bytes.baseAddress!, bytes.count), in: turn)
     }
 
-    /// Like the form with one piece, for as many of `pieces` as a call takes.
-    func transmit(_ pieces: [SharedBytes]) -> Int {
-        let most = min(pieces.count, WriteQueue.mostPieces)
-        let result = withUnsafeTemporaryAllocation(of: iovec.self, capacity: most) { vectors in
-            for (index, piece) in pieces.prefix(most).enumerated() {
-                // The address is valid until the call returns: `pieces` retains the memory.
-                (vectors.baseAddress! + index).initialize(to: piece.withUnsafeBytes { iovec(of: $0) })
-            }
-            return callSend(UnsafeBufferPointer(vectors))
-        }
-        return didTransmit(result, in: turn)
-    }
-
     @inline(__always)
     func didTransmit(_ result: Int, in turn: UInt32) -> Int {
         if result < 0 && result != -Int(EAGAIN) {
@@ -68,6 +55,10 @@ extension Connection {
 
     func enqueue(_ append: (WriteQueue) -> Void) {
         writer.enqueue(append)
+        queueDidGrow()
+    }
+
+    func queueDidGrow() {
         updateCongestion()
         updateInterest()
     }

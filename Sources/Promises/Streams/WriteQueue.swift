@@ -62,7 +62,7 @@ final class WriteQueue {
     /// Larger writes keep their array. Bytes without a promise are joined up to this size.
     static var coalesceLimit: Int { 16_384 }
     /// IOV_MAX: the kernel refuses more pieces in a call.
-    static var mostPieces: Int { 1024 }
+    private static var mostPieces: Int { 1024 }
     /// A call offers further entries until it offers this many bytes.
     private static var mostBytes: Int { 256 << 10 }
 
@@ -73,40 +73,39 @@ final class WriteQueue {
 
     // MARK: Appending
 
-    /// Queues `bytes` from `start` on. The caller of `advance` settles the promise.
-    /// - Parameter isFinal: whether the rest of the stream depends on the bytes, as on a filter's output: then the write
-    ///   cannot be withdrawn.
-    func append(_ bytes: [UInt8], from start: Int = 0, isFinal: Bool = false, _ promise: PromiseCore?) {
-        let isBegun = isFinal || start > 0
-        if bytes.count - start > Self.coalesceLimit {
-            return append(Entry(bytes: bytes, sent: start, promise: promise, isBegun: isBegun))
-        }
-        bytes.withUnsafeBytes { append(UnsafeRawBufferPointer(rebasing: $0[start...]), isBegun, promise) }
-    }
-
-    /// Queues a copy of lent bytes.
-    func append(_ bytes: UnsafeRawBufferPointer, _ isBegun: Bool, _ promise: PromiseCore?) {
-        if promise == nil && extendLast(by: bytes) { return }
-        append(Entry(bytes: [UInt8](bytes), promise: promise, isBegun: isBegun && !bytes.isEmpty))
-    }
-
-    /// Queues the rest of several pieces as one write.
+    /// Queues `bytes`. The caller of `advance` settles the promise.
     /// - Parameters:
-    ///   - sent: the number of their bytes that the kernel has taken.
-    ///   - budget: counts the memory of the pieces that are not copied.
-    func append(_ pieces: [SharedBytes], from sent: Int, _ promise: PromiseCore, _ budget: MemoryBudget?) {
-        var left = sent
-        var rest = pieces.map { piece in
-            let start = min(left, piece.count)
-            left -= start
-            return piece[start..<piece.count]
+    ///   - array: has the bytes, if it is to be kept in place of a copy.
+    ///   - start: the number of bytes that have been sent.
+    ///   - isFinal: whether the rest of the stream depends on the bytes, as on a filter's output: then the write cannot
+    ///     be withdrawn.
+    func append(
+        _ bytes: UnsafeRawBufferPointer, of array: [UInt8]?, from start: Int = 0, isFinal: Bool = false,
+        _ promise: PromiseCore?
+    ) {
+        let rest = UnsafeRawBufferPointer(rebasing: bytes[start...])
+        if promise == nil && extendLast(by: rest) { return }
+        var entry = Entry(promise: promise, isBegun: start > 0 || isFinal && !rest.isEmpty)
+        if let array, rest.count > Self.coalesceLimit {
+            (entry.bytes, entry.sent) = (array, start)
+        } else {
+            entry.bytes = [UInt8](rest)
         }
-        rest.removeAll(where: \.isEmpty)
-        if rest.isEmpty { return append(Entry(promise: promise)) }
-        for (index, piece) in rest.enumerated() {
-            let isLast = index == rest.count - 1
-            var entry = Entry(
-                promise: isLast ? promise : nil, piecesBefore: Int32(index), endsWrite: isLast, isBegun: sent > 0)
+        append(entry)
+    }
+
+    func append(_ bytes: [UInt8], from start: Int = 0, isFinal: Bool = false, _ promise: PromiseCore?) {
+        bytes.withUnsafeBytes { append($0, of: bytes, from: start, isFinal: isFinal, promise) }
+    }
+
+    /// Queues several pieces as one write.
+    /// - Parameter budget: counts the memory of the pieces that are not copied.
+    func append(_ pieces: [SharedBytes], _ promise: PromiseCore, _ budget: MemoryBudget?) {
+        let pieces = pieces.filter { !$0.isEmpty }
+        if pieces.isEmpty { return append(Entry(promise: promise)) }
+        for (index, piece) in pieces.enumerated() {
+            let isLast = index == pieces.count - 1
+            var entry = Entry(promise: isLast ? promise : nil, piecesBefore: Int32(index), endsWrite: isLast)
             if piece.count < SharedBytes.leastKept {
                 entry.bytes = [UInt8](piece)
             } else {
