@@ -6,8 +6,7 @@ import Reactor
 extension Connection {
     /// The input as it arrives, in chunks of at most 64 KiB, until the peer ends its side.
     ///
-    /// The sequence fails with the `SystemError` that `read` would report. Each step is a `read()`, so the two may be
-    /// mixed, one after the other.
+    /// The sequence fails as `receive` does. Each step is a `receive()`, so the two may be mixed, one after the other.
     public var chunks: LoopSequence<[UInt8]> { LoopSequence(ChunkSource(self)) }
 
     /// The lines of the input, without their `\n` or `\r\n`, until the peer ends its side, or a drain of the listener
@@ -45,11 +44,8 @@ private final class ChunkSource: LoopSource<[UInt8]> {
     }
 
     override func next(isolation _: isolated (any Actor)?) async throws -> [UInt8]? {
-        switch try await connection.read().asPromise().value {
-        case .bytes(let bytes): return bytes
-        case .end: return nil
-        case .failed(let error): throw connection.reported(error)
-        }
+        let bytes = try await connection.receive().value
+        return bytes.isEmpty ? nil : bytes
     }
 }
 

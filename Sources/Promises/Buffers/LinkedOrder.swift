@@ -1,8 +1,5 @@
-/// Values in insertion order, any of which can be removed by its number in constant time: a doubly linked list in a
+/// Values in insertion order, any of which can be removed by its number in constant time: as a `LinkedList`, in a
 /// dictionary.
-///
-/// Requests leave the middle of a queue when they are cancelled, and so do idle connections when their peers leave: an
-/// array would move its elements each time.
 struct LinkedOrder<Value> {
     private struct Entry {
         let value: Value

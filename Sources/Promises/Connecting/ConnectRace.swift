@@ -1,11 +1,8 @@
 import Glibc
 import Reactor
 
-/// A connect in progress, to one address or to the fastest of several (RFC 8305).
-///
-/// The addresses are tried in their order. Each attempt starts 250 ms after the previous one, or immediately when that
-/// has failed. The first attempt that succeeds wins, and the others are closed. A pending attempt retains this object;
-/// before the first attempt, the handler of the lookup does.
+/// A connect in progress, to one address or to the fastest of several, as `connect` describes. A pending attempt retains
+/// this object; before the first attempt, the handler of the lookup does.
 final class ConnectRace: IOProducer {
     let loop: EventLoop
     private(set) lazy var promise = PromiseCore.pending(Connection.self, by: self)

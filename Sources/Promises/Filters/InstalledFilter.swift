@@ -24,11 +24,9 @@ final class InstalledFilter: ConnectionLayer {
 
     /// Whether bytes were delivered since a read was last served.
     var hasNewInput = false
-    /// The number of bytes that were delivered.
     private(set) var deliveredCount = 0
     /// Whether the plain stream has ended or failed.
     var inputHasEnded = false
-    /// Whether the peer has ended its side of the descriptor, or the descriptor has failed.
     var sourceHasEnded = false
 
     /// Whether the end record must be sent as soon as no write is deferred and the filter can be called.

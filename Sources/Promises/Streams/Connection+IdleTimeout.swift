@@ -36,8 +36,7 @@ extension Connection {
     }
 }
 
-/// Fails a connection that is idle for the time of `idleTimeout`. When the timer fires it checks the last activity, so
-/// it fires once per period, not once per message.
+/// Fails a connection that is idle for the time of `idleTimeout`.
 final class IdleClock {
     let limit: Duration
     // Weak: the loop may retain this while another thread releases the connection.

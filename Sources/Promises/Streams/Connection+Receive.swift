@@ -196,7 +196,7 @@ extension Connection {
 
     // MARK: Ending the wait
 
-    /// Ends the wait. Passes the reader's reference to the caller, who must settle or continue the promise.
+    /// As `ConnectionReader.take`, and tells the clock.
     func takeReader() -> CoreRef? {
         guard let core = reader.take() else { return nil }
         if reader.form.isOfFrames {

@@ -20,8 +20,7 @@ extension Connection {
     }
 }
 
-/// Fails a connection whose peer takes nothing for the time of `writeTimeout`. The timer runs while writes wait, and
-/// checks twice in that time.
+/// The clock of `writeTimeout`: its timer runs while writes wait, and checks twice in that time.
 final class WriteClock {
     let limit: Duration
     // Weak: the loop may retain this while another thread releases the connection.
