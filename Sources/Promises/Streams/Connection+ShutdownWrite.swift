@@ -14,7 +14,8 @@ extension Connection {
         if let waiting = cold?.shutdown { return Promise(waiting) }
         if queueEndRecord() {
             if let failure = reportedFailure { return Promise(refused: failure) }
-            if !endWriter() { return .value }
+            endWriter()
+            if !writer.isQueued { return .value }
         }
         let core = PromiseCore(root: Void.self)
         ensuredColdState.shutdown = core
@@ -28,13 +29,7 @@ extension Connection {
     }
 
     /// Ends this side after the queue.
-    /// - Returns: whether the end waits for the queue.
-    @discardableResult
-    func endWriter() -> Bool {
-        let action = writer.end()
-        if action == .sendEnd { sendEnd() }
-        return action == .waitForQueue
-    }
+    func endWriter() { if writer.end() { sendEnd() } }
 
     /// The writer has ended.
     func sendEnd() {

@@ -166,20 +166,18 @@ struct ConnectionWriter: ~Copyable {
         return isCorked
     }
 
-    enum EndAction { case sendEnd, waitForQueue, nothing }
-
     /// Ends this side after all queued writes. The writer must not be gathering.
-    mutating func end() -> EndAction {
+    /// - Returns: whether the caller must send the end now.
+    mutating func end() -> Bool {
         switch state {
         case .open, .gathering:
             assert(!isGathering, "the end would come before what is gathered")
             state = .ended
-            return .sendEnd
-        case .queued(let queue):
-            state = .queuedThenEnd(queue)
-            return .waitForQueue
-        case .queuedThenEnd, .ended: return .nothing
+            return true
+        case .queued(let queue): state = .queuedThenEnd(queue)
+        case .queuedThenEnd, .ended: break
         }
+        return false
     }
 
     /// Notes that the queue is empty.
