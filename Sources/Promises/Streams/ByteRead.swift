@@ -114,7 +114,6 @@ struct ArrayRead: InputConsumer {
     }
 }
 
-/// A read of a number of bytes.
 struct ExactRead: InputConsumer {
     let connection: Uncounted<Connection>
     let count: Int

@@ -154,7 +154,6 @@ enum ByteWrite {
         return connection.transmit(bytes, in: turn)
     }
 
-    /// Gathers `bytes`, or sends them after the gathered bytes.
     @inline(never)
     private static func gatherOrSend(_ bytes: UnsafeRawBufferPointer, on connection: Connection) -> Int {
         if !connection.writer.canGather(bytes.count) {

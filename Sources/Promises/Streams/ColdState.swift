@@ -7,19 +7,14 @@ final class ColdState {
     /// The promise of a `shutdownWrite` that waits for the queue.
     var shutdown: PromiseCore?
     var close: ConnectionClose?
-    /// The promise of `closed`.
     var closed: PromiseCore?
     /// The listener that serves the connection, or the pool in which it is idle.
     var attachment: ConnectionAttachment?
-    /// The filter.
     var layer: (any ConnectionLayer)?
-    /// Its share of a memory budget, if it has one.
     var memory: MemoryShare?
-    /// Set with `frameTimeouts`.
     @exclusivity(unchecked) var frameClock: FrameClock?
     /// When bytes were last received or sent, while `Connection.notesActivity` is set.
     @exclusivity(unchecked) var lastActivity = LoopInstant(nanoseconds: 0)
-    /// The watches of the peer's end.
     var peerWatches = PeerWatches()
     /// Whether a socket option was set since a pool last checked.
     var hasChangedOptions = false
@@ -71,8 +66,8 @@ final class RareState {
     var end: ConnectionEnd?
     /// Cached once it has been read.
     var localAddress: SocketAddress?
-    var idleClock: IdleClock?
-    var writeClock: WriteClock?
+    var idleClock: StallClock?
+    var writeClock: StallClock?
     var readPace: ReadPace?
     var writeLimits = WriteLimits()
 }
@@ -86,7 +81,6 @@ struct ConnectionFailure {
     var reported: any Error { cause ?? error }
 }
 
-/// The limits of a connection's write queue.
 struct WriteLimits {
     static var defaultQueueLimit: Int { 4 << 20 }
     static var defaultWatermarks: (low: Int, high: Int) { (32 << 10, 64 << 10) }

@@ -36,10 +36,8 @@ extension Connection {
     @inline(__always)
     var canWrite: Bool { lifecycle == .open && path == .direct && writer.takesWrites && kind.contains(.writes) }
 
-    /// Whether a write is accepted.
     var takesWrites: Bool { canWrite || layer?.takesWrites == true }
 
-    /// The error for a write that cannot be accepted.
     var refusalToWrite: any Error {
         refusal(of: writeCall, .writes) ?? reportedFailure ?? refusalInHandshake(writeCall)
             ?? SystemError(writeCall, EPIPE, detail: "this side was shut down")
@@ -79,6 +77,7 @@ extension Connection {
                 return fail(error)
             }
             didSend(result)
+            cold?.rare?.writeClock?.noteProgress()
             // All finished writes are removed before the first is fulfilled: its inline handler may end the connection,
             // which must not reject the others.
             for promise in queue.advance(result) { promise.fulfill(()) }
@@ -92,6 +91,7 @@ extension Connection {
     }
 
     private func writesDidFinish() {
+        cold?.rare?.writeClock?.cancelTimer()
         if writer.drained() { sendEnd() }
         ConnectionClose.lingerIfDelivered(self)
         mayBeIdle()

@@ -1,4 +1,3 @@
-import Glibc
 import Reactor
 
 extension Connection {
@@ -23,9 +22,9 @@ extension Connection {
             guard newValue != nil || cold?.rare?.idleClock != nil else { return }
             let rare = ensuredRareState
             rare.idleClock?.cancelTimer()
-            notesActivity = rare.readPace != nil
-            let clock = newValue.map { IdleClock($0, of: self) }
+            let clock = newValue.map { StallClock($0, of: self) }
             rare.idleClock = clock
+            notesActivity = rare.readPace != nil || (newValue ?? .zero) > .zero
             if lifecycle.isOpen { clock?.start() }
         }
     }
@@ -33,78 +32,5 @@ extension Connection {
     @inline(__always)
     func noteActivity() {
         if notesActivity { cold?.lastActivity = loop.now }
-    }
-}
-
-/// Fails a connection that is idle for the time of `idleTimeout`.
-final class IdleClock {
-    let limit: Duration
-    // Weak: the loop may retain this while another thread releases the connection.
-    private weak var connection: Connection?
-    private var timer: EventLoop.Timer?
-    /// Whether the limit has been reached once, and was postponed because the descriptor may be ready.
-    private var wasPostponed = false
-
-    init(_ limit: Duration, of connection: Connection) {
-        self.limit = limit
-        self.connection = connection
-    }
-
-    func start() {
-        guard limit > .zero, let connection else { return }
-        connection.notesActivity = true
-        connection.noteActivity()
-        restart(connection)
-    }
-
-    func cancelTimer() { timer?.cancel() }
-
-    private func restart(_ connection: Connection) {
-        wasPostponed = false
-        setTimer(connection, deadline(of: connection))
-    }
-
-    private func deadline(of connection: Connection) -> LoopInstant {
-        connection.ensuredColdState.lastActivity.advanced(by: limit)
-    }
-
-    private func setTimer(_ connection: Connection, _ moment: LoopInstant) {
-        timer = connection.loop.schedule(at: moment) { self.timerFired() }
-    }
-
-    private func timerFired() {
-        // The queue of a filter that has failed still waits for the peer.
-        guard let connection, connection.lifecycle == .open, connection.failure == nil || connection.writer.isQueued
-        else { return }
-        let now = connection.loop.now
-        let deadline = deadline(of: connection)
-        guard deadline <= now else { return restart(connection) }
-        // Handlers that became ready together with this timer run first. After a stall of the loop, or of the machine,
-        // these may be the handlers of many connections: they get as much time as was lost.
-        guard wasPostponed else {
-            wasPostponed = true
-            return setTimer(connection, now.advanced(by: min(deadline.duration(to: now), limit)))
-        }
-        if connection.isReadyInKernel {
-            connection.noteActivity()
-            return restart(connection)
-        }
-        connection.timeOut(SystemError(connection.readCall, ETIMEDOUT, detail: "idle for \(limit)"))
-    }
-}
-
-extension Connection {
-    /// Fails the connection at a time limit, unless it has failed: then only the rest of the queue is dropped.
-    func timeOut(_ error: SystemError) {
-        if failure == nil {
-            PeerWatching.tellHandler(of: error, at: self)
-            // The cancellation may have ended the connection.
-            guard lifecycle == .open else { return }
-            noteFailure(error)
-            endRead(error)
-        }
-        lifecycle.fail()
-        failWrites()
-        updateInterest()
     }
 }

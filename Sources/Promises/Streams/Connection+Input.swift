@@ -68,7 +68,6 @@ extension Connection {
     /// Adds bytes that a filter has delivered.
     func appendInput(_ bytes: [UInt8]) { changeInput { $0.append(bytes) } }
 
-    /// Adds received bytes.
     func appendInput(_ bytes: UnsafeRawBufferPointer) { changeInput { $0.append(bytes) } }
 
     /// Adds bytes that the caller has received but not passed on, unless the connection was closed meanwhile.

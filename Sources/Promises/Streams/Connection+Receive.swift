@@ -207,7 +207,6 @@ extension Connection {
         return core
     }
 
-    /// Rejects the promise that waits.
     func rejectRead(_ error: any Error) {
         let form = reader.form
         guard let core = takeReader() else { return }
@@ -231,7 +230,6 @@ extension Connection {
         PeerWatching.settle(as: nil, at: self)
     }
 
-    /// Ends the pending read, and reading.
     func endRead(_ error: SystemError) {
         reader.end()
         rejectRead(reported(error))

@@ -87,7 +87,6 @@ extension Connection {
         endCongestion()
     }
 
-    /// Fulfills `writable()`.
     func endCongestion() {
         writer.isCongested = false
         cold?.rare?.writeLimits.writable.take()?.fulfill(())

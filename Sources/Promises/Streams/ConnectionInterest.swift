@@ -10,13 +10,11 @@ struct ConnectionInterest {
     private var registeredBits: UInt16 = 0
     private var ends: UInt16 = 0
 
-    /// The interest registered with the poller.
     var registered: Interest {
         @inline(__always) get { Interest(rawValue: UInt32(registeredBits)) }
         @inline(__always) set { registeredBits = UInt16(truncatingIfNeeded: newValue.rawValue) }
     }
 
-    /// Whether the peer's end is watched for.
     var watchesPeer: Bool { ends != 0 }
 
     /// Sets the watched events of the peer's end.

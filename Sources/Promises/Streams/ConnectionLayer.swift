@@ -5,7 +5,6 @@ import Reactor
 protocol ConnectionLayer: AnyObject {
     // MARK: Reading
 
-    /// The number of bytes delivered to the reads.
     var deliveredCount: Int { get }
     /// Whether the poller should report input, for a pending read or for the layer alone.
     var pollsForInput: Bool { get }
@@ -17,9 +16,7 @@ protocol ConnectionLayer: AnyObject {
     var isInHandshake: Bool { get }
     /// Its memory, apart from the connection's buffers.
     var heldMemory: Int { get }
-    /// Reads the descriptor once.
     func descriptorIsReadable()
-    /// The promise of a read was cancelled.
     func readWasCancelled(_ promise: PromiseCore)
 
     // MARK: Writing

@@ -107,7 +107,6 @@ struct ConnectionReader: ~Copyable {
     @inline(__always)
     mutating func take() -> CoreRef? { reference.take() }
 
-    /// Notes the end of the stream.
     mutating func end() { marks.insert(.hasEnded) }
 
     // No promise is left here: a connection is not released while a read waits.

@@ -39,7 +39,6 @@ struct ConnectionWriter: ~Copyable {
     var hasFlushJob = false
     var isCongested = false
 
-    /// The queue, if writes wait.
     @inline(__always)
     var queue: WriteQueue? {
         switch state {
@@ -48,7 +47,6 @@ struct ConnectionWriter: ~Copyable {
         }
     }
 
-    /// Whether a write's promise is pending.
     var hasQueuedPromises: Bool { queue?.promises.isEmpty == false }
 
     @inline(__always)

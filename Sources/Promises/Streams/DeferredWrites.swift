@@ -5,7 +5,6 @@ struct DeferredWrites {
     // The writes from `first` on.
     private var writes: [Write?] = []
     private var first = 0
-    /// The number of their bytes.
     private(set) var byteCount = 0
 
     var isEmpty: Bool { first == writes.count }
@@ -18,7 +17,6 @@ struct DeferredWrites {
         writes.append(write)
     }
 
-    /// Inserts a write before the others.
     mutating func insertFirst(_ write: Write) {
         byteCount += write.bytes.count
         if first == 0 { return writes.insert(write, at: 0) }

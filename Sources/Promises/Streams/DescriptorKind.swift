@@ -2,7 +2,6 @@ import CLinux
 import Glibc
 import Reactor
 
-/// The kind of a connection's descriptor.
 struct DescriptorKind: OptionSet {
     let rawValue: UInt8
 

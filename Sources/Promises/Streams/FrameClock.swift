@@ -135,7 +135,6 @@ final class FrameClock {
         if let limit, limit > .zero { deadline = min(deadline, start.advanced(by: limit)) }
     }
 
-    /// Applies the limit of a message that has begun.
     private func limitMessage(_ received: Int, _ now: LoopInstant) {
         limitsMessage = false
         guard message.offset != Self.nowhere, received > message.offset || message.hasSkipped,

@@ -120,7 +120,6 @@ final class MemoryShare {
         note(noted + change)
     }
 
-    /// The connection is closed.
     func end() { budget.take()?.end(noted) }
 }
 

@@ -13,7 +13,6 @@ struct QueuedWrite: Operation {
 }
 
 extension PromiseCore {
-    /// The pending promise of a write that `producer` queues.
     static func ofWrite(by producer: any IOProducer) -> PromiseCore {
         let core = PromiseCore.pending(.of(QueuedWrite.self))
         core.payload.store(QueuedWrite(producer: producer))

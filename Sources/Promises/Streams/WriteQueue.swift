@@ -42,11 +42,9 @@ final class WriteQueue {
     private var blockMemory = 0
     /// The part of it that a budget counts separately, since others may share it.
     private(set) var sharedMemory = 0
-    /// The number of queued bytes.
     private(set) var count = 0
     /// The number of those that no write waits for.
     private(set) var unawaitedCount = 0
-    /// The number of queued writes.
     private(set) var writes = 0
     /// The number of entries that have been withdrawn since the last `compact`.
     private var withdrawn = 0
@@ -68,7 +66,6 @@ final class WriteQueue {
 
     var isEmpty: Bool { entries.isEmpty }
 
-    /// The promises of the queued writes.
     var promises: [PromiseCore] { entries.numbers.compactMap { entries[$0].promise } }
 
     // MARK: Appending
