@@ -68,7 +68,6 @@ private final class FrameSource<Decoder: FrameDecoder>: LoopSource<Decoder.Frame
     }
 }
 
-/// A read of the next frame of a sequence.
 private struct SequenceRead<Decoder: FrameDecoder>: InputConsumer {
     private let source: FrameSource<Decoder>
     // A copy: a read that ends without a frame leaves no state behind, since other reads may take the bytes that it has

@@ -43,7 +43,6 @@ public struct ByteWriter: Sendable {
     /// The number of shared bytes, which are not in `written`.
     @usableFromInline var sharedCount: Int { shared?.reduce(0) { $0 + $1.bytes.count } ?? 0 }
 
-    /// All bytes, in their pieces.
     var pieces: [SharedBytes] {
         var pieces: [SharedBytes] = []
         let own = SharedBytes(written)

@@ -8,7 +8,6 @@ public struct FilterOutput {
     private(set) var endsInput = false
     private(set) var waitsForInput = false
     private(set) var removesFilter = false
-    /// The error that the method has thrown.
     var error: (any Error)?
 
     init() {}

@@ -64,7 +64,6 @@ final class InstalledFilter: ConnectionLayer {
         if isCurrent, !isCalling { takeUp(output(of: body), nil) }
     }
 
-    /// Calls a method of the filter.
     func output(of body: (inout any ConnectionFilter, inout FilterOutput) throws -> Void) -> FilterOutput {
         var output = FilterOutput()
         isCalling = true
@@ -155,7 +154,6 @@ final class InstalledFilter: ConnectionLayer {
         connection.endCongestion()
     }
 
-    /// Removes the filter from the connection.
     private func remove() {
         timer?.cancel()
         let writes = deferred.takeAll()

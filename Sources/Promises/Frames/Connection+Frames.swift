@@ -111,7 +111,6 @@ extension Connection {
     }
 }
 
-/// Reads a frame with a closure.
 @usableFromInline
 struct ReadingDecoder<Frame>: FrameDecoder {
     @usableFromInline let body: (inout ByteReader) throws -> Frame

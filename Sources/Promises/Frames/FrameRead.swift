@@ -32,7 +32,6 @@ struct FrameRead<Decoder: FrameDecoder>: InputConsumer {
 }
 
 extension Connection {
-    /// Reads the next frame.
     @inlinable @inline(__always)
     func startFrame<Decoder: FrameDecoder>(_ decoder: Decoder) -> PromiseCore {
         if let refusal = refusalToRead { return PromiseCore(error: refusal) }

@@ -27,7 +27,6 @@ final class LinkedList<Node: Linked> {
 
     var isEmpty: Bool { count == 0 }
 
-    /// All members, in order.
     var all: [Node] {
         guard let first else { return [] }
         return Array(sequence(first: first) { [list] in $0[list].next })

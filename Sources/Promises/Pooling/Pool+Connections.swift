@@ -72,7 +72,6 @@ extension Pool where Resource == Connection {
 }
 
 extension Pool {
-    /// Notes the settings of a connection on which a resource has been made.
     func noteSettings(of connection: Connection, _ member: PoolMember) {
         Parking.resetSettings(of: connection)
         member.filter = connection.layer as? InstalledFilter

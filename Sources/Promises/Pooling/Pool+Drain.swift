@@ -46,7 +46,6 @@ public struct PoolDrainResult: Hashable, Sendable {
     public internal(set) var rejected = 0
 }
 
-/// A pool's drain.
 final class PoolDrain {
     let guarantee: Guarantee<PoolDrainResult>
     private let resolve: (PoolDrainResult) -> Void

@@ -127,7 +127,6 @@ extension Pool {
         return member.box(of: Resource.self)
     }
 
-    /// The body of a lease has ended.
     @usableFromInline
     func end(_ lease: PoolRequest, _ error: (any Error)?) {
         guard lease.finish(), let member = lease.member else { return }

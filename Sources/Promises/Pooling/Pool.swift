@@ -102,7 +102,6 @@ final class PoolBox<Resource> {
 }
 
 extension PoolMember {
-    /// The box of a member with a resource.
     func box<Resource>(of type: Resource.Type) -> PoolBox<Resource> {
         // Sound because only this member's pool stores a box in it, and reads it with the same type.
         unsafeDowncast(resource!, to: PoolBox<Resource>.self)

@@ -2,7 +2,6 @@
 enum PoolAction {
     case make(PoolMember)
     case cancelMake(PoolMember)
-    /// Give the resource to the request.
     case lend(PoolMember, PoolRequest)
     /// The resource has been used before: find out whether it can be reused, and report it by `didCheck`.
     case check(PoolMember)
@@ -10,6 +9,5 @@ enum PoolAction {
     case close(PoolMember)
     /// Close the resource at once, although a request or a check uses it.
     case abort(PoolMember)
-    /// Reject the request, which gets no resource.
     case reject(PoolRequest, any Error)
 }

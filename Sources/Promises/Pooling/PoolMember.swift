@@ -30,7 +30,6 @@ final class PoolMember: Linked {
     @exclusivity(unchecked) var connection: Connection? {
         didSet { if let connection { budget?.begin(for: connection) } }
     }
-    /// The memory budget of the pool's connections.
     @exclusivity(unchecked) var budget: MemoryBudget?
     /// The watch of the connection while it is idle.
     @exclusivity(unchecked) var parking: Parking?

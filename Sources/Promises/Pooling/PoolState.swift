@@ -105,7 +105,6 @@ final class PoolState {
         return request
     }
 
-    /// The request was cancelled.
     func cancel(_ request: PoolRequest) {
         guard withdraw(request) else { return }
         cancelSurplus(request.line)
@@ -176,7 +175,6 @@ final class PoolState {
 
     // MARK: Resources
 
-    /// A resource has been made.
     func didMake(_ member: PoolMember, at now: LoopInstant) {
         guard member.isMaking else { return }
         member.opened = now

@@ -15,10 +15,8 @@ final class AcceptQueue: IOProducer {
     private(set) var limit = 0
     /// Begins to serve an accepted socket, on this loop or on another.
     private(set) var start: ((Accepted) -> Void)?
-    /// The signals that stop `serve`, if any.
     private(set) var signals: StopSignals?
 
-    /// Whether an `accept` waits, or `serve` is running.
     var isInUse: Bool { service != nil || !waiting.isEmpty }
 
     /// Begins a call of `serve`; no other may be running.

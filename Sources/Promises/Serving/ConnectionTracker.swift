@@ -14,7 +14,6 @@ final class ConnectionTracker: ConnectionServer {
     /// The maximum number of lingering connections. One more evicts the one that has lingered longest.
     private let lingeringLimit: Int
     private var budget: MemoryBudget?
-    /// Whether a drain has begun.
     var isDraining = false
     /// Checks busy connections during a drain.
     var sweeping: EventLoop.Timer?

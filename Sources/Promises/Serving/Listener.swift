@@ -30,7 +30,6 @@ public final class Listener: CustomStringConvertible {
     /// The number of lingering connections of `serve` on all loops: their handlers have finished, and their descriptors
     /// are not closed yet. `maxLingering` limits them.
     public var lingeringConnections: Int { server?.open.lingering ?? 0 }
-    /// The number of connections that are active or linger.
     var openConnections: Int {
         guard let open = server?.open else { return 0 }
         return open.active + open.lingering

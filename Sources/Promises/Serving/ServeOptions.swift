@@ -86,7 +86,6 @@ public struct ServeOptions {
         return nil
     }
 
-    /// The maximum number of lingering connections on each of `loops` loops.
     func lingeringLimit(loops: Int = 1) -> Int {
         let limit = maxLingering ?? min(max(maxConnections, 64), 1024)
         // Rounded up, without a sum that could overflow.
