@@ -16,8 +16,6 @@ struct IndexedQueue<Element> {
 
     mutating func append(_ element: Element) { elements.append(element) }
 
-    mutating func popFirst() -> Element? { isEmpty ? nil : removeFirst() }
-
     /// Removes the first element, which must exist.
     mutating func removeFirst() -> Element {
         let first = elements[head]!

@@ -32,7 +32,7 @@ final class PoolState {
     let limits: PoolLimits
     @exclusivity(unchecked) var phase = DrainPhase.open
     /// The pending actions, in order. An action is removed before it is executed.
-    @exclusivity(unchecked) var actions = IndexedQueue<PoolAction>()
+    @exclusivity(unchecked) var actions = PoolActions()
     @exclusivity(unchecked) private(set) var lines: [PoolKey: PoolLine] = [:]
     @exclusivity(unchecked) private var lastKey: PoolKey?
     @exclusivity(unchecked) private var lastLine: PoolLine?
