@@ -20,26 +20,7 @@ extension LoopRemote {
     /// Any thread: counts the end of external work. If its result concerns the loop, post it first, then call this.
     /// Wakes a waiting loop, which may have nothing left to do. May be called after the loop has ended.
     package func endExternalWork() { loop.endExternalWork() }
-}
 
-extension EventLoop {
-    /// Any thread: as `LoopRemote.endExternalWork`.
-    func endExternalWork() { if shared.work.externalWork.end() { wakeForExternalWork() } }
-
-    /// Makes the loop check again what it waits for. Any thread, and also after the loop has ended.
-    fileprivate func wakeForExternalWork() {
-        guard clinux_get_current_loop() != Unmanaged.passUnretained(self).toOpaque() else { return }
-        // One at a time: possibly no thread ever drives this loop.
-        guard !shared.work.isWakeJobPosted.exchange(true, ordering: .acquiringAndReleasing) else { return }
-        let job = Unmanaged<Job>.passRetained(
-            // The loop retains the job in turn, until it runs the job or ends. After this exchange, it sees everything
-            // that a thread did before it found the flag set.
-            InternalJob { _ = self.shared.work.isWakeJobPosted.exchange(false, ordering: .acquiringAndReleasing) })
-        if !shared.post(job) { job.release() }
-    }
-}
-
-extension LoopRemote {
     /// Whether the loop's clock is virtual. Any thread: it never changes.
     package var isVirtual: Bool { loop.clock.isVirtual }
 
@@ -61,6 +42,21 @@ extension LoopRemote {
 }
 
 extension EventLoop {
+    /// Any thread: as `LoopRemote.endExternalWork`.
+    func endExternalWork() { if shared.work.externalWork.end() { wakeForExternalWork() } }
+
+    /// Makes the loop check again what it waits for. Any thread, and also after the loop has ended.
+    fileprivate func wakeForExternalWork() {
+        guard clinux_get_current_loop() != Unmanaged.passUnretained(self).toOpaque() else { return }
+        // One at a time: possibly no thread ever drives this loop.
+        guard !shared.work.isWakeJobPosted.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        let job = Unmanaged<Job>.passRetained(
+            // The loop retains the job in turn, until it runs the job or ends. After this exchange, it sees everything
+            // that a thread did before it found the flag set.
+            InternalJob { _ = self.shared.work.isWakeJobPosted.exchange(false, ordering: .acquiringAndReleasing) })
+        if !shared.post(job) { job.release() }
+    }
+
     /// The loop that must count the work that this thread dispatches: this loop, or the loop on whose behalf the thread
     /// works.
     package var loopToNotify: LoopRemote { requestingLoop ?? remote }
