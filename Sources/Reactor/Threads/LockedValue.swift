@@ -35,11 +35,13 @@ package final class LockedValue<Value: ~Copyable>: @unchecked Sendable {
 
     /// Calls `body` under the lock, and again whenever `change` has been signalled, until it returns a value.
     func wait<Result>(for change: ThreadSignal, _ body: (inout Value) -> Result?) -> Result {
-        withLock { value in
-            while true {
-                if let result = body(&value) { return result }
-                change.wait(lock)
-            }
+        pthread_mutex_lock(lock)
+        defer { pthread_mutex_unlock(lock) }
+        while true {
+            // Each call has an access of its own: during one access the compiler may assume that no other thread changes
+            // the value, and not load it again after the wait.
+            if let result = body(&value) { return result }
+            change.wait(lock)
         }
     }
 }
