@@ -15,7 +15,7 @@ extension Resolver {
     /// - Parameter body: stops the work.
     @available(*, noasync, message: "no loop runs the handler in an async function; call it on the loop's thread")
     public func onCancel(_ body: @escaping () -> Void) {
-        token.core.watch { if ($0.core as? ResolverCore)?.isCancelled == true { body() } }
+        token.core.attach(WatchingCore(watching: OnCancel(body: body)))
     }
 
     /// As `onCancel`, but the promise is rejected only when the guarantee of `body` has been fulfilled: later steps
@@ -28,6 +28,16 @@ extension Resolver {
     @available(*, noasync, message: "no loop runs the handler in an async function; call it on the loop's thread")
     public func onCancelThen(_ body: @escaping () -> Guarantee<Void>) {
         token.core.attach(WatchingCore(watching: CleanUpOnCancel(body: body), role: .runsWhenCancelled))
+    }
+}
+
+/// Calls the body if the promise was cancelled; see `Resolver.onCancel`. (A closure around it would need another block.)
+private struct OnCancel: Operation {
+    let body: () -> Void
+
+    func run(_ source: AnySource, _ core: PromiseCore) {
+        if (source.core as? ResolverCore)?.isCancelled == true { body() }
+        core.finish(())
     }
 }
 

@@ -33,8 +33,13 @@ extension EventLoop {
     /// A deadline that has passed means the next turn.
     @discardableResult
     public func schedule(
-        at deadline: LoopInstant, _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
-    ) -> Timer { startTimer(at: deadline, ClosureJob(body, CallSite(file, line))) }
+        at deadline: LoopInstant, _ body: consuming @escaping () -> Void, file: StaticString = #fileID,
+        line: UInt = #line
+    ) -> Timer {
+        assertOwner()
+        if hasEnded || meter.isTiming { return startTimer(at: deadline, ClosureJob(body, CallSite(file, line))) }
+        return Timer(self, timers.insert(deadline: notOverdue(deadline), interval: 0, .closure(consume body)))
+    }
 
     /// Calls `body` on this loop every `interval`, first after one interval, until the timer is cancelled.
     ///
