@@ -121,6 +121,7 @@ func driveLoop(
     var watch = HangWatch()
     var pool = timeout == nil ? PoolWait.ofThisThread(loop) : nil
     defer { pool?.end() }
+    var isFirstTurn = true
     while true {
         if let settled = core.settled { return settled }
         let rest = watch.isWatching ? pool?.timeUntilReport(of: core) : nil
@@ -141,11 +142,19 @@ func driveLoop(
             if rest != nil || !isStuck { watch.restart() }
             let limit = rest ?? (isStuck ? watch.remaining : nil)
             try loop.borrow {
-                if let limit { try $0.awaitOtherThreads(forRealAtMost: limit) } else { try $0.turn(.wait) }
+                if let limit {
+                    try $0.awaitOtherThreads(forRealAtMost: limit)
+                } else if isFirstTurn {
+                    try $0.turn(.wait)
+                } else {
+                    try $0.turnAgain(.wait)
+                }
             }
+            isFirstTurn = limit != nil
         } catch let error as SystemError where !endsWithLoop && error.isShortage {
             // The caller waits for a guarantee, and has no error to throw.
             loop.borrow { $0.waitForDescriptors(error) }
+            isFirstTurn = true
         }
     }
 }
