@@ -49,6 +49,25 @@ struct ClientConnectionTests {
         }
     }
 
+    @Test func aResponseThatHasBeenReadKeepsNoRequest() throws {
+        try withClient(Self.answer) { client, address in
+            var isGone = false
+            func fetch() throws -> Fetched {
+                let words = LastWords { isGone = true }
+                let body = RequestBody.stream { output in
+                    words.use()
+                    return output.write("a")
+                }
+                return try hang(client.fetch("http://\(address)/bytes", .post, body: body), timeout: patience)
+            }
+            let response = try fetch()
+            try hang(response.body.bytes(), timeout: patience)
+            hang(after(.milliseconds(1)))
+            #expect(isGone)
+            withExtendedLifetime(response) {}
+        }
+    }
+
     @Test func whoIsInLineGetsItAtOnce() throws {
         var options = HTTPClient.Options()
         options.connections = PoolLimits(perKey: 1)

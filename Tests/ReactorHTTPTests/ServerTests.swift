@@ -163,6 +163,19 @@ struct ServerTests {
         #expect(parts.map(\.label) == ["method", "target", "headers"])
     }
 
+    /// Which may look like a field.
+    @Test func theFirstLineOfARequestIsNoField() throws {
+        var fields: [Headers] = []
+        let handler = { (request: Request) -> Answer in
+            fields.append(request.headers)
+            return .now(Response(""))
+        }
+        try withServer(handler) { address, _ in
+            try expect([200], address, "GET http://x/ HTTP/1.1\r\nHost: x\r\n\r\n")
+        }
+        #expect(fields[0] == ["Host": "x"] && fields[0].map(\.name) == ["Host"] && fields[0]["GET http"] == nil)
+    }
+
     @Test func aTypeThatIsSetReplacesThatOfTheFields() {
         var response = Response("a", headers: ["Content-Type": "a/b"])
         response.contentType = "c/d"

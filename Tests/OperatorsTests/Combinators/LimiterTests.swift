@@ -85,6 +85,14 @@ struct LimiterTests {
         }
     }
 
+    /// Nothing on the loop refers to it behind its last waiter.
+    @Test(.inLoop) func theEndOfALoopThatHasOutlivedIt() {
+        let limiter = Limiter(1)
+        let work = limiter.run { endless() }
+        limiter.run { endless() }.cancel()
+        work.cancel()
+    }
+
     @Test(.inLoop) func theEndOfTheLoop() {
         let tally = Tally()
         var limiter: Limiter?

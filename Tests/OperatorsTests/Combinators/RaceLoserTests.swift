@@ -5,11 +5,12 @@
 struct RaceLoserTests {
     private let loop = EventLoop.current
 
-    @Test(.inLoop) func timersAreGoneFromTheLoop() throws {
+    @Test(.inLoop, arguments: [true, false]) func timersAreGoneFromTheLoop(isFulfilled: Bool) throws {
         let (promise, resolver) = Promise<Void>.pending()
         let winner = race(after(.seconds(60)).asPromise(), promise, after(.seconds(30)).map {}.asPromise())
-        resolver.fulfill()
-        expect(winner.isFulfilled && loop.nextDeadline == nil && !loop.isAlive)
+        if isFulfilled { resolver.fulfill() } else { resolver.reject(Flaw(1)) }
+        expect(winner.flaw == (isFulfilled ? nil : Flaw(1)) && winner.isResolved)
+        expect(loop.nextDeadline == nil && !loop.isAlive)
     }
 
     @Test(.inLoop, arguments: 0..<3) func alsoOfARaceThatIsWonAtOnce(place: Int) throws {

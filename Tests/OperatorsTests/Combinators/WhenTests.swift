@@ -23,12 +23,13 @@ struct WhenTests {
     }
 
     @Test(.inLoop) func oneRejectionRejectsAtOnce() {
-        let pairs = (0..<3).map { _ in Promise<Int>.pending() }
-        let all = when(fulfilled: pairs.map(\.promise))
+        let tally = Tally()
+        let pairs = (0..<3).map { _ in Promise<Tally.Token>.pending() }
+        let all = when(fulfilled: [.value(tally.token())] + pairs.map(\.promise))
         pairs[1].resolver.reject(Flaw(1))
-        expectEqual(all.flaw, Flaw(1))
+        expect(all.flaw == Flaw(1) && tally.alive == 0, "the value that there was is released")
         pairs[0].resolver.reject(Flaw(0))
-        pairs[2].resolver.fulfill(2)
+        pairs[2].resolver.fulfill(tally.token())
         expectEqual(all.flaw, Flaw(1))
     }
 
@@ -44,6 +45,20 @@ struct WhenTests {
             expect(ran)
         }
         expectEqual(lines, [])
+    }
+
+    /// malloc returns the block that this thread has freed last.
+    @Test(.inLoop, .enabled(if: !isSanitized)) func theTableOfItsPromisesIsFreed() {
+        let promises = (0..<41).map { Promise.value($0) }
+        func nextBlock() -> UnsafeMutableRawPointer {
+            let block = UnsafeMutableRawPointer.allocate(
+                byteCount: promises.count * MemoryLayout<UInt>.size, alignment: 16)
+            block.deallocate()
+            return block
+        }
+        let block = nextBlock()
+        for _ in 0..<3 { _ = when(resolved: promises) }
+        expectEqual(nextBlock(), block)
     }
 
     @Test(.inLoop) func aBigList() {

@@ -5,10 +5,15 @@ extension ProcessWide {
 
         /// The reports while `body` has a loop with that threshold.
         private func reports(
-            over threshold: Duration? = .milliseconds(10), _ body: (EventLoop) throws -> Void
+            over threshold: Duration? = .milliseconds(10), taking milliseconds: Int = 0,
+            _ body: (EventLoop) throws -> Void
         ) rethrows -> [SlowHandler] {
             let reports = SharedList<SlowHandler>()
-            let handler = ReportHandler<LoopEvent> { if case .slowHandler(let slow, _) = $0 { reports.append(slow) } }
+            let handler = ReportHandler<LoopEvent> { [clock = Alone(clock)] in
+                guard case .slowHandler(let slow, _) = $0 else { return }
+                reports.append(slow)
+                clock.value.advance(by: .milliseconds(milliseconds))
+            }
             let before = LoopEvent.handler.withLock { current in
                 defer { current = handler }
                 return current
@@ -111,6 +116,15 @@ extension ProcessWide {
             }
             expectEqual(reports.map(\.duration), [.milliseconds(20)])
             expectEqual(reports.map(\.callSite?.line), [line], "a job's line is always known")
+        }
+
+        @Test func theTimeOfAReportIsNoHandlers() throws {
+            let reports = try reports(taking: 50) { loop in
+                loop.enqueue { work(11) }
+                loop.enqueue { work(1) }
+                try loop.run()
+            }
+            expectEqual(reports.map(\.duration), [.milliseconds(11)])
         }
 
         @Test func turnsThatAHandlerMakesAreNotItsTime() throws {

@@ -52,6 +52,16 @@ struct FrameDecoderTests {
         expectEqual(a.bufferedByteCount, 0)
     }
 
+    @Test func anEmptyDelimiterIsNeverFound() throws {
+        var decoder = DelimiterDecoder("", limit: 3)
+        let bytes = pattern(3)
+        guard case .incomplete = try decoder.decode(bytes.span.extracting(first: 2).bytes) else {
+            Issue.record("it is found")
+            return
+        }
+        #expect(throws: StreamError.limitExceeded(limit: 3)) { _ = try decoder.decode(bytes.span.bytes) }
+    }
+
     @Test(.network) func aLengthNearTheLargestIntegerDoesNotOverflow() throws {
         let (a, b) = try Connection.pair()
         let decoder = LengthPrefixDecoder<UInt64>(limit: .max)

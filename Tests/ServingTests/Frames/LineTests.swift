@@ -21,6 +21,24 @@ struct LineTests {
         }
     }
 
+    /// What was searched of the one is not skipped in the other.
+    @Test(.network, arguments: ["\n", "\r\n", ""]) func aFrameInPartsAndAShorterOneBehindIt(delimiter: String) throws {
+        let (a, b) = try Connection.pair()
+        var frames: [String] = []
+        let all =
+            delimiter.isEmpty
+            ? a.forEachLine { frames.append($0) }
+            : a.forEachFrame(DelimiterDecoder(delimiter)) { frame, _ in
+                frames.append(String(decoding: frame, as: UTF8.self))
+            }
+        let end = delimiter.isEmpty ? "\n" : delimiter
+        try hang(b.write("a long one"), timeout: patience)
+        net.settle()
+        try hang(b.write("\(end)x\(end)").then { b.shutdownWrite() }, timeout: patience)
+        try hang(all, timeout: patience)
+        expectEqual(frames, ["a long one", "x"])
+    }
+
     @Test(.network) func anErrorEndsItAndTheRestIsThere() throws {
         struct Enough: Error, Equatable {}
         let (a, b) = try Connection.pair()

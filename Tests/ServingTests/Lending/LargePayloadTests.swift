@@ -70,6 +70,19 @@ struct LargePayloadTests {
         all.cancel()
     }
 
+    /// A frame of a megabyte moves at most once, and one that is only announced takes little.
+    @Test func roomForWhatIsStillMissing() {
+        func room(behind count: Int, for new: Int, of missing: Int?) -> Int {
+            var bytes = pattern(count)
+            bytes.makeRoom(for: new, of: missing)
+            return bytes.capacity
+        }
+        expect(room(behind: 1, for: 1000, of: 60_000) > 60_000)
+        expect((65_000...80_000).contains(room(behind: 1, for: 1000, of: 1 << 30)))
+        expect((300_000...400_000).contains(room(behind: 10_000, for: 10_000, of: 1 << 30)))
+        expect((30_000...40_000).contains(room(behind: 10_000, for: 10_000, of: nil)))
+    }
+
     @Test(.pair(turns: 4000)) func readExactlyIsReceivedInPlace() throws {
         var filled: [UInt: Int] = [:]
         let receive = net.kernel.receive

@@ -132,6 +132,29 @@ struct PoolStalenessTests {
         listener.close()
     }
 
+    /// What the peer has not read is dropped: the next connection need not wait for it.
+    @Test(.listener(.virtual, turns: 4000)) func aRequestThatIsNotReadIsMadeAgainAtOnce() throws {
+        var accepted: [Connection] = []
+        listener.serve { connection in
+            accepted.append(connection)
+            let isFirst = accepted.count == 1
+            return connection.readLine().then { _ in connection.write("1\n") }.then { connection.readLine() }
+                .then { _ in isFirst ? connection.shutdownWrite() : .value }.then { after(.seconds(60)) }
+        }.ignoringErrors()
+        let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
+        try hang(pool.ask("first", listener.localAddress))
+        let begin = net.loop.now
+        let request = pool.with(.address(listener.localAddress), isIdempotent: true) { connection in
+            connection.write("again\n" + String(repeating: "x", count: 10 << 20)).ignoringErrors()
+            return connection.readLine()
+        }
+        expectEqual(try hang(request), "1")
+        expect(net.loop.now < begin.advanced(by: .seconds(1)) && accepted.count == 2)
+        pool.close()
+        for connection in accepted { connection.abort() }
+        listener.close()
+    }
+
     /// A repeated request may get a connection that has served another one meanwhile.
     @Test(.network(.virtual)) func aServerThatClosesBehindEachAnswerAnswersAll() throws {
         var answered: [Connection] = []
@@ -150,13 +173,14 @@ struct PoolStalenessTests {
         pool.close()
     }
 
-    @Test(.network(.virtual)) func aPoolThatDrainsCannotAskAgainAndSaysSo() throws {
+    @Test(.network(.virtual), arguments: [Form.readLine, .exactly])
+    func aPoolThatDrainsCannotAskAgainAndSaysSo(form: Form) throws {
         let server = try LineServer.forgetful(net)
         let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
         try hang(pool.ask("first", server.address))
         let request = pool.with(.address(server.address), isIdempotent: true) { connection in
             pool.drain(deadline: .seconds(1))
-            return Form.readLine.ask(connection)
+            return form.ask(connection)
         }
         expect(request, failsWith: PoolError.closed(key: .address(server.address)))
         server.end()

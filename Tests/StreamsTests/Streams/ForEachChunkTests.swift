@@ -25,6 +25,22 @@ struct ForEachChunkTests {
         expectEqual(most, 1, "each has a job of its own, so that the stack does not grow")
     }
 
+    /// A loop whose input has already arrived begins in a job, as a handler of a settled promise.
+    @Test(.network) func theFirstCallIsAHandlersJob() throws {
+        let (a, b) = try Connection.pair()
+        try hang(b.write("1\n2\n").then { a.readLine() }, timeout: patience)
+        let waiting = net.loop.metrics.waitingHandlers
+        let order = Shared<[String]>([])
+        TestThread.run { [remote = net.loop.remote] in remote.submit { order.change { $0.append("a job before") } } }
+        let all = a.forEachChunk { _ -> Void in
+            order.change { $0.append("a chunk") }
+            throw StopReading()
+        }
+        expectEqual(net.loop.metrics.waitingHandlers, waiting + 1)
+        try hang(all, timeout: patience)
+        expect(net.loop.metrics.waitingHandlers == waiting && order.value == ["a job before", "a chunk"])
+    }
+
     @Test(.network) func aPendingPromisePausesReading() throws {
         let (a, b) = try Connection.pair()
         var seen: [String] = []
