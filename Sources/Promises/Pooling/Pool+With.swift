@@ -95,7 +95,6 @@ extension Pool {
             do { outcome = .success(try await body(box.resource)) } catch { outcome = .failure(error) }
             end(lease, outcome.failure)
             if retry?.isNeeded != true { return try outcome.get() }
-            if state.phase != .open { throw PoolError.closed(key: key ?? defaultKey) }
         }
     }
 
@@ -164,7 +163,7 @@ extension Pool {
     ) -> Promise<Value> {
         outcome.get { [self] _ in if isNeeded(retry) { throw closed(key) } }
             .recover { [self] error in
-                guard isNeeded(retry), isOpen else { throw error }
+                guard isNeeded(retry) else { throw error }
                 return request()
             }
     }
@@ -174,8 +173,6 @@ extension Pool {
 
     @usableFromInline
     func closed(_ key: PoolKey?) -> PoolError { .closed(key: key ?? defaultKey) }
-
-    @usableFromInline var isOpen: Bool { state.phase == .open }
 
     /// Like `with`, for a body that may end its lease before its promise settles, by `giveBack`.
     @inlinable
