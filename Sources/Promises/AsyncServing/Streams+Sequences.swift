@@ -63,7 +63,7 @@ private final class FrameSource<Decoder: FrameDecoder>: LoopSource<Decoder.Frame
     deinit { if connection.loop.isUsableHere { connection.cold?.frameClock?.endMessages() } }
 
     override func next(isolation _: isolated (any Actor)?) async throws -> Decoder.Frame? {
-        if let refusal = connection.refusalToBeginFrame() { throw refusal }
+        if let refusal = connection.beginFrame() { throw refusal }
         return try await Promise<Decoder.Frame?>(InputLoop.read(SequenceRead(of: self))).value
     }
 }

@@ -66,7 +66,7 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         await withTaskCancellationHandler {
             // A closure that does not name the actor leaves it, for a round trip through Swift's pool.
             _ = isolation
-            if waiter.isCancelled { return promise.cancelIfUnobserved() }
+            if waiter.isCancelled { return promise.cancelUnlessWanted() }
             await SuspensionActor(waiter).enter()
         } onCancel: {
             waiter.cancel()
@@ -147,7 +147,7 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         cancelPromise()
     }
 
-    private func cancelPromise() { promise.borrow { $0.cancelIfUnobserved() } }
+    private func cancelPromise() { promise.borrow { $0.cancelUnlessWanted() } }
 
     private func pass(from old: UInt8, to new: UInt8) -> Bool {
         phase.compareExchange(expected: old, desired: new, ordering: .acquiringAndReleasing).exchanged

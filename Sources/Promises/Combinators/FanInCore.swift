@@ -119,7 +119,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         if let outcome = source.settled {
             source.markHandled()
             outcome.reference.retain()
-            return settled(index, outcome)
+            return inputDidSettle(index, outcome)
         }
         let node = InputNode(of: self, index, role: .inlineAtHome)
         slots[index] = .waiting(node)
@@ -141,7 +141,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         inputDidEnd()
     }
 
-    override func settled(_ index: Int, _ source: AnySource) {
+    override func inputDidSettle(_ index: Int, _ source: AnySource) {
         if isOpen && !marks.contains(.isEndingCancelled) && (source.isFulfilled || rule == .each) {
             slots[index] = .settled(source.reference)
             missing -= 1

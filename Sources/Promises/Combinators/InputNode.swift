@@ -29,7 +29,9 @@ struct InputNode {
             switch phase {
             case .run:
                 let word = core.upstream.takeOut()
-                notifyCombinator(of: core) { $0.settled($1, AnySource(word.core, isFulfilled: word.isFulfilled)) }
+                notifyCombinator(of: core) {
+                    $0.inputDidSettle($1, AnySource(word.core, isFulfilled: word.isFulfilled))
+                }
                 SpareCores.releaseOrKeep(node: core.ref)
             // The loop is ending: no outcome will come. Or the node has left, and there is no combinator.
             case .drop: notifyCombinator(of: core) { $0.loopEnds(beforeSourceAt: $1) }
@@ -81,5 +83,5 @@ struct InputNode {
     }
 
     @inline(never)
-    private func leaveAndCancelSlow() { leave()?.cancelIfUnobserved() }
+    private func leaveAndCancelSlow() { leave()?.cancelUnlessWanted() }
 }

@@ -68,7 +68,7 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
                 source = next
             } catch { source = PromiseCore(error: error) }
             if marks.contains(.isEndingCancelled) {
-                source.cancelIfUnobserved()
+                source.cancelUnlessWanted()
                 break
             }
             let node = InputNode(of: self, taken)
@@ -86,7 +86,7 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
 
     private var activeCallbacks: Callbacks? { isOpen && !marks.contains(.isEndingCancelled) ? callbacks : nil }
 
-    override func settled(_ index: Int, _ source: AnySource) {
+    override func inputDidSettle(_ index: Int, _ source: AnySource) {
         nodes[index] = nil
         defer { inputDidEnd() }
         guard let callbacks = activeCallbacks else { return source.reference.release() }

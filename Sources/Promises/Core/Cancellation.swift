@@ -57,7 +57,7 @@ struct Cancellation {
         cancellation.cancelRows(from: core, request)
         var next = 0
         while next < cancellation.sources.count {
-            cancellation.cancelRows(from: cancellation.sources[next].core, .unobserved)
+            cancellation.cancelRows(from: cancellation.sources[next].core, .unlessWanted)
             next += 1
         }
         for case (let source, let body?) in cancellation.sources.reversed() {
@@ -70,7 +70,7 @@ struct Cancellation {
 
     private mutating func cancelRows(from core: PromiseCore, _ request: CancellationRequest) {
         let rows = Row.all(from: core, evenIfWanted: !request.sparesWanted)
-        for (index, row) in rows.enumerated() { end(row, index == 0 ? request : .unobserved) }
+        for (index, row) in rows.enumerated() { end(row, index == 0 ? request : .unlessWanted) }
         // Last, as a rejection reaches them: after the hooks of the work above.
         for cleanUp in cleanUps { EventLoop.ofCurrentThread.enqueueOwned(cleanUp.job) }
         cleanUps = []
@@ -90,7 +90,7 @@ struct Cancellation {
         for place in 0..<row.height {
             guard let core = next else { return }
             next = end(core, at: place, of: row, request)
-            request = .unobserved
+            request = .unlessWanted
         }
     }
 
@@ -114,7 +114,7 @@ struct Cancellation {
         let producer = core.settlingCore
         guard producer.marks.contains(.isEndingCancelled) else {
             // Code that has run meanwhile has turned the loop, and a handler has returned this promise.
-            core.cancelIfUnobserved()
+            core.cancelUnlessWanted()
             return nil
         }
         switch request.isOutOfTime ? producer.endingByItself : row.ending(of: producer, at: place) {
@@ -164,7 +164,7 @@ struct CancellationRequest {
     /// Whether the promise does not wait for clean-ups: its time limit has expired.
     var isOutOfTime = false
 
-    static var unobserved: CancellationRequest { CancellationRequest(sparesWanted: true) }
+    static var unlessWanted: CancellationRequest { CancellationRequest(sparesWanted: true) }
 }
 
 extension PromiseError {

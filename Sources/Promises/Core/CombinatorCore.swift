@@ -12,7 +12,7 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
     }
 
     /// The source at `index` has settled. Consumes the reference to it. Must end with `inputDidEnd`.
-    func settled(_ index: Int, _ source: AnySource) { preconditionFailure("abstract") }
+    func inputDidSettle(_ index: Int, _ source: AnySource) { preconditionFailure("abstract") }
 
     /// The loop is ending, and the source at `index` has not settled. Must end with `inputDidEnd`.
     func loopEnds(beforeSourceAt index: Int) { preconditionFailure("abstract") }

@@ -45,7 +45,8 @@ struct CoreMarks: OptionSet {
     @inlinable init(rawValue: UInt8) { self.rawValue = rawValue }
 
     /// The payload of the node, or of a core linked to it, has its next step, set by `continueBy`: to adopt an outcome,
-    /// or to be rejected after its source.
+    /// or to be rejected after its source. On a core that another one is linked to it is only a hint for
+    /// `adoptionLeads`: such a core never runs again.
     static var hasNextStep: CoreMarks { CoreMarks(rawValue: 1 << 0) }
     /// A cancellation's climb has reached it; `Row.ending` says when it settles. Another cancellation has no effect.
     @usableFromInline static var isEndingCancelled: CoreMarks { CoreMarks(rawValue: 1 << 1) }

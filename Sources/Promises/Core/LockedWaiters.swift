@@ -136,7 +136,7 @@ struct LockedWaiters: ~Copyable {
 
 extension LockedWaiters {
     /// Whether a node keeps the producer working that no cancellation has reached. May remove tombstones.
-    consuming func keepProducerWorking() -> Bool {
+    consuming func isWanted() -> Bool {
         var kept = newest
         var keeper: CoreRef?
         var removed: [(first: CoreRef?, end: CoreRef?)] = []
@@ -193,7 +193,7 @@ extension LockedWaiters {
     }
 
     /// Whether a node is a clean-up of the core: a cancellation runs it first, and rejects the core when it has ended.
-    static func isCleanUp(_ node: CoreRef) -> Bool {
+    static func isCleanUpOfResolver(_ node: CoreRef) -> Bool {
         node.borrow { $0.role.isSuperset(of: [.keepsNoWorkAlive, .runsWhenCancelled]) }
     }
 }
@@ -203,9 +203,9 @@ extension PromiseCore {
     /// counts as wanted.
     var isWanted: Bool {
         // A settled combinator lets it continue.
-        if has(.isLetGo) || continuesUnobserved { return true }
+        if has(.isLetGo) || isAlwaysWanted { return true }
         guard let waiters = LockedWaiters(of: self) else { return true }
-        return waiters.keepProducerWorking()
+        return waiters.isWanted()
     }
 
     /// Counts a waiter of the list that has become a tombstone.

@@ -18,7 +18,8 @@ protocol Operation<Input, Output>: ~Copyable {
 
     /// Ends the work of `core`, which a cancellation has reached and which has no source: its payload has this
     /// operation, which stands for the work that settles it. On the core's loop.
-    /// - Returns: false if the work continues; then the core stays pending.
+    /// - Returns: true if it has ended the work, and destroyed the operation unless that is trivial. False if the work
+    ///   continues; then the core stays pending.
     static func stop(_ core: PromiseCore) -> Bool
 
     /// The input that `core` waits for, which its payload has this operation for, has arrived, or will not come. On the

@@ -94,7 +94,7 @@ extension PromiseCore {
         let root = rootRef
         guard isOpen else {
             // Cancelled while its operation ran: the promise that the operation returned is no longer wanted.
-            inner.borrow { $0.cancelIfUnobserved() }
+            inner.borrow { $0.cancelUnlessWanted() }
             return release()
         }
         while true {

@@ -17,7 +17,7 @@ extension PromiseCore {
     func cancel(_ request: CancellationRequest) { Cancellation.cancel(self, request) }
 
     /// Cancels a promise that its holder no longer needs, unless another handler waits for it. Any thread.
-    func cancelIfUnobserved() { cancel(.unobserved) }
+    func cancelUnlessWanted() { cancel(.unlessWanted) }
 
     /// Rejects this core, which was cancelled.
     func rejectCancelled(with error: (any Error)?, at callSite: CallSite?) {
@@ -111,7 +111,7 @@ extension PromiseCore {
             operation.upstream.store(core.upstream.takeOut())
             operation.retain()
             operation.runAndRelease()
-            core.reject(with: error, after: operation)
+            core.finish(rejectedWith: error, after: operation)
         }
     }
 
@@ -137,7 +137,7 @@ extension PromiseCore {
     }
 
     /// Rejects this core once `operation` has settled. Consumes a reference to this core.
-    private func reject(with error: (any Error)?, after operation: PromiseCore) {
+    private func finish(rejectedWith error: (any Error)?, after operation: PromiseCore) {
         if let outcome = operation.settled {
             outcome.reference.borrow { $0.markHandled() }
             return finish(throwing: error ?? PromiseError.asCancellation)

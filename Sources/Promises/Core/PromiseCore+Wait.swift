@@ -17,7 +17,7 @@ extension PromiseCore {
     func prepareToWait(for inner: PromiseCore) -> Bool {
         guard isOpen else {
             // Cancelled while its operation ran: the promise that the operation returned is no longer needed.
-            inner.cancelIfUnobserved()
+            inner.cancelUnlessWanted()
             return false
         }
         if inner.rootRef == rootRef {

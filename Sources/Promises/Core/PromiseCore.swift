@@ -121,7 +121,7 @@ class PromiseCore: Job, @unchecked Sendable {
     func cancel(ifOnly node: CoreRef) -> Bool { false }
 
     /// Whether this externally settled promise continues even after its last waiter has withdrawn.
-    var continuesUnobserved: Bool { false }
+    var isAlwaysWanted: Bool { false }
 
     // MARK: The core as a job
 

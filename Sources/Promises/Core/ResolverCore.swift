@@ -12,17 +12,17 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
     @exclusivity(unchecked) private(set) final var isCancelled = false
 
     override var mayWaitForCleanUps: Bool {
-        LockedWaiters(of: self)?.contains(where: LockedWaiters.isCleanUp) ?? false
+        LockedWaiters(of: self)?.contains(where: LockedWaiters.isCleanUpOfResolver) ?? false
     }
 
     override func cancelExternally(with error: (any Error)?, in _: inout Cancellation) {
         // Claimed while the list is locked: no clean-up can be added in between.
         guard let waiters = LockedWaiters(of: self), claim() else { return }
         isCancelled = true
-        // `waiters` ends, and so unlocks the list, before the else block: `reject` waits for that.
-        guard waiters.contains(where: LockedWaiters.isCleanUp),
-            let cleanUps = waiters.removeAll(where: LockedWaiters.isCleanUp)
-        else { return rejectCancelled(with: error, at: callSite) }
+        // This also unlocks the list, which `reject` waits for.
+        guard let cleanUps = waiters.removeAll(where: LockedWaiters.isCleanUpOfResolver) else {
+            return rejectCancelled(with: error, at: callSite)
+        }
         rejectAfterCleanUps(from: cleanUps, with: error)
     }
 
@@ -54,7 +54,7 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
 
     @usableFromInline override var callSite: CallSite? { madeAt }
 
-    override var continuesUnobserved: Bool { isOfGuarantee }
+    override var isAlwaysWanted: Bool { isOfGuarantee }
 
     @usableFromInline
     init(_ callSite: CallSite, isOfGuarantee: Bool, code: CoreCode) {

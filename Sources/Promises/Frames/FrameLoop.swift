@@ -79,7 +79,7 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
         }
         while left > 0 {
             guard source.hasInput else {
-                if let refusal = source.refusalToBeginFrame() { throw refusal }
+                if let refusal = source.beginFrame() { throw refusal }
                 return .needs(1)
             }
             if let step = try source.lendInput({ try handleFrames(in: $0, of: $1, isReceived: false, &left) }) {
@@ -109,7 +109,7 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
             var missing = 1
             let decoded: DecodedFrame<Decoder.Frame>
             do {
-                if let refusal = connection.refusalToBeginFrame(unbuffered: isReceived ? rest.count : 0) {
+                if let refusal = connection.beginFrame(unbuffered: isReceived ? rest.count : 0) {
                     throw refusal
                 }
                 decoded = try decoder.decode(rest, of: connection)

@@ -185,7 +185,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     private func endCancelled(after inner: PromiseCore) {
         // Its rejection comes too late, and is not reported.
         inner.markHandled()
-        inner.cancelIfUnobserved()
+        inner.cancelUnlessWanted()
         if inner.root !== self && inner.isEndingLater {
             inner.whenEnded { [self] in settleUnlessCancelled {} }
         } else {

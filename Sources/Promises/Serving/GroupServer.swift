@@ -113,9 +113,10 @@ final class GroupServer: ConnectionServer, @unchecked Sendable {
         endWatchesOfMembers = []
     }
 
+    // After the clients that were posted to these loops before: their trackers exist then.
     func drain(within deadline: Duration) { forEachTracker { $0.drain(within: deadline) } }
 
-    // The other loops do that when they abort the rest.
+    // The sweeps of the other loops do that.
     func noteDelivered() {}
 
     func abortAll() { forEachTracker { $0.abortAll() } }

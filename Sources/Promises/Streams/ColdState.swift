@@ -39,7 +39,7 @@ final class ColdState {
         close?.cancelTimer()
         rare?.idleClock?.cancelTimer()
         rare?.writeClock?.cancelTimer()
-        rare?.readPace?.cancelTimer()
+        rare?.readPace?.endPause()
         frameClock?.cancelTimer(on: loop)
         layer?.cancelTimer()
     }

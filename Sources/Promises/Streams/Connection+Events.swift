@@ -44,7 +44,7 @@ extension Connection: ReadinessHandler {
 
     @inline(never)
     private func readIndirectly() {
-        if path == .lingering { cold?.close?.discardInput() } else { layer?.descriptorIsReadable() }
+        if path == .discarding { cold?.close?.discardInput() } else { layer?.descriptorIsReadable() }
     }
 
     /// Whether the poller should report input: on the direct path while a read is pending (`reader.isWaiting`), on
@@ -53,12 +53,12 @@ extension Connection: ReadinessHandler {
     var pollsForInput: Bool { path == .direct ? reader.isWaiting : pollsIndirectly }
 
     @inline(never)
-    private var pollsIndirectly: Bool { path == .lingering ? discardsInput : cold?.layer?.pollsForInput == true }
+    private var pollsIndirectly: Bool { path == .discarding ? discardsInput : cold?.layer?.pollsForInput == true }
 
     /// Whether a close reads and drops input, on the path `lingering`: until the peer has ended.
     var discardsInput: Bool {
         lifecycle == .lingering
-            || lifecycle == .flushing && path == .lingering && !reader.hasEnded && cold?.close?.inputHasEnded == false
+            || lifecycle == .flushing && path == .discarding && !reader.hasEnded && cold?.close?.inputHasEnded == false
     }
 
     /// Updates the poller's interest from the states of the reader, the writer and the watches. Called after each

@@ -44,11 +44,12 @@ extension Connection {
 // What reads tell the clock.
 
 extension Connection {
-    /// As `refusalToRead`, for a loop that looks for its next frame: this begins a message, unless the loop is in the
-    /// body of another.
+    /// Begins a message for the next frame of a loop, unless the loop is in the body of another. Each attempt to decode
+    /// calls this: a message begins once at each position.
     /// - Parameter unbuffered: the number of received bytes that are neither consumed nor buffered.
+    /// - Returns: as `refusalToRead`.
     @usableFromInline
-    func refusalToBeginFrame(unbuffered: Int = 0) -> SystemError? {
+    func beginFrame(unbuffered: Int = 0) -> SystemError? {
         if let clock = cold?.frameClock, reader.loops < 2 { clock.beginMessage(of: self, unbuffered: unbuffered) }
         return refusalToRead
     }

@@ -24,10 +24,12 @@ extension Connection {
             rare.idleClock?.cancelTimer()
             let clock = newValue.map { StallClock($0, of: self) }
             rare.idleClock = clock
-            notesActivity = rare.readPace != nil || (newValue ?? .zero) > .zero
+            updateNotesActivity()
             if lifecycle.isOpen { clock?.start() }
         }
     }
+
+    func updateNotesActivity() { notesActivity = readRate != nil || (idleTimeout ?? .zero) > .zero }
 
     @inline(__always)
     func noteActivity() {

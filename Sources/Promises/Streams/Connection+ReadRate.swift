@@ -17,8 +17,8 @@ extension Connection {
             loop.assertOwner()
             let old = cold?.rare?.readPace
             ensuredRareState.readPace = newValue.map { ReadPace($0, of: self, continuing: old) }
-            notesActivity = newValue != nil || (idleTimeout ?? .zero) > .zero
-            old?.cancelTimer()
+            updateNotesActivity()
+            old?.endPause()
         }
     }
 
@@ -84,13 +84,13 @@ final class ReadPace {
         if timer == nil {
             let end = full.advanced(by: .nanoseconds(time(of: leastBytes) - Self.second))
             connection.cold?.frameClock?.exclude(connection.loop.now.duration(to: end))
-            timer = connection.loop.schedule(at: end) { self.cancelTimer() }
+            timer = connection.loop.schedule(at: end) { self.endPause() }
         }
         connection.pauseReading()
     }
 
     /// Ends the pause.
-    func cancelTimer() {
+    func endPause() {
         guard let timer = timer.take() else { return }
         timer.cancel()
         connection?.resumeReading()
@@ -101,7 +101,7 @@ final class ReadPace {
     func end() -> Bool {
         isUnlimited = true
         if timer == nil { return false }
-        cancelTimer()
+        endPause()
         return connection?.pollsForInput == true
     }
 }

@@ -177,7 +177,7 @@ extension Connection {
         guard let core = takeReader() else { return }
         if isInEvent {
             resume(core, with: UnsafeRawBufferPointer(start: nil, count: 0))
-        } else if form.isLoop {
+        } else if form.continuesInJob {
             core.borrow { $0.enqueueAgain() }
         } else {
             resume(core, with: nil)

@@ -58,7 +58,7 @@ final class ConnectionClose {
                 connection.release()
             } else if connection.writer.isQueued {
                 // A peer may take the queued bytes only after it has sent everything: its input is discarded meanwhile.
-                if connection.path == .direct, connection.kind.contains(.socket) { connection.path = .lingering }
+                if connection.path == .direct, connection.kind.contains(.socket) { connection.path = .discarding }
                 connection.updateInterest()
             } else {
                 lingerIfDelivered(connection)
@@ -77,7 +77,7 @@ final class ConnectionClose {
         guard connection.queueEndRecord(), !connection.writer.isQueued, connection.lifecycle.deliver()
         else { return connection.updateInterest() }
         connection.endWriter()
-        connection.path = .lingering
+        connection.path = .discarding
         let hasEnded =
             connection.layer?.sourceHasEnded
             ?? (connection.reader.hasEnded || connection.cold?.close?.inputHasEnded == true)

@@ -48,5 +48,5 @@ enum ConnectionPath: UInt8 {
     /// Through the layer.
     case filtered
     /// This side is closing: input is discarded.
-    case lingering
+    case discarding
 }

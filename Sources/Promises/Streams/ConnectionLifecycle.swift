@@ -35,7 +35,7 @@ enum ConnectionLifecycle: UInt8 {
     @inline(__always)
     var hasDescriptor: Bool { self != .shutDown && self != .closed }
 
-    /// `true` once `close` or `abort` has been called.
+    /// Whether `close` or `abort` has been called, or the descriptor has been released.
     var isClosed: Bool { !isOpen && self != .shutDown }
 
     // MARK: Events

@@ -1,6 +1,6 @@
 import Reactor
 
-/// What a promise waits for.
+/// What a promise waits for. In this order: some questions compare the numbers.
 @usableFromInline
 enum InputForm: UInt8 {
     /// Any bytes, for `read`.
@@ -22,8 +22,8 @@ enum InputForm: UInt8 {
     /// Whether it has a decoder, and the limits of `frameTimeouts`.
     @inline(__always)
     var isOfFrames: Bool { rawValue >= InputForm.frame.rawValue }
-    /// Whether it calls a body.
-    var isLoop: Bool { self == .chunk || self == .frames }
+    /// Whether input that arrives outside of an event continues it in a job.
+    var continuesInJob: Bool { self == .chunk || self == .frames }
 }
 
 /// The reading side of a connection: the promise that waits for input, and whether more can come.

@@ -86,6 +86,7 @@ struct ConnectionWriter: ~Copyable {
     /// - Parameter append: appends them to the queue.
     @inline(__always)
     mutating func enqueue(_ append: (WriteQueue) -> Void) {
+        assert(!isGathering && takesWrites)
         let queue = queue ?? WriteQueue()
         append(queue)
         if case .open = state { state = .queued(queue) }

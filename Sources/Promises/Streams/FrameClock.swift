@@ -7,8 +7,8 @@ import Reactor
 final class FrameClock {
     private let shared: SharedLimits
     var limits: FrameTimeouts { shared.limits }
-    /// The connection, while a read of a frame is pending. Not counted: the poller retains the connection then, or
-    /// during an event of the descriptor the loop.
+    /// The connection, while a read of a frame is pending. Not counted: the poller retains it, or the loop
+    /// during an event.
     private var waiting: Uncounted<Connection>?
     /// The timer, and when it fires: never after the deadline, often earlier.
     private var timer = FrameClock.noTimer
@@ -84,10 +84,10 @@ final class FrameClock {
     /// A read of a frame no longer waits.
     func endWait(at loop: EventLoop) {
         waiting = nil
-        if waitSince != .distantFuture { endWait(at: loop.now) }
+        if waitSince != .distantFuture { addWait(until: loop.now) }
     }
 
-    private func endWait(at now: LoopInstant) {
+    private func addWait(until now: LoopInstant) {
         if waitSince == .distantFuture { return }
         message.used += now.nanoseconds - waitSince.nanoseconds
         waitSince = .distantFuture
@@ -108,7 +108,7 @@ final class FrameClock {
             connection.deliveredByteCount, connection.bufferedByteCount, connection.loop.now
         )
         let offset = received - count
-        endWait(at: now)
+        addWait(until: now)
         deadline = .distantFuture
         // A frame is identified by its position in the stream: the time of all its waits counts from its first byte.
         let isBegun = frame.offset == offset

@@ -6,6 +6,8 @@ import Reactor
 protocol InputConsumer: ~Copyable {
     /// The value of its promise.
     associatedtype Output
+    /// `bytes`, `array` and `chunk` belong to one consumer each, which `Connection.receiveInput` names; the others may be
+    /// shared.
     static var form: InputForm { get }
     /// The value if the stream ends where it may; `nil` if it may not end.
     static var valueAtEnd: Output? { get }

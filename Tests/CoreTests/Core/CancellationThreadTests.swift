@@ -19,7 +19,7 @@ struct CancellationThreadTests {
             expect(outer, gives: 1)
         }
         isAdopted.wait()
-        box.value?.core.cancelIfUnobserved()
+        box.value?.core.cancelUnlessWanted()
         isCancelled.open()
         owner.join()
     }
