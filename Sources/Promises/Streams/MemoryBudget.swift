@@ -39,7 +39,11 @@ final class MemoryBudget {
     func note(_ change: Int) {
         held += change
         // Only growth: a connection that goes with its loop leaves no job behind.
-        if change <= 0 || held <= limit || hasJob { return }
+        if change > 0 && held > limit && !hasJob { enforceLater() }
+    }
+
+    @inline(never)
+    private func enforceLater() {
         hasJob = true
         // Not inside the read or the write of the connection.
         loop.enqueueAtEndOfTurn(ClosureJob { [self] in enforce() })
