@@ -95,7 +95,8 @@ struct Cancellation {
     }
 
     /// Ends one promise.
-    /// - Returns: its source.
+    /// - Returns: its source. `nil` if no marked promise is left above it: it is the topmost one of its row, as are those of
+    ///   other threads, or user code has settled it meanwhile, which only its source can do.
     private mutating func end(
         _ core: PromiseCore, at place: Int, of row: Row, _ request: CancellationRequest
     ) -> PromiseCore? {
