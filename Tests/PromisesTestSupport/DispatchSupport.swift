@@ -58,9 +58,6 @@ final class Spawner: Dispatcher {
     }
 }
 
-/// The calling thread, for comparison.
-func thisThread() -> UInt { UInt(pthread_self()) }
-
 extension Tally.Token {
     /// Returns its argument, from a closure that holds it.
     func with<Value>(_ value: Value) -> Value { value }

@@ -17,18 +17,6 @@ struct AbandonmentTests {
 
     @Test func isLoggedAlsoIfThePromiseWasReleased() { expectReport(after: 0) { _ = Promise<Int>.pending() } }
 
-    @Test func onlyTheLastCopyCounts() {
-        expectReport {
-            let (promise, resolver) = Promise<Int>.pending()
-            var copies = [resolver, resolver]
-            _ = consume resolver
-            copies.removeLast()
-            expect(promise.isPending)
-            copies.removeLast()
-            expect(promise.error as? PromiseError == .abandoned)
-        }
-    }
-
     @Test func isReportedBeforeAnythingLearnsOfIt() {
         let order = Shared<[String]>([])
         let line: UInt = 77
@@ -42,38 +30,6 @@ struct AbandonmentTests {
         }
         recorder.stop()
         expectEqual(order.value, ["report", "handler"])
-    }
-
-    @Test func aSettledPromiseIsNotAbandoned() {
-        let lines = logged {
-            let promise = Promise<Int> { $0.fulfill(1) }
-            expectEqual(promise.settledValue, 1)
-            let failed = Promise<Int> { $0.reject(Flaw(1)) }
-            expectEqual(failed.flaw, Flaw(1))
-            _ = Guarantee<Int> { $0(1) }
-        }
-        expectEqual(lines, [])
-    }
-
-    @Test(.inLoop) func theChainBelowLearnsOfItAndIsReportedOnce() throws {
-        var seen: [PromiseError?] = []
-        try expectReport {
-            Promise<Int> { _ in }.map { $0 + 1 }.then { Promise.value($0) }.done { _ in }
-                .catch { seen.append($0 as? PromiseError) }
-            try EventLoop.current.run()
-        }
-        expectEqual(seen, [.abandoned])
-    }
-
-    @Test func aLoserOfARaceWasCancelledBefore() throws {
-        let lines = try loggedInLoop { loop throws in
-            let (loser, resolver) = Promise<Int>.pending()
-            expectEqual(race(Promise.value(1), loser).settledValue, 1)
-            // By a job.
-            try loop.turn(.poll)
-            _ = consume resolver
-        }
-        expectEqual(lines, [])
     }
 
     @Test(.inLoop) func aGuaranteeCanOnlyBeLogged() throws {

@@ -2,36 +2,6 @@
 
 /// A promise that settles as another; AdoptedOutcomeTests has every shape and end.
 struct AdoptionTests {
-    @Test func aRejectionOfTheInnerIsReportedWithItsLine() throws {
-        var line: UInt = 0
-        let lines = try loggedInLoop { loop throws in
-            line = #line + 1
-            let (inner, resolver) = Promise<Int>.pending()
-            let outer = Promise.value(()).then { inner }
-            try loop.run()
-            resolver.reject(Flaw(1))
-            try loop.run()
-            withExtendedLifetime(outer) {}
-        }
-        expectEqual(lines, ["unhandled rejection: Flaw(number: 1) (promise made at \(#fileID):\(line))"])
-    }
-
-    @Test(.inLoop) func handlersOfWhatWasReturnedRunBeforeThoseBehindTheHandler() throws {
-        let loop = EventLoop.current
-        var order: [Int] = []
-        let (source, resolver) = Promise<Int>.pending()
-        let inner = source.map { $0 }
-        let outer = Promise.value(()).then { inner }
-        outer.done { _ in order.append(0) }.orFail()
-        try loop.run()
-        inner.done { _ in order.append(1) }.orFail()
-        outer.done { _ in order.append(2) }.orFail()
-        inner.done { _ in order.append(3) }.orFail()
-        resolver.fulfill(1)
-        try loop.run()
-        expectEqual(order, [1, 3, 0, 2])
-    }
-
     /// The inner one is linked, and nothing but its source's list refers to it.
     @Test(.inLoop, arguments: [false, true], [false, true])
     func aLinkedPromiseThatOnlyItsSourceKeeps(isSettledElsewhere: Bool, isFulfilled: Bool) throws {

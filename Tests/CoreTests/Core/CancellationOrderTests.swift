@@ -22,19 +22,6 @@ struct CancellationOrderTests {
         static var order: [String] { ["a begins", "a ends", "b begins", "b ends", "c"] }
     }
 
-    @Test(.inLoop, arguments: [false, true]) func asOnAnError(isCancelled: Bool) throws {
-        let log = Log()
-        let (source, resolver) = Promise<Int>.pending()
-        resolver.onCancel { log.lines.append("stopped") }
-        let end = log.cleaned(source)
-        end.catch(policy: .allErrors) { _ in log.lines.append("caught") }.finally { log.lines.append("finally") }
-        if isCancelled { end.cancel() } else { resolver.reject(Flaw(1)) }
-        expect(end.isPending && !end.isCancelled && log.lines == [])
-        try loop.run()
-        expectEqual(log.lines, (isCancelled ? ["stopped"] : []) + Log.order + ["caught", "finally"])
-        expectEqual(end.isCancelled, isCancelled)
-    }
-
     /// The end of the chain may be an operator, a promise that a handler has returned, or one of several.
     @Test(.inLoop, arguments: 0..<7) func hangReturnsAfterTheCleanUps(shape: Int) throws {
         let log = Log()

@@ -88,25 +88,6 @@ struct CancellationReentryTests {
         expectEqual(lines, ["got 7"])
     }
 
-    /// Its rejection comes to a source of the race before the cancellation comes to the race.
-    @Test(.inLoop) func aRaceThatOneOfItsSourcesFollows() {
-        let lines = loggedInLoop { loop in
-            let (source, resolver) = Promise<Int>.pending()
-            var outer: Promise<Int>?
-            var inner: Promise<Int>?
-            outer = source.recover { _ in
-                inner = race(fulfilled: [Promise(error: Flaw(1)), outer ?? endless()])
-                return inner ?? endless()
-            }
-            resolver.reject(Flaw(2))
-            _ = try? loop.turn(.poll)
-            expect(outer?.isPending == true && inner?.isPending == true)
-            outer?.cancel()
-            expect(outer?.isCancelled == true && inner?.isCancelled == true)
-        }
-        expectEqual(lines, [])
-    }
-
     /// The limit of time drops what the promise waits for, and does not wait for the clean-up, which runs.
     @Test(.inLoop) func aLimitOfACleanUp() throws {
         var isCleaned = false

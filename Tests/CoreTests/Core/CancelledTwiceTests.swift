@@ -5,23 +5,7 @@
 struct CancelledTwiceTests {
     private let loop = EventLoop.current
 
-    @Test(.inLoop, arguments: [false, true]) func throughThePromiseThatHasAdoptedIt(isFirst: Bool) throws {
-        var hasEnded = false
-        let (source, resolver) = Promise<Int>.pending()
-        let inner = source.ensureThen { after(.seconds(1)).done { hasEnded = true } }
-        let outer = Promise.value(0).then { _ in inner }
-        try loop.turn(.poll)
-        (isFirst ? outer : inner).cancel()
-        try loop.turn(.poll)
-        outer.cancel()
-        inner.cancel()
-        expect(outer.isPending && inner.isPending)
-        expect(outer, failsWith: PromiseError.cancelled)
-        expect(hasEnded)
-        withExtendedLifetime(resolver) {}
-    }
-
-    /// Also below a handler that an earlier cancellation has reached, and that waits there for the end.
+    /// Below a handler that an earlier cancellation has reached, and that waits there for the end.
     @Test(.inLoop) func eachWaitsForACleanUpAbove() throws {
         var hasEnded = false
         let cleaned = endless().ensureThen { after(.seconds(1)).done { hasEnded = true } }

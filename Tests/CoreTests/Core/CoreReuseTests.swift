@@ -72,19 +72,18 @@ struct CoreReuseTests {
 
     @Test(.inLoop) func aReturnedPromiseThatTheProgramHoldsKeepsItsValue() throws {
         final class Value: Sendable {}
-        try inLoop { loop throws in
-            weak var value: Value?
-            func run() throws {
-                let held = Promise.value([Value()])
-                value = held.settledValue?.first
-                let results = (0..<3).map { _ in Promise.value(()).then { held } }
-                try loop.run()
-                expect(value != nil && held.settledValue?.first === value)
-                expect(results.allSatisfy { $0.settledValue?.first === value })
-            }
-            try run()
-            #expect(value == nil)
+        let loop = EventLoop.current
+        weak var value: Value?
+        func run() throws {
+            let held = Promise.value([Value()])
+            value = held.settledValue?.first
+            let results = (0..<3).map { _ in Promise.value(()).then { held } }
+            try loop.run()
+            expect(value != nil && held.settledValue?.first === value)
+            expect(results.allSatisfy { $0.settledValue?.first === value })
         }
+        try run()
+        #expect(value == nil)
     }
 
     @Test(.inLoop) func aStepThatTheProgramHoldsIsNot() throws {

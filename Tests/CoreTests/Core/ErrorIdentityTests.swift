@@ -98,16 +98,14 @@
         Relay("an async function") { source in Promise { try await source.value } },
     ]
 
-    @Test(arguments: relays) func staysInItsBox(_ relay: Relay) throws {
+    @Test(.inLoop, arguments: relays) func staysInItsBox(_ relay: Relay) throws {
         let error: any Error = Flaw(7)
-        inLoop { _ in
-            var promise = Promise<Int>(error: error)
-            for _ in 0..<3 {
-                promise = relay.pass(promise)
-                _ = try? hang(promise)
-            }
-            expectEqual(Self.box(promise.error), Self.box(error))
+        var promise = Promise<Int>(error: error)
+        for _ in 0..<3 {
+            promise = relay.pass(promise)
+            _ = try? hang(promise)
         }
+        expectEqual(Self.box(promise.error), Self.box(error))
     }
 
     @Test func aTypedErrorIsBoxedOnce() throws {

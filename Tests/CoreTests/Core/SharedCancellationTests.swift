@@ -5,23 +5,6 @@
 struct SharedCancellationTests {
     private let loop = EventLoop.current
 
-    @Test(.inLoop) func whatTwoHandlersReturnGoesOnForTheOther() throws {
-        for first in [true, false] {
-            var outcomes: [String] = []
-            let shared = after(.seconds(1)).map { 42 }.asPromise()
-            let alice = after(.zero).then { shared }
-            let bob = after(.zero).then { shared }
-            for (name, promise) in [("alice", alice), ("bob", bob)] {
-                promise.tap { outcomes.append($0.isCancelled ? "\(name) is cancelled" : name) }.ignoringErrors()
-            }
-            hang(after(.milliseconds(5)))
-            (first ? alice : bob).cancel()
-            try loop.run()
-            expectEqual(shared.settledValue, 42)
-            expectEqual(outcomes.sorted(), (first ? ["alice is cancelled", "bob"] : ["alice", "bob is cancelled"]))
-        }
-    }
-
     @Test(.inLoop) func sharedSourcesAreCancelledInTheirOrder() throws {
         var stopped: [Int] = []
         let sources = (0..<12).map { _ in Promise<Int>.pending() }
@@ -30,21 +13,6 @@ struct SharedCancellationTests {
         try loop.run()
         expectEqual(stopped, Array(0..<12))
         withExtendedLifetime(sources) {}
-    }
-
-    @Test(.inLoop) func howItCameToTheFirstSaysNothingOfWhatItFollows() throws {
-        var isStopped = false
-        let (inner, resolver) = Promise<Int>.pending()
-        resolver.onCancel { isStopped = true }
-        let shared = after(.seconds(1)).map { 1 }.asPromise()
-        let outer = after(.zero).then { shared }
-        hang(after(.milliseconds(5)))
-        // `side` is reached through a link, and then waits for a promise that no other has adopted.
-        let side = shared.then { _ in inner }
-        hang(after(.seconds(2)))
-        side.cancel()
-        try loop.run()
-        expect(isStopped && inner.isRejected && outer.settledValue == 1)
     }
 
     @Test(.inLoop) func aHangElsewhereOnAPromiseWhoseSourceGoesOn() throws {
@@ -95,20 +63,5 @@ struct SharedCancellationTests {
         try loop.run()
         let values = all.compactMap(\.settledValue)
         expectEqual(values, Array(1...1000))
-    }
-
-    @Test(.inLoop) func whatIsReturnedTooLateGoesOnForAnotherWhoReturnedItBefore() throws {
-        let shared = after(.seconds(1)).map { 5 }.asPromise()
-        let first = after(.zero).then { shared }
-        hang(after(.milliseconds(1)))
-        // `shared` is merged with `first` now, which has no listener yet.
-        var second: Promise<Int>?
-        second = after(.zero).then { () -> Promise<Int> in
-            second?.cancel()
-            return shared
-        }
-        hang(after(.milliseconds(1)))
-        expect(second?.isCancelled == true && shared.isPending)
-        expect(first, gives: 5)
     }
 }

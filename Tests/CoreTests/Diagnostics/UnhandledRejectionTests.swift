@@ -19,59 +19,6 @@ struct UnhandledRejectionTests {
         expect(lines.allSatisfy { !$0.contains("promise made at") })
     }
 
-    /// The promise that a handler returned has merged with the handler's promise; each needs its own handler.
-    @Test(arguments: [false, true]) func aHandlerOfWhatWasReturnedHandlesOnlyThat(isOuterHandled: Bool) throws {
-        let lines = try loggedInLoop { loop throws in
-            let (source, resolver) = Promise<Int>.pending()
-            let inner = source.map { $0 }
-            let outer = Promise.value(1).then { _ in inner }
-            try loop.run()
-            inner.catch { _ in }
-            #expect(throws: Flaw.self) {
-                resolver.reject(Flaw(3))
-                try hang(inner)
-            }
-            inner.catch { _ in }
-            if isOuterHandled { outer.catch { _ in } }
-            try loop.run()
-        }
-        expectEqual(lines.count { $0.hasPrefix("unhandled rejection: Flaw(number: 3)") }, (isOuterHandled ? 0 : 1))
-    }
-
-    /// The handler is queued, and cancelled before it runs: it was to receive the error all the same.
-    @Test(arguments: [false, true]) func aRejectionOnItsWayToAHandlerIsHandled(isHeld: Bool) throws {
-        let lines = try loggedInLoop { loop throws in
-            var end: Promise<Int>?
-            let source = {
-                let source = Promise.value(1).map { _ -> Int in
-                    // Runs before the handler below.
-                    loop.enqueue { end?.cancel() }
-                    throw Flaw(1)
-                }
-                end = source.map { $0 }
-                return isHeld ? source : nil
-            }()
-            try loop.run()
-            withExtendedLifetime(source) {}
-        }
-        expectEqual(lines, [])
-    }
-
-    /// A combinator waits inline, which is another path of delivery.
-    @Test func aCombinatorOfWhatWasReturnedHandlesOnlyThat() throws {
-        let lines = try loggedInLoop { loop throws in
-            let (source, resolver) = Promise<Int>.pending()
-            let inner = source.map { $0 }
-            let outer = Promise.value(1).then { _ in inner }
-            try loop.run()
-            when(fulfilled: [inner]).catch { _ in }
-            resolver.reject(Flaw(4))
-            try loop.run()
-            withExtendedLifetime(outer) {}
-        }
-        expectEqual(lines.count { $0.hasPrefix("unhandled rejection: Flaw(number: 4)") }, 1)
-    }
-
     @Test func whoHasWithdrawnWasNotTold() throws {
         let line: UInt = #line + 4
         let lines = try loggedInLoop { loop throws in
@@ -89,18 +36,6 @@ struct UnhandledRejectionTests {
             try loop.run()
         }
         expectEqual(lines, report(9, line))
-    }
-
-    @Test func aChainIsReportedOnceWithTheLineOfItsStart() throws {
-        var line: UInt = 0
-        let lines = try loggedInLoop { loop throws in
-            line = #line + 1
-            let (promise, resolver) = Promise<Int>.pending()
-            _ = promise.map { $0 }.then { Promise.value($0) }.get { _ in }.done { _ in }
-            resolver.reject(Flaw(3))
-            try loop.run()
-        }
-        expectEqual(lines, report(3, line))
     }
 
     @Test func whatAHandlerThrows() throws {

@@ -30,4 +30,18 @@ struct FanInCancellationTests {
             }
         }.join()
     }
+
+    @Test(.inLoop, arguments: 0..<4) func manySources(combinator: Int) {
+        let naps = (0..<scaled(25_000)).map { number in after(.seconds(1)).map { number }.asPromise() }
+        let result =
+            switch combinator {
+            case 0: when(fulfilled: naps).asVoid()
+            case 1: when(resolved: naps).asPromise().asVoid()
+            case 2: race(naps).asVoid()
+            default: race(fulfilled: naps).asVoid()
+            }
+        result.cancel()
+        expect(EventLoop.current.nextDeadline == nil && !EventLoop.current.isAlive)
+        expect(result, failsWith: PromiseError.cancelled)
+    }
 }

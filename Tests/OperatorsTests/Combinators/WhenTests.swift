@@ -1,17 +1,6 @@
 @testable import PromisesTestSupport
 
 struct WhenTests {
-    private let loop = EventLoop.current
-
-    @Test(.inLoop) func keepsTheOrderOfTheList() throws {
-        let pairs = (0..<5).map { _ in Promise<Int>.pending() }
-        let all = when(fulfilled: pairs.map(\.promise))
-        for index in [3, 0, 4, 1] { pairs[index].resolver.fulfill(index) }
-        expect(all.isPending)
-        pairs[2].resolver.fulfill(2)
-        expect(all, gives: [0, 1, 2, 3, 4])
-    }
-
     @Test(.inLoop) func voidList() throws {
         let pairs = (0..<3).map { _ in Promise<Void>.pending() }
         let all: Promise<Void> = when(fulfilled: pairs.map(\.promise))

@@ -115,46 +115,8 @@ struct OnOperatorTests {
         } catch { return error }
     }
 
-    @Test(.inLoop) func aHandlerRunsThereAndTheNextOneHere() throws {
-        try EventLoop.withLoop { loop throws in
-            let here = thisThread()
-            let there = Shared<UInt>(here)
-            let (promise, resolver) = Promise<Int>.pending()
-            var next: UInt = 0
-            promise.map(on: pool) { value in
-                there.change { $0 = thisThread() }
-                return value
-            }.done { _ in next = thisThread() }.orFail()
-            TestThread.run { resolver.fulfill(1) }
-            try hang(promise)
-            try loop.run()
-            expect(there.value != here && next == here)
-        }
-    }
-
-    @Test(.inLoop) func anotherLoopsRemote() throws {
-        let box = Shared<LoopRemote?>(nil)
-        let isThere = Gate()
-        let other = TestThread {
-            let hold = EventLoop.current.hold()
-            box.change { $0 = EventLoop.current.remote }
-            isThere.open()
-            try? EventLoop.current.run()
-            hold.cancel()
-        }
-        isThere.wait()
-        let remote = box.value!
-        try EventLoop.withLoop { _ throws in
-            let (here, there) = (thisThread(), try hang(Promise.value(1).map(on: remote) { _ in thisThread() }))
-            expect(here != there)
-            // A handler that is attached there runs there.
-            let chained = Promise.value(1).then(on: remote) { value in
-                Promise.value(value).map { _ in thisThread() }
-            }
-            expect(chained, gives: there)
-        }
-        remote.stop()
-        other.join()
+    @Test(.inLoop) func aLoopThatHasEnded() {
+        let remote = TestThread.run { EventLoop.current.remote }
         expect(Promise.value(1).map(on: remote) { $0 }, failsWith: DispatchError.loopEnded)
     }
 

@@ -67,24 +67,23 @@ struct OnThreadPoolTests {
     }
 
     /// The loop of the thread that attached the handler, whichever thread settles the source.
-    @Test func theLoopIsThatOfTheHandler() throws {
-        try EventLoop.withLoop { loop throws in
-            let (source, resolver) = Promise<Int>.pending()
-            let gate = Gate()
-            let mapped = source.map(on: ThreadPool.shared) { value in
-                gate.wait()
-                return value
-            }
-            expect(!loop.isAlive, "nothing has been dispatched as yet")
-            TestThread.run {
-                resolver.fulfill(1)
-                expect(!EventLoop.current.isAlive)
-            }
-            expect(loop.isAlive)
-            gate.open()
-            try loop.run()
-            expectEqual(mapped.settledValue, 1)
+    @Test(.inRealTime) func theLoopIsThatOfTheHandler() throws {
+        let loop = EventLoop.current
+        let (source, resolver) = Promise<Int>.pending()
+        let gate = Gate()
+        let mapped = source.map(on: ThreadPool.shared) { value in
+            gate.wait()
+            return value
         }
+        expect(!loop.isAlive, "nothing has been dispatched as yet")
+        TestThread.run {
+            resolver.fulfill(1)
+            expect(!EventLoop.current.isAlive)
+        }
+        expect(loop.isAlive)
+        gate.open()
+        try loop.run()
+        expectEqual(mapped.settledValue, 1)
     }
 
     @Test func aCancelledJobThatHasNotBegunIsNotCounted() throws {
@@ -176,22 +175,21 @@ struct OnThreadPoolTests {
     }
 
     /// Its waiters are notified before the loop may end.
-    @Test func whatAJobLeavesWaitingIsReleasedBeforeTheJobCounts() throws {
-        try EventLoop.withLoop { loop throws in
-            let (isCounted, isGone) = (Shared(false), Gate())
-            // Asked while this thread waits for the gate.
-            nonisolated(unsafe) let unsafeLoop = loop
-            let waiting = Promise.value(1).then(on: ThreadPool.shared) { value -> Promise<Int> in
-                let last = LastWords {
-                    isCounted.change { $0 = unsafeLoop.isAlive && !unsafeLoop.isReady }
-                    isGone.open()
-                }
-                return after(.seconds(3600)).map { withExtendedLifetime(last) { value } }.asPromise()
+    @Test(.inRealTime) func whatAJobLeavesWaitingIsReleasedBeforeTheJobCounts() throws {
+        let loop = EventLoop.current
+        let (isCounted, isGone) = (Shared(false), Gate())
+        // Asked while this thread waits for the gate.
+        nonisolated(unsafe) let unsafeLoop = loop
+        let waiting = Promise.value(1).then(on: ThreadPool.shared) { value -> Promise<Int> in
+            let last = LastWords {
+                isCounted.change { $0 = unsafeLoop.isAlive && !unsafeLoop.isReady }
+                isGone.open()
             }
-            isGone.wait()
-            try loop.run()
-            expect(isCounted.value)
-            expect(waiting.error as? PromiseError == .loopEnded)
+            return after(.seconds(3600)).map { withExtendedLifetime(last) { value } }.asPromise()
         }
+        isGone.wait()
+        try loop.run()
+        expect(isCounted.value)
+        expect(waiting.error as? PromiseError == .loopEnded)
     }
 }

@@ -1,15 +1,6 @@
 @testable import PromisesTestSupport
 
 struct MapTests {
-    /// APlusResultTests has what a promise's `map` throws.
-    @Test(.inLoop) func aThrowAfterAGuaranteeRejects() {
-        let fromGuarantee = Guarantee.value(3).map { value throws -> Int in
-            if value == 3 { throw Flaw(2) }
-            return value
-        }
-        expect(fromGuarantee, failsWith: Flaw(2))
-    }
-
     @Test(.inLoop) func asVoid() throws {
         try hang(Promise.value(3).asVoid())
         hang(Guarantee.value(3).asVoid())
@@ -34,39 +25,6 @@ struct FirstlyTests {
         expect(guarantee, gives: 1)
         let chain: Guarantee<Int> = firstly { after(.seconds(1)) }.map { 2 }
         expect(chain, gives: 2)
-    }
-}
-
-struct ThenTests {
-    private let loop = EventLoop.current
-
-    @Test(.inLoop) func ofAGuaranteeMayThrowAndThenIsAPromise() throws {
-        let promise = Guarantee.value(3).then { value -> Promise<Int> in
-            if value == 3 { throw Flaw(1) }
-            return .value(value)
-        }
-        expect(promise, failsWith: Flaw(1))
-    }
-}
-
-/// APlusHandlerTests and APlusResultTests have the handlers that are passed by, or throw.
-struct DoneGetTapTests {
-    @Test(.inLoop) func doneSeesTheValueAndEndsInVoid() throws {
-        var seen = 0
-        let ended: Promise<Void> = Promise.value(3).done { seen = $0 }
-        try hang(ended)
-        expectEqual(seen, 3)
-        let guaranteed: Guarantee<Void> = Guarantee.value(4).done { seen = $0 }
-        hang(guaranteed)
-        expectEqual(seen, 4)
-    }
-
-    @Test(.inLoop) func getSeesTheValueAndPassesItOn() throws {
-        var seen: [Int] = []
-        let promise = Promise.value(3).get { seen.append($0) }.get { seen.append($0 + 1) }
-        expect(promise, gives: 3)
-        expect(Guarantee.value(5).get { seen.append($0) }, gives: 5)
-        expectEqual(seen, [3, 4, 5])
     }
 }
 

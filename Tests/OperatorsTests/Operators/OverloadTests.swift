@@ -17,6 +17,8 @@ struct OverloadTests {
         expect(Promise.value(4).map(twice), gives: 8)
         expect(Promise.value(4).map(half), gives: 2)
         expect(Promise.value(3).map(half), failsWith: Flaw(3))
+        expect(Guarantee.value(3).map(half), failsWith: Flaw(3))
+        expect(Guarantee.value(3).then { Promise.value(try half($0)) }, failsWith: Flaw(3))
         expect(Promise.value(3).then(later), gives: 3)
         expect(Promise.value(3).then(surely), gives: 3)
         expect(Promise<Int>(error: Flaw()).recover(zero), gives: 0)

@@ -9,23 +9,20 @@ struct WaitingTests {
         expectEqual(loop.now.nanoseconds, 250_000_000)
     }
 
-    @Test func aPromiseMayThrow() throws {
-        try EventLoop.withLoop { _ throws in
-            expectEqual(try Promise.value(4).wait(), 4)
-            #expect(throws: Flaw(1)) { try Promise<Int>(error: Flaw(1)).wait() }
-        }
+    @Test(.inRealTime) func aPromiseMayThrow() throws {
+        expectEqual(try Promise.value(4).wait(), 4)
+        #expect(throws: Flaw(1)) { try Promise<Int>(error: Flaw(1)).wait() }
     }
 
-    @Test func anyNumberOfSecondsIsADelay() throws {
-        try EventLoop.withLoop(clock: VirtualClock()) { loop in
-            for seconds in [Double.infinity, 1e40, .greatestFiniteMagnitude] {
-                expect(after(seconds: seconds).isPending)
-            }
-            for seconds in [-Double.infinity, .nan, -1, 0] {
-                let soon = after(seconds: seconds)
-                try loop.turn(.poll)
-                expect(soon.isFulfilled)
-            }
+    @Test(.inLoop) func anyNumberOfSecondsIsADelay() throws {
+        let loop = EventLoop.current
+        for seconds in [Double.infinity, 1e40, .greatestFiniteMagnitude] {
+            expect(after(seconds: seconds).isPending)
+        }
+        for seconds in [-Double.infinity, .nan, -1, 0] {
+            let soon = after(seconds: seconds)
+            try loop.turn(.poll)
+            expect(soon.isFulfilled)
         }
     }
 
