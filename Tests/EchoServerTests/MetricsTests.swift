@@ -114,20 +114,4 @@ struct MetricsTests {
         expect(try Peer(to: server.address).echoes("hello"))
         _ = try server.terminate()
     }
-
-    @Test func withoutDescriptorsTheyWaitAndTheServerGoesOn() throws {
-        let server = try ServerProcess.serving("--metrics", "127.0.0.1:0")
-        server.descriptorLimit = 24
-        let address = try #require(server.metricsAddress)
-        let clients = try (0..<30).map { _ in try Peer(to: server.address) }
-        expect(try server.readError().contains("(EMFILE)"))
-        let scraper = try Peer(to: address)
-        try scraper.send(Array(get.utf8))
-        expect(!scraper.waits(for: POLLIN, 50))
-        expect(try clients[0].echoes("meanwhile"))
-        for client in clients { client.end() }
-        expectEqual(try Answer(scraper.readToEnd()).status, "200 OK")
-        server.signal(SIGTERM)
-        expectEqual(try server.waitForExit(), .code(0))
-    }
 }

@@ -50,23 +50,6 @@ struct RefusalTests {
         expectEqual(exit, .code(EX_UNAVAILABLE))
     }
 
-    @Test func oneBadAddressOfTwoAndNoneIsAnnounced() throws {
-        for addresses in [["127.0.0.1:0", "198.51.100.1:0"], ["198.51.100.1:0", "127.0.0.1:0"]] {
-            let (line, exit) = try refusal(addresses.flatMap { ["--listen", $0] })
-            expect(line.contains("198.51.100.1:0"))
-            expectEqual(exit, .code(EX_UNAVAILABLE))
-        }
-    }
-
-    @Test func theSameAddressTwice() throws {
-        let server = try ServerProcess.serving()
-        let free = server.address
-        _ = try server.terminate()
-        let (line, exit) = try refusal(["--listen", "\(free)", "--listen", "\(free)"])
-        expect(line.contains("\(free)") && line.contains("EADDRINUSE"))
-        expectEqual(exit, .code(EX_UNAVAILABLE))
-    }
-
     /// One client is the minimum: it takes standard streams, a listener, five descriptors of the main thread's loop,
     /// three of each further one, and the client's. With one more descriptor it is served.
     @Test(

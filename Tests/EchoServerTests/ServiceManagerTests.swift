@@ -22,17 +22,6 @@ struct ServiceManagerTests {
         expectEqual(try server.waitForExit(), .code(0))
     }
 
-    @Test(.enabled(if: hasIPv6, "there is no IPv6 loopback address"))
-    func besideAnAddressOfTheCommandLine() throws {
-        let socket = try OwnSocket(SOCK_STREAM, .loopback(port: 0))
-        // Fewer than by default: there are two listeners, each with as many descriptors.
-        let server = try ServerProcess.serving(
-            "--listen", "[::1]:0", "--max-connections", "100", limits: activated, passing: socket.fd)
-        expectEqual(server.addresses.map(\.isIPv6), [false, true])
-        for address in server.addresses { expect(try Peer(to: address).echoes("hello")) }
-        expect(try server.terminate().contains(" 2 connections "))
-    }
-
     @Test func thePathOfAPassedSocketStays() throws {
         let folder = Folder()
         let socket = try OwnSocket(SOCK_STREAM, folder.address("passed.sock"))
@@ -66,23 +55,6 @@ struct ServiceManagerTests {
         expect(try late.echoes("second"))
         _ = (next.end(), late.end())
         expect(try second.terminate().contains(" 2 connections "))
-    }
-
-    @Test(.enabled(if: mayHaveDescriptors(20_000), "the hard limit of descriptors is below 20,000"))
-    func socketsForAnotherProcessAreNot() throws {
-        let socket = try OwnSocket(SOCK_STREAM, .loopback(port: 0))
-        let server = try ServerProcess(
-            ["--listen", "127.0.0.1:0"], limits: "export LISTEN_PID=1 LISTEN_FDS=1", passing: socket.fd)
-        expect(try server.readLine() != "listening on \(socket.address)")
-        expect(try server.terminate().hasPrefix("totals: "))
-    }
-
-    @Test(arguments: [("many", "LISTEN_FDS='many'"), ("-1", "LISTEN_FDS='-1'"), ("2", "descriptor 4 of LISTEN_FDS")])
-    func whatMakesNoSenseIsNamed(count: String, complaint: String) throws {
-        let socket = try OwnSocket(SOCK_STREAM, .loopback(port: 0))
-        let server = try ServerProcess([], limits: "export LISTEN_PID=$$ LISTEN_FDS=\(count)", passing: socket.fd)
-        expect(try server.readError().contains(complaint))
-        expectEqual(try server.waitForExit(), .code(EX_OSERR))
     }
 
     @Test func aSocketForDatagramsIsRefused() throws {
@@ -168,16 +140,6 @@ struct ServiceManagerTests {
         server.signal(SIGTERM)
         expect(try !server.readToEnd().errors.contains("cannot notify"))
         expectEqual(try server.waitForExit(), .code(0))
-    }
-
-    @Test func aWatchdogOfAnotherProcessIsNotFed() throws {
-        let folder = Folder()
-        let manager = try OwnSocket(SOCK_DGRAM, folder.address("notify"))
-        let server = try ServerProcess.serving(
-            limits: "export NOTIFY_SOCKET=\(folder["notify"]) WATCHDOG_USEC=1000 WATCHDOG_PID=1")
-        expectEqual(manager.receive()?.hasPrefix("READY=1\n"), true)
-        expectEqual(manager.receive(within: 50), nil)
-        _ = try server.terminate()
     }
 
     @Test(arguments: [("nonsense", "(EINVAL)"), ("/nowhere/notify", "(ENOENT)")])

@@ -21,21 +21,6 @@ struct ServingTests {
         expect(try server.terminate().hasPrefix("totals: 0 open, 20 connections (peak 20, 0 failed), 20971520 bytes, "))
     }
 
-    @Test(.enabled(if: mayHaveDescriptors(2000), "the hard limit of descriptors is below 2,000"))
-    func fiveHundredClientsAtOnce() throws {
-        let server = try ServerProcess.serving()
-        let clients = try (0..<500).map { _ in try Peer(to: server.address) }
-        for (index, client) in clients.enumerated() { try client.send(Array("client \(index)".utf8)) }
-        for (index, client) in clients.enumerated().reversed() {
-            let expected = Array("client \(index)".utf8)
-            expectEqual(try client.receive(exactly: expected.count), expected)
-        }
-        let statistics = try server.statistics()
-        expect(statistics.hasPrefix("statistics: 500 open, 500 connections (peak 500, 0 failed), "))
-        for client in clients { try client.leave() }
-        expect(try server.terminate().hasPrefix("totals: 0 open, 500 connections (peak 500, 0 failed), "))
-    }
-
     @Test func aClientThatSendsAndNeverReadsIsBoundedAndHarmsNoOther() throws {
         let server = try ServerProcess.serving("--drain-timeout", "0")
         let bystander = try Peer(to: server.address)
@@ -78,14 +63,6 @@ struct ServingTests {
         let totals = try server.terminate()
         expect(totals.hasPrefix("totals: 0 open, 11 connections ("))
         expectEqual(try number(before: "failed", in: totals), 10)
-    }
-
-    @Test(.enabled(if: hasIPv6, "there is no IPv6 loopback address"))
-    func ipv6() throws {
-        let server = try ServerProcess.serving("--listen", "[::1]:0")
-        expect(server.address.isIPv6)
-        expect(try Peer(to: server.address).echoes("hello"))
-        _ = try server.terminate()
     }
 
     @Test(.enabled(if: hasIPv6, "there is no IPv6 loopback address"))

@@ -3,10 +3,18 @@
 
 /// The endpoint by itself, in virtual time.
 struct SlowScraperTests {
-    @Test func noClientKeepsAPlaceForLong() throws {
+    private func withEndpoint(_ body: (MetricsEndpoint, VirtualClock) throws -> Void) throws {
         try withVirtualTime { (clock: VirtualClock) in
             let endpoint = try MetricsEndpoint(.loopback(port: 0)) { .value("text\n") }
             endpoint.serve { Issue.record("\($0)") }
+            try body(endpoint, clock)
+            endpoint.close()
+            hang(after(.seconds(60)))
+        }
+    }
+
+    @Test func noClientKeepsAPlaceForLong() throws {
+        try withEndpoint { endpoint, clock in
             // For each place one client that sends nothing, or only half a request.
             let slow = try (0..<MetricsEndpoint.maxConnections).map { number in
                 let client = try Peer(to: endpoint.address)
@@ -28,9 +36,7 @@ struct SlowScraperTests {
     }
 
     @Test func clientsThatHaveTheirAnswerTakeNoPlace() throws {
-        try withVirtualTime { (clock: VirtualClock) in
-            let endpoint = try MetricsEndpoint(.loopback(port: 0)) { .value("text\n") }
-            endpoint.serve { Issue.record("\($0)") }
+        try withEndpoint { endpoint, clock in
             let begin = clock.now
             let slow = try (0..<2 * MetricsEndpoint.maxConnections).map { _ in
                 let client = try Peer(to: endpoint.address)
@@ -43,8 +49,6 @@ struct SlowScraperTests {
             expectEqual(clock.now, begin)
             expectEqual(try Answer(next.receive()).body, "text\n")
             for client in slow { expectEqual(try Answer(client.receive()).status, "404 Not Found") }
-            endpoint.close()
-            hang(after(.seconds(60)))
         }
     }
 
@@ -53,16 +57,13 @@ struct SlowScraperTests {
         "GET /metrics HTTP/1.1\nHost: localhost\r\nAccept: */*\n\n",
     ])
     func aNewlineAloneEndsALine(request: String) throws {
-        try withVirtualTime { (clock: VirtualClock) in
-            let endpoint = try MetricsEndpoint(.loopback(port: 0)) { .value("text\n") }
-            endpoint.serve { Issue.record("\($0)") }
+        try withEndpoint { endpoint, clock in
             let begin = clock.now
             let client = try Peer(to: endpoint.address)
             try client.send(Array(request.utf8))
             try EventLoop.current.run(until: { client.waits(for: POLLIN, 0) })
             expectEqual(clock.now, begin)
             expectEqual(try Answer(client.receive()).body, "text\n")
-            endpoint.close()
             client.end()
         }
     }

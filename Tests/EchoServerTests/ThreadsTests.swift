@@ -43,18 +43,6 @@ struct ThreadsTests {
         expect(try server.terminate().hasPrefix("totals: 0 open, 9 connections (peak 9, 0 failed), 450 bytes, "))
     }
 
-    @Test func statisticsAreOfAll() throws {
-        let server = try ServerProcess.serving("--threads", "2")
-        let clients = try (0..<4).map { _ in try Peer(to: server.address) }
-        for client in clients { expect(try client.echoes("hello")) }
-        expect(try server.statistics().hasPrefix("statistics: 4 open, 4 connections (peak 4, 0 failed), 20 bytes, "))
-        for client in clients[..<2] { try client.leave() }
-        let last = try Peer(to: server.address)
-        expect(try last.echoes("hello"))
-        for client in clients[2...] + [last] { try client.leave() }
-        expect(try server.terminate().hasPrefix("totals: 0 open, 5 connections (peak 4, 0 failed), 25 bytes, "))
-    }
-
     // MARK: Where they come from
 
     @Test(.enabled(if: hasIPv6, "there is no IPv6 loopback address"))
@@ -83,20 +71,6 @@ struct ThreadsTests {
             ["--listen", "127.0.0.1:0", "--threads", "100"], limits: "ulimit -n 40")
         expect(try server.readError().hasPrefix("echo-server: "))
         expectEqual(try server.waitForExit(), .code(EX_OSERR))
-    }
-
-    @Test func withoutDescriptorsClientsWaitUntilThereAreSome() throws {
-        let server = try ServerProcess.serving("--threads", "2")
-        server.descriptorLimit = 30
-        let clients = try (0..<40).map { _ in try Peer(to: server.address) }
-        for client in clients { try client.send([0x78]) }
-        expect(try server.readError().contains("(EMFILE)"))
-        for client in clients {
-            expectEqual(try client.receive(), [0x78])
-            try client.leave()
-        }
-        server.signal(SIGTERM)
-        expectEqual(try server.waitForExit(), .code(0))
     }
 }
 
