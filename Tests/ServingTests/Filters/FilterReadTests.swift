@@ -1,33 +1,6 @@
 @testable import PromisesTestSupport
 
 struct FilterReadTests {
-    @Test(.filteredPair(turns: 20_000), arguments: [1, 2, 3, 5, 6, 7, 64, 4095, 65536])
-    func recordsMayArriveInPiecesOfEverySize(size: Int) throws {
-        net.limitReceives(to: size)
-        let all = pattern(3000)
-        var stream: [UInt8] = []
-        var place = 0
-        for count in [1, 0, 2, 700, 1, 296, 2000] {
-            stream += RecordFilter.data(Array(all[place..<place + count]), at: place)
-            place += count
-        }
-        stream += RecordFilter.record(.ping) + RecordFilter.record(.end) + Array("behind the end".utf8)
-        try peer.send(stream)
-        expectEqual(try hang(connection.read(exactly: 5), timeout: patience), Array(all[..<5]))
-        var rest: [UInt8] = []
-        try hang(connection.forEachChunk { chunk in chunk.withUnsafeBytes { rest += $0 } }, timeout: patience)
-        expectEqual(rest, Array(all[5...]))
-        expect(connection.read().settledValue == .end && connection.readLine().isFulfilled)
-        expectEqual(try peer.receive(exactly: 5), RecordFilter.record(.pong))
-        // The end of the peer's stream does not end this side's.
-        try hang(connection.write("still"), timeout: patience)
-        expectEqual(try peer.receive(exactly: 10), RecordFilter.data(Array("still".utf8)))
-        let closed = connection.close()
-        expectEqual(try peer.receive(exactly: 5), RecordFilter.record(.end))
-        peer.close()
-        hang(closed)
-    }
-
     @Test(.network) func whatALeavingFilterHasDeliveredComesBeforeWhatTheKernelHas() throws {
         let filter = RecordFilter()
         let (connection, peer) = try net.filteredPair(filter)
@@ -48,26 +21,6 @@ struct FilterReadTests {
         try net.loop.turn(.poll)
         try hang(all, timeout: patience)
         expectEqual(String(decoding: seen, as: UTF8.self), "early, late")
-    }
-
-    @Test(.network(turns: 4000)) func aRecordOfAMebibyteIsReadAsChunksFramesAndBytes() throws {
-        let (client, server) = try net.filteredEnds()
-        let large = pattern(1 << 20)
-        client.write(large).cauterize()
-        expectEqual(try hang(server.read(exactly: large.count), timeout: patience), large)
-        client.write(large).cauterize()
-        expectEqual(try hang(server.read(upTo: 10), timeout: patience), .bytes(Array(large[..<10])))
-        var rest: [UInt8] = []
-        let chunks = server.forEachChunk { chunk -> Promise<Void> in
-            expect(chunk.byteCount <= 65536)
-            chunk.withUnsafeBytes { rest += $0 }
-            return after(.zero).asVoid().asPromise()
-        }
-        client.shutdownWrite()
-        try hang(chunks, timeout: patience)
-        expectEqual(rest, Array(large[10...]))
-        client.abort()
-        server.abort()
     }
 
     @Test(.network, arguments: [0, 3, 7]) func anEndWithoutAnEndRecordIsATypedErrorBehindTheBytes(cut: Int) throws {
@@ -109,17 +62,6 @@ struct FilterReadTests {
         expect(connection.receive(), failsWith: RecordFilter.Flaw.unknownRecord(0xFF))
         connection.close()
         expectEqual(try peer.readToEnd(), RecordFilter.record(.alert))
-    }
-
-    @Test(.filteredPair) func aResetIsTheKernelsErrorBehindTheBytes() throws {
-        let write = connection.write(pattern(8 << 20))
-        try peer.send(RecordFilter.data([7]))
-        expectEqual(try hang(connection.receive(), timeout: patience), [7])
-        peer.reset()
-        let code = try rejection(of: write)
-        expect(code == ECONNRESET || code == EPIPE)
-        let last = try hang(connection.read(), timeout: patience)
-        if case .failed(let error) = last { expectEqual(error.code, code) } else { Issue.record("\(last)") }
     }
 
     @Test(.filteredPair) func nothingIsReadWhileNoReadWaits() throws {

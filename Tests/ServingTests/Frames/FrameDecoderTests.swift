@@ -35,10 +35,6 @@ struct FrameDecoderTests {
         expectEqual(try other.map { try hang($0, timeout: patience) }, Array("345".utf8))
     }
 
-    private func prefixed(_ payload: [UInt8]) -> [UInt8] {
-        withUnsafeBytes(of: UInt32(payload.count).bigEndian) { Array($0) } + payload
-    }
-
     @Test(.network) func aLengthAboveTheLimitTakesNoMemory() throws {
         let (a, b) = try Connection.pair()
         try hang(b.write([0xFF, 0xFF, 0xFF, 0xFF]), timeout: patience)
@@ -143,21 +139,6 @@ struct FrameDecoderTests {
         // One job after each 64 frames.
         expect(other >= 1000 / 64 && other <= 1000 / 64 + 2)
         all.cancel()
-    }
-
-    @Test(.network) func delimitersAreAnyBytesOrText() throws {
-        let (a, b) = try Connection.pair()
-        try hang(b.write("one\r\n\r\ntwo|three;;four"), timeout: patience)
-        func text(_ bytes: [UInt8]?) -> String? { bytes.map { String(decoding: $0, as: UTF8.self) } }
-        expectEqual(try text(hang(a.read(until: "\r\n\r\n"), timeout: patience)), "one")
-        expectEqual(try text(hang(a.read(until: [UInt8(ascii: "|")]), timeout: patience)), "two")
-        expectEqual(try text(hang(a.read(until: ";;".utf8), timeout: patience)), "three")
-        expectEqual(a.bufferedByteCount, 4)
-        expectEqual(try rejection(of: a.read(until: "")), EINVAL)
-        b.close()
-        let last = a.readFrame(DelimiterDecoder("!"))
-        let error = StreamError.endedEarly(expected: .delimiter([0x21]), got: 4)
-        #expect(throws: error) { try hang(last, timeout: patience) }
     }
 
     /// The search for a delimiter goes on where it has ended, but begins anew for the next frame.

@@ -63,14 +63,6 @@ struct FrameFuzzingTests {
         try net.loop.run()
     }
 
-    @Test func theModelKnowsGoodTextFromBad() {
-        for scalar in [0x7F, 0x80, 0x7FF, 0x800, 0xD7FF, 0xE000, 0xFFFF, 0x10000, 0x10FFFF] as [UInt32] {
-            expectEqual(FramingModel.firstFlaw(Array(String(Unicode.Scalar(scalar)!).utf8)), nil)
-        }
-        expectEqual(FramingModel.firstFlaw([0x61, 0xED, 0xA0, 0x80]), 1)
-        expectEqual(FramingModel.firstFlaw([0xE2, 0x82]), 0)
-    }
-
     private func check(_ read: Promise<FramingModel.Answer>, _ expected: FramingModel.Answer) throws {
         let answer = read.recover(policy: .allErrors) { error -> Promise<FramingModel.Answer> in
             guard let error = error as? StreamError else { throw error }

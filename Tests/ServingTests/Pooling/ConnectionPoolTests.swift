@@ -79,17 +79,6 @@ struct ConnectionPoolTests {
         expectEqual(pool.counts.all, [0, 0, 0, 0])
     }
 
-    @Test(.network(.virtual)) func aCancelledRequestAbortsItsConnectionAndServesTheNext() throws {
-        let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
-        let request = pool.with(.address(server.address)) { $0.readLine() }
-        let next = pool.ask("next", server.address)
-        net.settle(.milliseconds(1))
-        expectEqual(pool.counts.all, [0, 1, 0, 1])
-        request.cancel()
-        expectEqual(try hang(next), "next")
-        expectEqual(server.accepted.count, 2)
-    }
-
     @Test(.network(.virtual), arguments: 0..<8) func aConnectionOfNoFurtherUseDoesNotReturn(reason: Int) throws {
         server.answer = { line, connection in connection.write(line == "two" ? "1\n2\n" : line + "\n") }
         let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))

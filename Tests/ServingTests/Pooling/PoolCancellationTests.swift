@@ -3,7 +3,7 @@
 
 /// Requests that are cancelled at any moment: no resource is lost, closed twice, or used by two.
 struct PoolCancellationTests {
-    /// Ten thousand requests, more than half of them cancelled: in the queue, while a resource is made or checked
+    /// Four thousand requests, more than half of them cancelled: in the queue, while a resource is made or checked
     /// for them, as they get it, in their body, in the clean-up of their body, and too late.
     @Test(.network(.virtual, turns: 1_000_000), arguments: 0..<4) func nothingIsLost(seed: Int) throws {
         var random = SplitMix64(UInt64(seed))
@@ -27,7 +27,7 @@ struct PoolCancellationTests {
         var requests: [Promise<Void>] = []
         /// The last started request of each key, separately for promises and for tasks, which begin a job later.
         var begun: [String: Int] = [:]
-        for number in 0..<2_500 {
+        for number in 0..<1_000 {
             let key = random.pick(["a", "b"] as [PoolKey])
             let (kind, time) = (random.below(6), random.below(8))
             let begin = { (item: Item) in
@@ -81,7 +81,7 @@ struct PoolCancellationTests {
         net.settle(.milliseconds(100))
         expect(requests.allSatisfy { $0.isResolved })
         let fulfilled = requests.count { $0.isFulfilled }
-        expect(fulfilled > 50 && requests.count { $0.isCancelled } >= 1_250)
+        expect(fulfilled > 20 && requests.count { $0.isCancelled } >= 500)
         expect(pool.counts.waiting == 0 && pool.counts.making == 0 && pool.counts.idle == pool.counts.open)
         expectEqual(workshop.items.count { $0.closes == 0 }, pool.counts.idle, "lost")
         switch seed % 3 {

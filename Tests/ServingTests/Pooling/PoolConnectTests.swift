@@ -1,19 +1,6 @@
 @testable import PromisesTestSupport
 
 struct PoolConnectTests {
-    @Test(.network(.virtual, turns: 100_000)) func aDeadServerStrandsNoRequest() throws {
-        let port = try ReservedPort()
-        let pool = Pool<Connection>(limits: PoolLimits(perKey: 3, waitTimeout: nil))
-        let requests = (0..<10_000).map { _ in pool.ask("?", port.address) }
-        let results = try hang(when(resolved: requests), timeout: patience)
-        let refused = results.filter { result in
-            guard case .failure(let error as SystemError) = result else { return false }
-            return error.code == ECONNREFUSED
-        }
-        expectEqual(refused.count, 10_000)
-        expectEqual(pool.counts.all, [0, 0, 0, 0])
-    }
-
     @Test(.network(.virtual)) func aServerThatRecoversServesTheRestOfTheLine() throws {
         let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
         let real = net.kernel.startConnect

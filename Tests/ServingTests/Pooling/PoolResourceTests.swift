@@ -3,20 +3,6 @@
 
 /// Pools of resources that are not connections, and two features at once.
 struct PoolResourceTests {
-    @Test(.network(.virtual)) func aResourceServesOneRequestAfterAnother() throws {
-        let workshop = Workshop()
-        let pool = workshop.pool(PoolLimits(perKey: 1))
-        let numbers = (0..<5).map { _ in pool.with { item in pause(1).map { item.number } } }
-        let all = try hang(when(fulfilled: numbers))
-        expectEqual(all, [0, 0, 0, 0, 0])
-        let key = pool.with("other") { Promise.value($0.key) }
-        expectEqual(try hang(key), "other")
-        expectEqual(pool.counts.all, [0, 2, 2, 0])
-        net.settle(.seconds(61))
-        expectEqual(pool.counts.all, [0, 0, 0, 0])
-        workshop.expectAllClosed()
-    }
-
     @Test(.network(.virtual)) func theErrorOfABodyDecidesWhetherItsResourceStays() throws {
         let workshop = Workshop()
         let pool = workshop.pool(keepsAfter: { $0 as? Flaw == Flaw(1) })

@@ -3,7 +3,7 @@
 /// Random requests to servers that answer, end, reset, are silent or speak unasked: every request settles, and the pool
 /// is empty afterwards. `withNetwork` checks the descriptors.
 struct PoolStormTests {
-    @Test(.network(.virtual, turns: 1_000_000), arguments: 0..<12) func everyRequestSettles(seed: Int) throws {
+    @Test(.network(.virtual, turns: 1_000_000), arguments: 0..<6) func everyRequestSettles(seed: Int) throws {
         var random = SplitMix64(UInt64(seed))
         let servers = [try LineServer(net), try LineServer(net)]
         for server in servers {

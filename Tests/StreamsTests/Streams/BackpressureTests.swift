@@ -54,18 +54,6 @@ struct BackpressureTests {
         expectEqual(try peer.receive(), Array("more".utf8))
     }
 
-    @Test(.pair) func aBlockedWriteDoesNotKeepTheConnectionFromReading() throws {
-        let write = connection.write(pattern(8 << 20))
-        expect(connection.queuedBytes > 0)
-        for number in 0..<10 {
-            try peer.send([UInt8(number)])
-            expectEqual(try hang(connection.read(), timeout: patience), .bytes([UInt8(number)]))
-        }
-        expect(write.isPending)
-        connection.abort()
-        expectEqual(code(write), ECANCELED)
-    }
-
     @Test(.pair(turns: 3000)) func aConnectionWithAFastReaderLeavesTheOthersTheirTurn() throws {
         let (other, client) = try net.pair()
         // The reader never lets the kernel's buffer fill: without a bound, one flush would never end.

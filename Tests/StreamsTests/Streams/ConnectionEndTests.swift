@@ -55,10 +55,11 @@ struct ConnectionEndTests {
     }
 
     @Test(.network) func endingAPipesWriterClosesIt() throws {
-        let (_, writer) = try Connection.pipe()
+        let (reader, writer) = try Connection.pipe()
         let closed = writer.closed
         try hang(writer.shutdownWrite(), timeout: patience)
         expectEqual(closed.settledValue, .closed)
+        expectEqual([code(writer.write("x")), code(reader.shutdownWrite())], [EPIPE, EBADF])
     }
 
     @Test func theEndOfTheLoopIsAnEnd() throws {

@@ -47,23 +47,6 @@ struct PipeDescriptorTests {
         expectEqual(sigtimedwait(&set, nil, &now), -1)
         pthread_sigmask(SIG_SETMASK, &before, nil)
     }
-
-    @Test(.network(turns: 2000)) func theWritersEndComesAfterWhatIsQueued() throws {
-        let (reader, writer) = try Connection.pipe()
-        let large = pattern(1 << 20)
-        let write = writer.write(large)
-        let ended = writer.shutdownWrite()
-        expect(ended.isPending)
-        let all = readToEnd(reader)
-        expectEqual(try hang(all, timeout: patience), large)
-        try hang(when(fulfilled: write, ended), timeout: patience)
-        expect(!writer.isClosed)
-        expectEqual(code(writer.write("x")), EPIPE)
-        expect(writer.shutdownWrite().isFulfilled)
-        expect(writer.close().isFulfilled && writer.isClosed)
-        expectEqual(code(writer.write("x")), EBADF)
-        expectEqual(code(reader.shutdownWrite()), EBADF)
-    }
 }
 
 extension Connection {

@@ -1,18 +1,6 @@
 @testable import PromisesTestSupport
 
 struct ReadTests {
-    @Test(.pair) func dataAndEndTogetherComeInOrderAndTheEndStays() throws {
-        try peer.send("hello world")
-        peer.end()
-        var outcomes: [ReadOutcome] = []
-        for _ in 0..<5 { outcomes.append(try hang(connection.read(upTo: 4), timeout: patience)) }
-        expectEqual(
-            outcomes,
-            [
-                .bytes(Array("hell".utf8)), .bytes(Array("o wo".utf8)), .bytes(Array("rld".utf8)), .end, .end,
-            ])
-    }
-
     @Test(.pair) func noReadIsLargerThan64KiB() throws {
         let sent = elsewhere {
             try peer.send(pattern(300_000))
@@ -90,6 +78,3 @@ struct ReadTests {
         expectEqual(try hang(read, timeout: patience), .bytes(Array("ordinary".utf8)))
     }
 }
-
-/// Makes each value too large for inline storage, and shows when it is released.
-private final class Witness {}

@@ -1,18 +1,6 @@
 @testable import PromisesTestSupport
 
 struct WriteTests {
-    @Test(.pair) func writesGoOutInTheOrderOfTheCalls() throws {
-        let writes = [
-            connection.write("one "), connection.write(Array("two ".utf8)), connection.write("three ".utf8),
-            connection.write([Array("fo".utf8), [], Array("ur".utf8)]), connection.write(ArraySlice([0x21])),
-        ]
-        try hang(when(fulfilled: writes), timeout: patience)
-        expectEqual(connection.queuedBytes, 0)
-        connection.close()
-        peer.end()
-        expectEqual(try peer.readToEnd(), Array("one two three four!".utf8))
-    }
-
     @Test(.pair) func anEmptyWriteSendsNothing() throws {
         let empty = [connection.write(""), connection.write([UInt8]()), connection.write([[UInt8]]())]
         try hang(when(fulfilled: empty), timeout: patience)
