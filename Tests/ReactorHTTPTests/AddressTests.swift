@@ -1,25 +1,25 @@
 /// Addresses for the client, and the texts of their errors.
 struct AddressTests {
-    @Test(arguments: [
-        ("", "neither"), ("x", "neither"), ("/x", "neither"), ("ftp://x/", "neither"), ("http:", "neither"),
-        ("http:x", "neither"), ("http:/x", "neither"), ("http://", "no host"), ("http:///x", "no host"),
-        ("http://:80/", "is no host"), ("http://a b/", "the byte %20 must be escaped"),
-        ("http://a/é", "the byte %C3 must be escaped"), ("http://u@x/", "Authorization"),
-        ("http://x:y/", "the port"), ("http://x:99999/", "the port"), ("http://x:+1/", "the port"),
-        ("http://a!b/", "'a!b'"), ("http://[::1/", "'[::1' is no host"), ("http://[x]/", "is no host"),
-        ("http://127.1/", "'127.1'"), ("http://-a/x?y", "'-a'"),
-    ])
+    @Test(
+        .inRealTime,
+        arguments: [
+            ("", "neither"), ("x", "neither"), ("/x", "neither"), ("ftp://x/", "neither"), ("http:", "neither"),
+            ("http:x", "neither"), ("http:/x", "neither"), ("http://", "no host"), ("http:///x", "no host"),
+            ("http://:80/", "is no host"), ("http://a b/", "the byte %20 must be escaped"),
+            ("http://a/é", "the byte %C3 must be escaped"), ("http://u@x/", "Authorization"),
+            ("http://x:y/", "the port"), ("http://x:99999/", "the port"), ("http://x:+1/", "the port"),
+            ("http://a!b/", "'a!b'"), ("http://[::1/", "'[::1' is no host"), ("http://[x]/", "is no host"),
+            ("http://127.1/", "'127.1'"), ("http://-a/x?y", "'-a'"),
+        ])
     func badAddressesAreRefusedWithAReason(_ text: String, _ reason: String) {
-        EventLoop.withLoop { _ in
-            let error = #expect(throws: FetchError.self) { _ = try hang(fetch(text), timeout: patience) }
-            guard case .badAddress(let shown, let why)? = error else {
-                Issue.record("\(String(describing: error))")
-                return
-            }
-            expectEqual(shown, text.replacing("u@", with: "***@"))
-            expect(why.contains(reason), why)
-            expect("\(error!)".hasPrefix("'\(shown)' is not an address of HTTP: "))
+        let error = #expect(throws: FetchError.self) { _ = try hang(fetch(text), timeout: patience) }
+        guard case .badAddress(let shown, let why)? = error else {
+            Issue.record("\(String(describing: error))")
+            return
         }
+        expectEqual(shown, text.replacing("u@", with: "***@"))
+        expect(why.contains(reason), why)
+        expect("\(error!)".hasPrefix("'\(shown)' is not an address of HTTP: "))
     }
 
     /// A redirect may contain characters that control a terminal.
@@ -33,45 +33,45 @@ struct AddressTests {
     }
 
     /// Errors are logged.
-    @Test(arguments: [
-        "http://user:secret@h/", "https://user:secret@h", "http://secret@h", "http://user:se@cret@h/",
-        "ftp://user:secret@h/",
-        "user:secret@h/", "http:user:secret@h", "http:/user:secret@h/x", "http://user:se/cret@h/",
-        "http://user:se#cret@h/",
-        "http://user:se?cret@h/", "http://user:secret@h/ x", "http://user:secret@/", "http://user:secret@h:x/@",
-        "HTTP://user:secret\u{301}@h/", "http://user:\u{0}secret@h/",
-    ])
+    @Test(
+        .served,
+        arguments: [
+            "http://user:secret@h/", "https://user:secret@h", "http://secret@h", "http://user:se@cret@h/",
+            "ftp://user:secret@h/",
+            "user:secret@h/", "http:user:secret@h", "http:/user:secret@h/x", "http://user:se/cret@h/",
+            "http://user:se#cret@h/",
+            "http://user:se?cret@h/", "http://user:secret@h/ x", "http://user:secret@/", "http://user:secret@h:x/@",
+            "HTTP://user:secret\u{301}@h/", "http://user:\u{0}secret@h/",
+        ])
     func noErrorNamesAPassword(_ address: String) throws {
-        try withClient({ _ in .now(.redirect(to: address)) }) { client, server in
-            for text in [address, "http://\(server)/"] {
-                if text != address && !address.lowercased().hasPrefix("http") { continue }
-                let error = #expect(throws: FetchError.self) { _ = try hang(client.fetch(text), timeout: patience) }
-                for form in ["\(error!)", String(reflecting: error!)] {
-                    expect(!form.contains("cret") && form.contains("***@"), form)
-                }
+        try serve { _ in .now(.redirect(to: address)) }
+        let server = address
+        for text in [address, "http://\(server)/"] {
+            if text != address && !address.lowercased().hasPrefix("http") { continue }
+            let error = #expect(throws: FetchError.self) { _ = try hang(client.fetch(text), timeout: patience) }
+            for form in ["\(error!)", String(reflecting: error!)] {
+                expect(!form.contains("cret") && form.contains("***@"), form)
             }
         }
     }
 
-    @Test(arguments: [
-        ("http://h/a@b c", "http://h/a@b c"), ("http://h:80/x@y z", "http://h:80/x@y z"),
-        ("http://h /?a@b", "http://h /?a@b"),
-    ])
+    @Test(
+        .inRealTime,
+        arguments: [
+            ("http://h/a@b c", "http://h/a@b c"), ("http://h:80/x@y z", "http://h:80/x@y z"),
+            ("http://h /?a@b", "http://h /?a@b"),
+        ])
     func whatIsNoAccountIsShown(_ address: String, _ shown: String) {
-        EventLoop.withLoop { _ in
-            let error = #expect(throws: FetchError.self) { _ = try hang(fetch(address), timeout: patience) }
-            expectEqual(error.map { "\($0)".contains("'\(shown)'") }, true, "\(String(describing: error))")
-        }
+        let error = #expect(throws: FetchError.self) { _ = try hang(fetch(address), timeout: patience) }
+        expectEqual(error.map { "\($0)".contains("'\(shown)'") }, true, "\(String(describing: error))")
     }
 
-    @Test func aNameThatOnlyTheConnectRefusesHasAReasonToo() {
-        EventLoop.withLoop { _ in
-            let error = #expect(throws: FetchError.self) { _ = try hang(fetch("http://a..b/"), timeout: patience) }
-            guard case .badAddress("http://a..b/", let why)? = error else {
-                Issue.record("\(String(describing: error))")
-                return
-            }
-            expect(why.contains("nor the name of a host"), why)
+    @Test(.inRealTime) func aNameThatOnlyTheConnectRefusesHasAReasonToo() {
+        let error = #expect(throws: FetchError.self) { _ = try hang(fetch("http://a..b/"), timeout: patience) }
+        guard case .badAddress("http://a..b/", let why)? = error else {
+            Issue.record("\(String(describing: error))")
+            return
         }
+        expect(why.contains("nor the name of a host"), why)
     }
 }

@@ -68,16 +68,15 @@ struct ClientConnectionTests {
         }
     }
 
-    @Test func whoIsInLineGetsItAtOnce() throws {
+    @Test(.served) func whoIsInLineGetsItAtOnce() throws {
         var options = HTTPClient.Options()
         options.connections = PoolLimits(perKey: 1)
-        try withClient(options: options, Self.answer) { client, address in
-            let fetches = (0..<20).map { index in
-                client.fetch("http://\(address)\(["/empty", "/chunks", "/bytes"][index % 3])").then { $0.body.bytes() }
-            }
-            let lengths = try hang(when(fulfilled: fetches), timeout: patience).map(\.count)
-            expectEqual(lengths.reduce(0, +), 7 * 2 + 6 * 100_000)
+        try serve(client: options, Self.answer)
+        let fetches = (0..<20).map { index in
+            client.fetch("http://\(address)\(["/empty", "/chunks", "/bytes"][index % 3])").then { $0.body.bytes() }
         }
+        let lengths = try hang(when(fulfilled: fetches), timeout: patience).map(\.count)
+        expectEqual(lengths.reduce(0, +), 7 * 2 + 6 * 100_000)
     }
 
     @Test func theEndOfTheConnectionCanBeAskedFor() throws {
@@ -99,46 +98,42 @@ struct ClientConnectionTests {
     }
 
     /// Even if the server continues.
-    @Test func aConnectionWhoseEndWasAskedForIsNotUsedAgain() throws {
-        try EventLoop.withLoop { _ in
-            let listener = try Listener.bind("127.0.0.1:0")
-            var accepted = 0
-            listener.serve { connection in
-                accepted += 1
-                return connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { _, _ in
-                    connection.write("HTTP/1.1 200 x\r\nContent-Length: 2\r\n\r\nok")
-                }
+    @Test(.inRealTime) func aConnectionWhoseEndWasAskedForIsNotUsedAgain() throws {
+        let listener = try Listener.bind("127.0.0.1:0")
+        var accepted = 0
+        listener.serve { connection in
+            accepted += 1
+            return connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { _, _ in
+                connection.write("HTTP/1.1 200 x\r\nContent-Length: 2\r\n\r\nok")
             }
-            let client = HTTPClient()
-            for _ in 0..<2 {
-                let fetching = client.fetch("http://\(listener.localAddress)/", headers: ["Connection": "close"])
-                expectEqual(try hang(fetching.then { $0.body.text() }, timeout: patience), "ok")
-            }
-            expectEqual(accepted, 2)
-            client.close()
-            listener.close()
         }
+        let client = HTTPClient()
+        for _ in 0..<2 {
+            let fetching = client.fetch("http://\(listener.localAddress)/", headers: ["Connection": "close"])
+            expectEqual(try hang(fetching.then { $0.body.text() }, timeout: patience), "ok")
+        }
+        expectEqual(accepted, 2)
+        client.close()
+        listener.close()
     }
 
     /// RFC 9112, section 9.2. A program's own TLS, without a filter, gives the server time to be early.
-    @Test func aResponseBeforeItsRequestIsNone() throws {
-        try EventLoop.withLoop(clock: VirtualClock()) { _ in
-            let listener = try Listener.bind("127.0.0.1:0")
-            listener.serve { connection in
-                connection.write("HTTP/1.1 200 x\r\nContent-Length: 4\r\n\r\nevil").then {
-                    connection.forEachChunk { _ in .value }
-                }
+    @Test(.inLoop) func aResponseBeforeItsRequestIsNone() throws {
+        let listener = try Listener.bind("127.0.0.1:0")
+        listener.serve { connection in
+            connection.write("HTTP/1.1 200 x\r\nContent-Length: 4\r\n\r\nevil").then {
+                connection.forEachChunk { _ in .value }
             }
-            var options = HTTPClient.Options()
-            options.startTLS = { connection, _ in after(.seconds(1)).map { connection } }
-            let client = HTTPClient(options)
-            let fetching = client.fetch("https://\(listener.localAddress)/").then { $0.body.text() }
-            #expect(throws: HTTPError(Status(502), "bytes before the request")) {
-                try hang(fetching, timeout: .seconds(3600))
-            }
-            client.close()
-            listener.close()
         }
+        var options = HTTPClient.Options()
+        options.startTLS = { connection, _ in after(.seconds(1)).map { connection } }
+        let client = HTTPClient(options)
+        let fetching = client.fetch("https://\(listener.localAddress)/").then { $0.body.text() }
+        #expect(throws: HTTPError(Status(502), "bytes before the request")) {
+            try hang(fetching, timeout: .seconds(3600))
+        }
+        client.close()
+        listener.close()
     }
 
     @Test(arguments: ["HTTP/1.1 200 x\r\nA", "HTTP/1.1 200 x\r\nA: b\r\n", "HTTP/1.1 103 x\r\n\r\n", "H", ""])
@@ -218,21 +213,19 @@ struct ClientConnectionTests {
             ["GET / HTTP/1.1\r\nHost: virtual.example", "GET / HTTP/1.1\r\nHost: [::1]:80\r\nA: b"])
     }
 
-    @Test func requestsThatCannotBeMadeSoAreRefused() throws {
-        EventLoop.withLoop { _ in
-            for headers: Headers in [
-                ["Host": ""], ["Host": "a b"], ["Host": "a/b"], ["Host": "a", "host": "a"], ["Host": "a:x"],
-            ] {
-                let error = #expect(throws: FetchError.self) {
-                    _ = try hang(fetch("http://127.0.0.1:1/", headers: headers))
-                }
-                if case .badRequest? = error { continue }
-                Issue.record("\(String(describing: error)) for \(headers)")
+    @Test(.inRealTime) func requestsThatCannotBeMadeSoAreRefused() throws {
+        for headers: Headers in [
+            ["Host": ""], ["Host": "a b"], ["Host": "a/b"], ["Host": "a", "host": "a"], ["Host": "a:x"],
+        ] {
+            let error = #expect(throws: FetchError.self) {
+                _ = try hang(fetch("http://127.0.0.1:1/", headers: headers))
             }
-            // RFC 9110, section 9.3.8.
-            #expect(throws: FetchError.badRequest("TRACE with a body")) {
-                _ = try hang(fetch("http://127.0.0.1:1/", "TRACE", body: .text("x")))
-            }
+            if case .badRequest? = error { continue }
+            Issue.record("\(String(describing: error)) for \(headers)")
+        }
+        // RFC 9110, section 9.3.8.
+        #expect(throws: FetchError.badRequest("TRACE with a body")) {
+            _ = try hang(fetch("http://127.0.0.1:1/", "TRACE", body: .text("x")))
         }
     }
 
@@ -276,21 +269,19 @@ struct ClientConnectionTests {
 
     // MARK: Unix sockets
 
-    @Test func aServerOnAUnixSocketIsReachedByALookup() throws {
+    @Test(.inRealTime) func aServerOnAUnixSocketIsReachedByALookup() throws {
         let folder = Folder()
-        try EventLoop.withLoop { _ in
-            let address = try SocketAddress("unix:\(folder["http"])")
-            let listener = try Listener.bind(address)
-            let served = listener.serveHTTP { request in Response("\(request.headers["host"] ?? "-") \(request.target)")
-            }
-            let client = HTTPClient(lookup: Table(address))
-            for _ in 0..<2 {
-                let text = client.fetch("http://docker/version?x").then { $0.body.text() }
-                expectEqual(try hang(text, timeout: patience), "docker /version?x")
-            }
-            client.close()
-            listener.close()
-            _ = try hang(served, timeout: patience)
+        let address = try SocketAddress("unix:\(folder["http"])")
+        let listener = try Listener.bind(address)
+        let served = listener.serveHTTP { request in Response("\(request.headers["host"] ?? "-") \(request.target)")
         }
+        let client = HTTPClient(lookup: Table(address))
+        for _ in 0..<2 {
+            let text = client.fetch("http://docker/version?x").then { $0.body.text() }
+            expectEqual(try hang(text, timeout: patience), "docker /version?x")
+        }
+        client.close()
+        listener.close()
+        _ = try hang(served, timeout: patience)
     }
 }

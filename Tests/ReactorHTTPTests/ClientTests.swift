@@ -1,6 +1,6 @@
 @Suite(.serialized) struct ClientTests {
-    @Test func fetchesWithMethodFieldsAndBody() throws {
-        let handler = { (request: Request) -> Answer in
+    @Test(.served) func fetchesWithMethodFieldsAndBody() throws {
+        try serve { request in
             .later(
                 request.body.text().map { text in
                     Response(
@@ -8,14 +8,12 @@
                         status: .created, headers: ["X-B": "2"])
                 })
         }
-        try withClient(handler) { client, address in
-            let response = try hang(
-                client.fetch("http://\(address)/a?b=c#d", .put, headers: ["X-A": "1"], body: .text("text")),
-                timeout: patience)
-            #expect(response.status == .created && response.headers["x-b"] == "2")
-            let text = try hang(response.body.text(), timeout: patience)
-            #expect(text == "PUT /a?b=c 1 text")
-        }
+        let response = try hang(
+            client.fetch("http://\(address)/a?b=c#d", .put, headers: ["X-A": "1"], body: .text("text")),
+            timeout: patience)
+        #expect(response.status == .created && response.headers["x-b"] == "2")
+        let text = try hang(response.body.text(), timeout: patience)
+        #expect(text == "PUT /a?b=c 1 text")
     }
 
     @Test func responsesAreDelimitedAsTheRFCSays() throws {
@@ -24,13 +22,6 @@
         #expect(open == (200, "to the end"))
         let chunks = try fetched("HTTP/1.1 200\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\nmore")
         #expect(chunks == (200, "abc"))
-        let early = try fetched(
-            "HTTP/1.1 103 Early Hints\r\nA: b\r\n\r\nHTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno")
-        #expect(early == (404, "no"))
-        let head = try fetched("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", .head)
-        #expect(head == (200, ""))
-        let none = try fetched("HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n")
-        #expect(none == (304, ""))
     }
 
     @Test(arguments: [
@@ -58,37 +49,35 @@
         }
     }
 
-    @Test func aStaleConnectionIsReplacedForAnIdempotentRequest() throws {
-        try EventLoop.withLoop { _ in
-            let listener = try Listener.bind("127.0.0.1:0")
-            var accepted = 0
-            // Ends each connection in the middle of its second request.
-            listener.serve { connection in
-                accepted += 1
-                var requests = 0
-                return connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { _, _ in
-                    requests += 1
-                    if requests > 1 { throw StopReading() }
-                    return connection.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-                }
+    @Test(.inRealTime) func aStaleConnectionIsReplacedForAnIdempotentRequest() throws {
+        let listener = try Listener.bind("127.0.0.1:0")
+        var accepted = 0
+        // Ends each connection in the middle of its second request.
+        listener.serve { connection in
+            accepted += 1
+            var requests = 0
+            return connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { _, _ in
+                requests += 1
+                if requests > 1 { throw StopReading() }
+                return connection.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
             }
-            let client = HTTPClient()
-            func text(_ method: Method) throws -> String {
-                try hang(
-                    client.fetch("http://\(listener.localAddress)/", method).then { $0.body.text() }, timeout: patience)
-            }
-            let texts = [try text(.get), try text(.get), try text(.get)]
-            #expect(texts == ["ok", "ok", "ok"] && accepted == 3)
-            #expect(throws: (any Error).self) { _ = try text(.post) }
-            client.close()
-            listener.close()
         }
+        let client = HTTPClient()
+        func text(_ method: Method) throws -> String {
+            try hang(
+                client.fetch("http://\(listener.localAddress)/", method).then { $0.body.text() }, timeout: patience)
+        }
+        let texts = [try text(.get), try text(.get), try text(.get)]
+        #expect(texts == ["ok", "ok", "ok"] && accepted == 3)
+        #expect(throws: (any Error).self) { _ = try text(.post) }
+        client.close()
+        listener.close()
     }
 
-    @Test func aLargeBodyIsStreamedWithBackpressure() throws {
+    @Test(.served) func aLargeBodyIsStreamedWithBackpressure() throws {
         let part = [UInt8](repeating: 7, count: 65_536)
         var written = 0
-        let handler = { (_: Request) -> Answer in
+        try serve { _ in
             .now(
                 .stream { output in
                     func more() -> Promise<Void> {
@@ -98,45 +87,41 @@
                     return more()
                 })
         }
-        try withClient(handler) { client, address in
-            let response = try hang(client.fetch("http://\(address)/"), timeout: patience)
-            _ = try hang(after(.milliseconds(50)).asPromise(), timeout: patience)
-            // Nobody reads: the kernel's buffers are full, and the writer waits.
-            #expect(written < 200)
-            var count = 0
-            try hang(response.body.forEach { part in count += part.count }, timeout: patience)
-            #expect(count == 199 * 65_536)
-        }
+        let response = try hang(client.fetch("http://\(address)/"), timeout: patience)
+        _ = try hang(after(.milliseconds(50)).asPromise(), timeout: patience)
+        // Nobody reads: the kernel's buffers are full, and the writer waits.
+        #expect(written < 200)
+        var count = 0
+        try hang(response.body.forEach { part in count += part.count }, timeout: patience)
+        #expect(count == 199 * 65_536)
     }
 
-    @Test func tlsIsAClosureOfTheProgram() throws {
-        try withServer({ _ in .now(Response("secure")) }) { address, _ in
-            let error = #expect(throws: FetchError.noTLS("\(address)")) { _ = try hang(fetch("https://\(address)/")) }
-            #expect(error?.description.contains("HTTPClient.defaultOptions.startTLS = {") == true)
-            let names = Names()
-            var options = HTTPClient.Options()
-            options.startTLS = { connection, host in
-                names.add(host)
-                return .value(connection)
-            }
-            let client = HTTPClient(options)
-            let text = try hang(client.fetch("https://\(address)/").then { $0.body.text() }, timeout: patience)
-            #expect(text == "secure" && names.all == ["127.0.0.1"])
-            client.close()
+    @Test(.served) func tlsIsAClosureOfTheProgram() throws {
+        try serve { _ in .now(Response("secure")) }
+        let error = #expect(throws: FetchError.noTLS("\(address)")) { _ = try hang(fetch("https://\(address)/")) }
+        #expect(error?.description.contains("HTTPClient.defaultOptions.startTLS = {") == true)
+        let names = Names()
+        var options = HTTPClient.Options()
+        options.startTLS = { connection, host in
+            names.add(host)
+            return .value(connection)
         }
+        let client = HTTPClient(options)
+        let text = try hang(client.fetch("https://\(address)/").then { $0.body.text() }, timeout: patience)
+        #expect(text == "secure" && names.all == ["127.0.0.1"])
+        client.close()
     }
 
-    @Test func theDefaultOptionsAreThoseOfFetch() throws {
+    @Test(.served) func theDefaultOptionsAreThoseOfFetch() throws {
         let names = Names()
         HTTPClient.defaultOptions.startTLS = { connection, host in
             names.add(host)
             return .value(connection)
         }
         defer { HTTPClient.defaultOptions = HTTPClient.Options() }
-        try withServer({ _ in .now(Response("secure")) }) { address, _ in
-            let text = try hang(fetch("https://\(address)/").then { $0.body.text() }, timeout: patience)
-            #expect(text == "secure" && names.all == ["127.0.0.1"])
-        }
+        try serve { _ in .now(Response("secure")) }
+        let text = try hang(fetch("https://\(address)/").then { $0.body.text() }, timeout: patience)
+        #expect(text == "secure" && names.all == ["127.0.0.1"])
     }
 }
 

@@ -1,31 +1,39 @@
 /// Servers that are slow, endless or broken, and clients that cancel. Afterwards the pool's one place is free again.
 struct HostileServerTests {
-    /// A server that treats each connection as its first line says, on a virtual clock.
+    /// A server that treats each connection as its first line says, on a virtual clock, and a client of it.
+    private func serveHostile(
+        options: HTTPClient.Options = HTTPClient.Options(), _ serve: @escaping (Connection) -> Promise<Void>
+    ) throws -> (HTTPClient, SocketAddress) {
+        let listener = try Listener.bind("127.0.0.1:0")
+        var isHostile = true
+        listener.serve { connection in
+            if isHostile { return serve(connection) }
+            return connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { _, _ in
+                connection.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+            }
+        }
+        var options = options
+        options.connections.perKey = 1
+        let client = HTTPClient(options)
+        atEnd {
+            isHostile = false
+            let text = client.fetch("http://\(listener.localAddress)/").then { $0.body.text() }
+            if try hang(text, timeout: .seconds(3600)) != "ok" { throw FetchError.endedEarly }
+            try EventLoop.current.run(until: { listener.activeConnections <= 1 })
+            client.close()
+            try EventLoop.current.run(until: { listener.activeConnections == 0 })
+            listener.close()
+        }
+        return (client, listener.localAddress)
+    }
+
     private func withHostile(
         options: HTTPClient.Options = HTTPClient.Options(), _ serve: @escaping (Connection) -> Promise<Void>,
         _ body: (HTTPClient, SocketAddress) throws -> Void
     ) throws {
-        try EventLoop.withLoop(clock: VirtualClock()) { loop in
-            let listener = try Listener.bind("127.0.0.1:0")
-            var isHostile = true
-            listener.serve { connection in
-                if isHostile { return serve(connection) }
-                return connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { _, _ in
-                    connection.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-                }
-            }
-            var options = options
-            options.connections.perKey = 1
-            let client = HTTPClient(options)
-            try body(client, listener.localAddress)
-            isHostile = false
-            let text = try hang(
-                client.fetch("http://\(listener.localAddress)/").then { $0.body.text() }, timeout: .seconds(3600))
-            #expect(text == "ok")
-            try loop.run(until: { listener.activeConnections <= 1 })
-            client.close()
-            try loop.run(until: { listener.activeConnections == 0 })
-            listener.close()
+        try inVirtualTime {
+            let (client, address) = try serveHostile(options: options, serve)
+            try body(client, address)
         }
     }
 
@@ -72,20 +80,22 @@ struct HostileServerTests {
     }
 
     /// A gateway answers 502, not with the status of its own clients' faults.
-    @Test(arguments: [
-        "SSH-2.0-OpenSSH_9.2\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
-        "HTTP/1.1 101 Switching Protocols\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
-        "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n", "HTTP/1.1 200 OK\nA: b\n\n", "HTTP/2 200 OK\r\n\r\n",
-        "HTTP/1.1 20 OK\r\n\r\n",
-        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-    ]) func whatServersBreakIsABadGateway(_ response: String) throws {
+    @Test(
+        .inLoop,
+        arguments: [
+            "SSH-2.0-OpenSSH_9.2\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+            "HTTP/1.1 101 Switching Protocols\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n", "HTTP/1.1 200 OK\nA: b\n\n", "HTTP/2 200 OK\r\n\r\n",
+            "HTTP/1.1 20 OK\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        ]) func whatServersBreakIsABadGateway(_ response: String) throws
+    {
         var options = HTTPClient.Options()
         options.maxBody = 99
-        try withHostile(options: options, Self.asked { $0.write(response) }) { client, address in
-            let fetched = client.fetch("http://\(address)/").then { $0.body.bytes() }
-            let error = #expect(throws: HTTPError.self) { _ = try hang(fetched, timeout: .seconds(3600)) }
-            #expect(error?.status == Status(502) && error?.reason.isEmpty == false)
-        }
+        let (client, address) = try serveHostile(options: options, Self.asked { $0.write(response) })
+        let fetched = client.fetch("http://\(address)/").then { $0.body.bytes() }
+        let error = #expect(throws: HTTPError.self) { _ = try hang(fetched, timeout: .seconds(3600)) }
+        #expect(error?.status == Status(502) && error?.reason.isEmpty == false)
     }
 
     @Test func aTrickleOfAHeadIsEndedAtFirstByte() throws {
@@ -99,24 +109,22 @@ struct HostileServerTests {
         }
     }
 
-    @Test func earlyHeadsDoNotProlongTheTimeOfTheHead() throws {
+    @Test(.inLoop) func earlyHeadsDoNotProlongTheTimeOfTheHead() throws {
         var options = HTTPClient.Options()
         options.firstByte = .seconds(5)
         func hint(_ connection: Connection) -> Promise<Void> {
             connection.write("HTTP/1.1 103 Early\r\n\r\n").then { after(.seconds(2)) }.then { hint(connection) }
         }
-        try withHostile(options: options, Self.asked(hint)) { client, address in
-            let (error, time) = outcome(client, address)
-            #expect(error == "\(FetchError.timedOut(.firstByte))" && time < .seconds(11))
-        }
+        let (client, address) = try serveHostile(options: options, Self.asked(hint))
+        let (error, time) = outcome(client, address)
+        #expect(error == "\(FetchError.timedOut(.firstByte))" && time < .seconds(11))
     }
 
-    @Test func aHundredThousandEarlyHeadsAreTooMany() throws {
+    @Test(.inLoop) func aHundredThousandEarlyHeadsAreTooMany() throws {
         let heads = String(repeating: "HTTP/1.1 103 Early\r\n\r\n", count: 100_000)
-        try withHostile(Self.asked { $0.write(heads) }) { client, address in
-            let (error, _) = outcome(client, address)
-            #expect(error == "502 Bad Gateway: a head of more than 65536 bytes")
-        }
+        let (client, address) = try serveHostile(Self.asked { $0.write(heads) })
+        let (error, _) = outcome(client, address)
+        #expect(error == "502 Bad Gateway: a head of more than 65536 bytes")
     }
 
     @Test func aTrickleOfABodyIsEndedByTotalAndNotByIdle() throws {
@@ -166,33 +174,31 @@ struct HostileServerTests {
     }
 
     /// If the rest has arrived by then, or has not, or another read waits for it.
-    @Test(arguments: [100, 10, 0]) func totalEndsABodyThatTheProgramReadsSlowly(_ sent: Int) throws {
+    @Test(.inLoop, arguments: [100, 10, 0]) func totalEndsABodyThatTheProgramReadsSlowly(_ sent: Int) throws {
         var options = HTTPClient.Options()
         options.total = .seconds(20)
         let serve = Self.asked { connection in
             connection.write("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nx").then { after(.seconds(1)) }
                 .then { connection.write([UInt8](repeating: 1, count: max(sent - 1, 0))) }.then { after(.seconds(60)) }
         }
-        try withHostile(options: options, serve) { client, address in
-            let response = try hang(client.fetch("http://\(address)/"), timeout: .seconds(3600))
-            _ = try hang(response.body.read(), timeout: .seconds(3600))
-            if sent > 0 { hang(after(.seconds(25))) }
-            #expect(throws: FetchError.timedOut(.total)) { try hang(response.body.read(), timeout: .seconds(3600)) }
-        }
+        let (client, address) = try serveHostile(options: options, serve)
+        let response = try hang(client.fetch("http://\(address)/"), timeout: .seconds(3600))
+        _ = try hang(response.body.read(), timeout: .seconds(3600))
+        if sent > 0 { hang(after(.seconds(25))) }
+        #expect(throws: FetchError.timedOut(.total)) { try hang(response.body.read(), timeout: .seconds(3600)) }
     }
 
-    @Test func aHandshakeThatTricklesIsEndedWithTheConnect() throws {
+    @Test(.inLoop) func aHandshakeThatTricklesIsEndedWithTheConnect() throws {
         var options = HTTPClient.Options()
         options.connections.makeTimeout = .seconds(10)
         options.startTLS = { connection, _ in connection.read(exactly: 100).map { _ in connection } }
-        try withHostile(options: options, { Self.trickle(Self.body100, to: $0) }) { client, address in
-            let begin = EventLoop.current.now
-            #expect(throws: FetchError.timedOut(.connect)) {
-                _ = try hang(client.fetch("https://\(address)/"), timeout: .seconds(3600))
-            }
-            let time = begin.duration(to: EventLoop.current.now)
-            #expect(time >= .seconds(10) && time < .seconds(11))
+        let (client, address) = try serveHostile(options: options, { Self.trickle(Self.body100, to: $0) })
+        let begin = EventLoop.current.now
+        #expect(throws: FetchError.timedOut(.connect)) {
+            _ = try hang(client.fetch("https://\(address)/"), timeout: .seconds(3600))
         }
+        let time = begin.duration(to: EventLoop.current.now)
+        #expect(time >= .seconds(10) && time < .seconds(11))
     }
 
     @Test func aServerThatReadsNothingIsGivenUp() throws {
@@ -284,7 +290,7 @@ struct HostileServerTests {
         case line, connect, send, stream, head, halfHead, body, redirect
     }
 
-    @Test(arguments: State.allCases) func aFetchCanBeCancelledInEachState(_ state: State) throws {
+    @Test(.inLoop, arguments: State.allCases) func aFetchCanBeCancelledInEachState(_ state: State) throws {
         var options = HTTPClient.Options()
         if state == .connect {
             options.startTLS = { connection, _ in connection.read(exactly: 1).map { _ in connection } }
@@ -302,35 +308,33 @@ struct HostileServerTests {
             let wait = { after(.seconds(10_000)).asPromise() }
             return sent.isEmpty ? wait() : Self.asked { $0.write(sent).then(wait) }(connection)
         }
-        try withHostile(options: options, serve) { client, address in
-            let scheme = state == .connect ? "https" : "http"
-            var stopped = 0
-            var body: RequestBody?
-            if state == .send { body = .bytes([UInt8](repeating: 1, count: 16 << 20)) }
-            if state == .stream {
-                body = .stream { output in
-                    output.write("a").then { after(.seconds(5000)) }.ensure { stopped += 1 }
-                }
+        let (client, address) = try serveHostile(options: options, serve)
+        let scheme = state == .connect ? "https" : "http"
+        var stopped = 0
+        var body: RequestBody?
+        if state == .send { body = .bytes([UInt8](repeating: 1, count: 16 << 20)) }
+        if state == .stream {
+            body = .stream { output in
+                output.write("a").then { after(.seconds(5000)) }.ensure { stopped += 1 }
             }
-            let first = client.fetch("\(scheme)://\(address)/", .put, body: body).then { $0.body.bytes() }
-            let cancelled = state == .line ? client.fetch("\(scheme)://\(address)/").then { $0.body.bytes() } : first
-            _ = try hang(after(.seconds(1)).asPromise(), timeout: .seconds(3600))
-            #expect(received == 1)
-            for promise in [cancelled, first] {
-                promise.cancel()
-                #expect(throws: PromiseError.self) { _ = try hang(promise, timeout: .seconds(3600)) }
-            }
-            try EventLoop.current.run(until: { stopped == (state == .stream ? 1 : 0) })
         }
+        let first = client.fetch("\(scheme)://\(address)/", .put, body: body).then { $0.body.bytes() }
+        let cancelled = state == .line ? client.fetch("\(scheme)://\(address)/").then { $0.body.bytes() } : first
+        _ = try hang(after(.seconds(1)).asPromise(), timeout: .seconds(3600))
+        #expect(received == 1)
+        for promise in [cancelled, first] {
+            promise.cancel()
+            #expect(throws: PromiseError.self) { _ = try hang(promise, timeout: .seconds(3600)) }
+        }
+        try EventLoop.current.run(until: { stopped == (state == .stream ? 1 : 0) })
     }
 
-    @Test func aResponseThatIsReleasedUnreadGivesItsPlaceBack() throws {
+    @Test(.inLoop) func aResponseThatIsReleasedUnreadGivesItsPlaceBack() throws {
         let serve = Self.asked {
             $0.write("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab").then { after(.seconds(10_000)) }
         }
-        try withHostile(serve) { client, address in
-            _ = try hang(client.fetch("http://\(address)/").asVoid(), timeout: .seconds(3600))
-        }
+        let (client, address) = try serveHostile(serve)
+        _ = try hang(client.fetch("http://\(address)/").asVoid(), timeout: .seconds(3600))
     }
 
     @Test func aFailingStreamIsNoWholeRequest() throws {

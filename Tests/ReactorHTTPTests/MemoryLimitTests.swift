@@ -4,10 +4,10 @@ struct MemoryLimitTests {
     enum Form: CaseIterable {
         case body, chunks, trailers, text, frame, fragments, textFragments, unreceived, head, answeredLate
 
-        /// 400 kB, or a head of 16 kB.
+        /// 160 kB, or a head of 16 kB.
         var bytes: [UInt8] {
             let part = [UInt8](repeating: UInt8(ascii: "x"), count: 16_000)
-            let parts = 25
+            let parts = 10
             switch self {
             case .body, .text:
                 let body = Array([[UInt8]](repeating: part, count: parts).joined())
@@ -58,96 +58,91 @@ struct MemoryLimitTests {
     }
 
     /// All clients together hold more than the limit, and two of them less, whatever the capacity of their arrays.
-    @Test(arguments: Form.allCases) func boundsWhatClientsMakeAServerHold(form: Form) throws {
-        try EventLoop.withLoop { loop in
-            let bytes = form.bytes
-            let listener = try Listener.bind("127.0.0.1:0")
-            var errors: [CInt] = []
-            let onError = { (error: any Error, _: Connection) in errors.append((error as? SystemError)?.code ?? 0) }
-            var sessions: [Connection] = []
-            var options = HTTPOptions()
-            options.maxHead = 20_000
-            let served = listener.serve(ServeOptions(memoryLimit: 4 * bytes.count), onError: onError) { connection in
-                sessions.append(connection)
-                return connection.serveHTTP(options, onError: onError) { request in answer(request) }
-            }
-            var clients: [Connection] = []
-            for number in 0..<8 {
-                let client = try hang(connect(to: listener.localAddress), timeout: patience)
-                clients.append(client)
-                client.write(bytes).catch(policy: .allErrors) { _ in }
-                try loop.run(until: {
-                    number < sessions.count
-                        && (sessions[number].isClosed || sessions[number].bytesReceived == bytes.count)
-                })
-                try loop.turn(.poll)
-                if number < 2 { #expect(listener.evictedConnections == 0) }
-            }
-            #expect(listener.evictedConnections >= 4)
-            #expect(errors.count >= 4 && errors.allSatisfy { $0 == ENOBUFS })
-            sessions = []
-            for client in clients { client.abort() }
-            listener.drain(deadline: .zero)
-            try hang(served, timeout: patience)
+    @Test(.inRealTime, arguments: Form.allCases) func boundsWhatClientsMakeAServerHold(form: Form) throws {
+        let loop = EventLoop.current
+        let bytes = form.bytes
+        let listener = try Listener.bind("127.0.0.1:0")
+        var errors: [CInt] = []
+        let onError = { (error: any Error, _: Connection) in errors.append((error as? SystemError)?.code ?? 0) }
+        var sessions: [Connection] = []
+        var options = HTTPOptions()
+        options.maxHead = 20_000
+        let served = listener.serve(ServeOptions(memoryLimit: 4 * bytes.count), onError: onError) { connection in
+            sessions.append(connection)
+            return connection.serveHTTP(options, onError: onError) { request in answer(request) }
         }
+        var clients: [Connection] = []
+        for number in 0..<8 {
+            let client = try hang(connect(to: listener.localAddress), timeout: patience)
+            clients.append(client)
+            client.write(bytes).catch(policy: .allErrors) { _ in }
+            try loop.run(until: {
+                number < sessions.count
+                    && (sessions[number].isClosed || sessions[number].bytesReceived == bytes.count)
+            })
+            try loop.turn(.poll)
+            if number < 2 { #expect(listener.evictedConnections == 0) }
+        }
+        #expect(listener.evictedConnections >= 4)
+        #expect(errors.count >= 4 && errors.allSatisfy { $0 == ENOBUFS })
+        sessions = []
+        for client in clients { client.abort() }
+        listener.drain(deadline: .zero)
+        try hang(served, timeout: patience)
     }
 
     /// One after the other, on kept connections.
-    @Test func whatHasBeenAnsweredNoLongerCounts() throws {
-        try EventLoop.withLoop { loop in
-            let listener = try Listener.bind("127.0.0.1:0")
-            let served = listener.serveHTTP(serving: ServeOptions(memoryLimit: 2_000_000)) { request in answer(request)
-            }
-            let clients = try (0..<3).map { _ in try hang(connect(to: listener.localAddress), timeout: patience) }
-            let body = [UInt8](repeating: 0x78, count: 400_000)
-            let chunk = Array("61A80\r\n".utf8) + body + Array("\r\n0\r\nX: y\r\n\r\n".utf8)
-            for number in 0..<30 {
-                let client = clients[number % 3]
-                let isChunked = number % 2 == 0
-                let field = isChunked ? "Transfer-Encoding: chunked" : "Content-Length: 400000"
-                let head = Array("POST /bytes HTTP/1.1\r\nHost: a\r\n\(field)\r\n\r\n".utf8)
-                client.write(head + (isChunked ? chunk : body)).catch(policy: .allErrors) { _ in }
-                let answer = try hang(client.read(until: "\r\n\r\n").then { _ in client.readLine() }, timeout: patience)
-                #expect(answer == "400000")
-            }
-            #expect(listener.evictedConnections == 0)
-            for client in clients { client.abort() }
-            listener.drain(deadline: .zero)
-            try hang(served, timeout: patience)
+    @Test(.inRealTime) func whatHasBeenAnsweredNoLongerCounts() throws {
+        let listener = try Listener.bind("127.0.0.1:0")
+        let served = listener.serveHTTP(serving: ServeOptions(memoryLimit: 2_000_000)) { request in answer(request)
         }
+        let clients = try (0..<3).map { _ in try hang(connect(to: listener.localAddress), timeout: patience) }
+        let body = [UInt8](repeating: 0x78, count: 400_000)
+        let chunk = Array("61A80\r\n".utf8) + body + Array("\r\n0\r\nX: y\r\n\r\n".utf8)
+        for number in 0..<30 {
+            let client = clients[number % 3]
+            let isChunked = number % 2 == 0
+            let field = isChunked ? "Transfer-Encoding: chunked" : "Content-Length: 400000"
+            let head = Array("POST /bytes HTTP/1.1\r\nHost: a\r\n\(field)\r\n\r\n".utf8)
+            client.write(head + (isChunked ? chunk : body)).catch(policy: .allErrors) { _ in }
+            let answer = try hang(client.read(until: "\r\n\r\n").then { _ in client.readLine() }, timeout: patience)
+            #expect(answer == "400000")
+        }
+        #expect(listener.evictedConnections == 0)
+        for client in clients { client.abort() }
+        listener.drain(deadline: .zero)
+        try hang(served, timeout: patience)
     }
 
     /// Servers that send bodies without their last byte.
-    @Test func boundsWhatServersMakeAClientHold() throws {
-        try EventLoop.withLoop { loop in
-            let listener = try Listener.bind("127.0.0.1:0")
-            var servers: [Connection] = []
-            let served = listener.serve { connection in
-                servers.append(connection)
-                let head = Array("HTTP/1.1 200 OK\r\nContent-Length: 400001\r\n\r\n".utf8)
-                return connection.read(until: "\r\n\r\n").then { _ -> Promise<Void> in
-                    connection.write(head + [UInt8](repeating: 0, count: 400_000)).catch(policy: .allErrors) { _ in }
-                    return connection.peerGone().asVoid().asPromise()
-                }
+    @Test(.inRealTime) func boundsWhatServersMakeAClientHold() throws {
+        let listener = try Listener.bind("127.0.0.1:0")
+        var servers: [Connection] = []
+        let served = listener.serve { connection in
+            servers.append(connection)
+            let head = Array("HTTP/1.1 200 OK\r\nContent-Length: 400001\r\n\r\n".utf8)
+            return connection.read(until: "\r\n\r\n").then { _ -> Promise<Void> in
+                connection.write(head + [UInt8](repeating: 0, count: 400_000)).catch(policy: .allErrors) { _ in }
+                return connection.peerGone().asVoid().asPromise()
             }
-            var options = HTTPClient.Options()
-            options.connections.memoryLimit = 1_000_000
-            let client = HTTPClient(options)
-            let bodies = (0..<3).map { _ in
-                client.fetch("http://\(listener.localAddress)/").then { $0.body.bytes() }
-            }
-            let (first, resolver) = Promise<Void>.pending()
-            for body in bodies { body.ensure { resolver.fulfill() }.catch(policy: .allErrors) { _ in } }
-            try? hang(first, timeout: patience)
-            let failed = bodies.filter { !$0.isPending }
-            let errors = failed.map(\.error)
-            #expect(!errors.isEmpty && errors.allSatisfy { ($0 as? SystemError)?.code == ENOBUFS }, "\(errors)")
-            for server in servers { server.write([0]).catch(policy: .allErrors) { _ in } }
-            for body in bodies.filter(\.isPending) { #expect(try hang(body, timeout: patience).count == 400_001) }
-            client.close()
-            listener.close()
-            servers = []
-            try hang(served, timeout: patience)
         }
+        var options = HTTPClient.Options()
+        options.connections.memoryLimit = 1_000_000
+        let client = HTTPClient(options)
+        let bodies = (0..<3).map { _ in
+            client.fetch("http://\(listener.localAddress)/").then { $0.body.bytes() }
+        }
+        let (first, resolver) = Promise<Void>.pending()
+        for body in bodies { body.ensure { resolver.fulfill() }.catch(policy: .allErrors) { _ in } }
+        try? hang(first, timeout: patience)
+        let failed = bodies.filter { !$0.isPending }
+        let errors = failed.map(\.error)
+        #expect(!errors.isEmpty && errors.allSatisfy { ($0 as? SystemError)?.code == ENOBUFS }, "\(errors)")
+        for server in servers { server.write([0]).catch(policy: .allErrors) { _ in } }
+        for body in bodies.filter(\.isPending) { #expect(try hang(body, timeout: patience).count == 400_001) }
+        client.close()
+        listener.close()
+        servers = []
+        try hang(served, timeout: patience)
     }
 }

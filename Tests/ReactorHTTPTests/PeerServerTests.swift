@@ -116,41 +116,39 @@
         """
 
     /// The package "websockets".
-    @Test(.enabled(if: has("python3", "-cimport websockets"))) func pythonIsAServerOfWebSockets() throws {
-        try EventLoop.withLoop { _ in
-            try withProgram("python3", ["-u", "-c", Self.sockets]) { line, _ in
-                let address = "ws://127.0.0.1:\(try #require(try hang(line, timeout: patience)))/a?b"
-                for end in ["this side", "the other"] {
-                    let connecting = connectWebSocket(
-                        to: address, protocols: ["x", "chat"], headers: ["Origin": "http://a.example"], limit: 8 << 20)
-                    let socket = try hang(connecting, timeout: patience)
-                    func next() throws -> WebSocket.Message? { try hang(socket.receive(), timeout: patience) }
-                    let first = try next()
-                    #expect(first == .text("/a?b chat http://a.example") && socket.subprotocol == "chat")
-                    for count in [0, 125, 126, 65_535, 65_536, 300_000] {
-                        let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
-                        socket.send(.bytes(bytes))
-                        let answer = try next()
-                        #expect(answer == .bytes(bytes), "\(count)")
-                    }
-                    for (sent, answer) in [("é", "é"), ("ping", "ping"), ("parts", "abc")] {
-                        socket.send(sent)
-                        let got = try next()
-                        #expect(got == .text(answer))
-                    }
-                    if end == "this side" {
-                        try hang(socket.close(code: 4000), timeout: patience)
-                    } else {
-                        socket.send("close")
-                    }
-                    let last = try next()
-                    #expect(last == nil)
+    @Test(.inRealTime, .enabled(if: has("python3", "-cimport websockets"))) func pythonIsAServerOfWebSockets() throws {
+        try withProgram("python3", ["-u", "-c", Self.sockets]) { line, _ in
+            let address = "ws://127.0.0.1:\(try #require(try hang(line, timeout: patience)))/a?b"
+            for end in ["this side", "the other"] {
+                let connecting = connectWebSocket(
+                    to: address, protocols: ["x", "chat"], headers: ["Origin": "http://a.example"], limit: 8 << 20)
+                let socket = try hang(connecting, timeout: patience)
+                func next() throws -> WebSocket.Message? { try hang(socket.receive(), timeout: patience) }
+                let first = try next()
+                #expect(first == .text("/a?b chat http://a.example") && socket.subprotocol == "chat")
+                for count in [0, 125, 126, 65_535, 65_536, 300_000] {
+                    let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
+                    socket.send(.bytes(bytes))
+                    let answer = try next()
+                    #expect(answer == .bytes(bytes), "\(count)")
                 }
+                for (sent, answer) in [("é", "é"), ("ping", "ping"), ("parts", "abc")] {
+                    socket.send(sent)
+                    let got = try next()
+                    #expect(got == .text(answer))
+                }
+                if end == "this side" {
+                    try hang(socket.close(code: 4000), timeout: patience)
+                } else {
+                    socket.send("close")
+                }
+                let last = try next()
+                #expect(last == nil)
             }
         }
     }
 
-    @Test(.enabled(if: has("python3", "--version"))) func pythonIsAServer() throws {
+    @Test(.inRealTime, .enabled(if: has("python3", "--version"))) func pythonIsAServer() throws {
         let program = """
             from http.server import *
             server = ThreadingHTTPServer(('127.0.0.1', 0), SimpleHTTPRequestHandler)
@@ -158,25 +156,23 @@
             server.serve_forever()
             """
         let large = String(repeating: "0123456789", count: 500_000)
-        try EventLoop.withLoop { _ in
-            try withProgram("python3", ["-c", program], files: ["large": large, "small": "x"]) { line, folder in
-                let address = "http://127.0.0.1:\(try #require(try hang(line, timeout: patience)))"
-                try #require(mkdir("\(folder)/a", 0o777) == 0)
-                try hang(writeFile("index".utf8, to: "\(folder)/a/index.html"), timeout: patience)
-                let client = HTTPClient()
-                // HTTP/1.0: each response ends its connection; a folder is a redirect.
-                let texts = try ["large", "small", "a"].map { try text(client, "\(address)/\($0)") }
-                #expect(texts == [large, "x", "index"])
-                let head = try hang(client.fetch("\(address)/large", .head), timeout: patience)
-                #expect(head.headers["content-length"] == "5000000" && head.body.isComplete)
-                let missing = try hang(client.fetch("\(address)/none"), timeout: patience)
-                #expect(missing.status == .notFound)
-                client.close()
-            }
+        try withProgram("python3", ["-c", program], files: ["large": large, "small": "x"]) { line, folder in
+            let address = "http://127.0.0.1:\(try #require(try hang(line, timeout: patience)))"
+            try #require(mkdir("\(folder)/a", 0o777) == 0)
+            try hang(writeFile("index".utf8, to: "\(folder)/a/index.html"), timeout: patience)
+            let client = HTTPClient()
+            // HTTP/1.0: each response ends its connection; a folder is a redirect.
+            let texts = try ["large", "small", "a"].map { try text(client, "\(address)/\($0)") }
+            #expect(texts == [large, "x", "index"])
+            let head = try hang(client.fetch("\(address)/large", .head), timeout: patience)
+            #expect(head.headers["content-length"] == "5000000" && head.body.isComplete)
+            let missing = try hang(client.fetch("\(address)/none"), timeout: patience)
+            #expect(missing.status == .notFound)
+            client.close()
         }
     }
 
-    @Test(.enabled(if: has("nginx", "-v"))) func nginxIsAServer() throws {
+    @Test(.inRealTime, .enabled(if: has("nginx", "-v"))) func nginxIsAServer() throws {
         let configuration = """
             daemon off; master_process off; pid FOLDER/pid; error_log FOLDER/log;
             events {}
@@ -193,27 +189,25 @@
             """
         let arguments = ["-p", "FOLDER", "-c", "FOLDER/nginx.conf", "-e", "FOLDER/log"]
         let large = String(repeating: "0123456789", count: 500_000)
-        try EventLoop.withLoop { _ in
-            try withProgram("nginx", arguments, files: ["nginx.conf": configuration, "large": large]) { _, folder in
-                let client = HTTPClient(lookup: Table(try SocketAddress("unix:\(folder)/socket")))
-                try waitForServer(client, "http://nginx/connection")
-                let texts = try ["connection", "large", "moved", "connection"].map {
-                    try text(client, "http://nginx/\($0)")
-                }
-                #expect(texts[1] == large)
-                // Three requests on each connection: the first in `waitForServer`, two for the redirect.
-                let numbers = [0, 2, 3].map { texts[$0].split(separator: " ").last }
-                #expect(numbers == ["2", "2", "3"])
-                let ranged = client.fetch("http://nginx/large", headers: ["Range": "bytes=10-12"])
-                let part = try hang(ranged.then { $0.body.text() }, timeout: patience)
-                #expect(part == "012")
-                // It answers at once, and stops reading.
-                let refused = client.fetch(
-                    "http://nginx/large", .put, body: .bytes([UInt8](repeating: 1, count: 16 << 20)))
-                let status = try hang(refused, timeout: patience).status
-                #expect(status == .contentTooLarge)
-                client.close()
+        try withProgram("nginx", arguments, files: ["nginx.conf": configuration, "large": large]) { _, folder in
+            let client = HTTPClient(lookup: Table(try SocketAddress("unix:\(folder)/socket")))
+            try waitForServer(client, "http://nginx/connection")
+            let texts = try ["connection", "large", "moved", "connection"].map {
+                try text(client, "http://nginx/\($0)")
             }
+            #expect(texts[1] == large)
+            // Three requests on each connection: the first in `waitForServer`, two for the redirect.
+            let numbers = [0, 2, 3].map { texts[$0].split(separator: " ").last }
+            #expect(numbers == ["2", "2", "3"])
+            let ranged = client.fetch("http://nginx/large", headers: ["Range": "bytes=10-12"])
+            let part = try hang(ranged.then { $0.body.text() }, timeout: patience)
+            #expect(part == "012")
+            // It answers at once, and stops reading.
+            let refused = client.fetch(
+                "http://nginx/large", .put, body: .bytes([UInt8](repeating: 1, count: 16 << 20)))
+            let status = try hang(refused, timeout: patience).status
+            #expect(status == .contentTooLarge)
+            client.close()
         }
     }
 

@@ -36,83 +36,78 @@ struct ProxyTests {
         }
     }
 
-    private func withProxy(_ body: (SocketAddress, SmallProxy) throws -> Void) throws {
-        let handler = { (request: Request) -> Answer in
+    private func serveProxy() throws -> SmallProxy {
+        try serve { request in
             .now(Response("\(request.target) \(request.headers["proxy-authorization"] ?? "-")"))
         }
-        try withServer(handler) { address, _ in
-            let proxy = try SmallProxy(to: address)
-            try body(address, proxy)
-            proxy.listener.drain(deadline: .zero)
-        }
+        let proxy = try SmallProxy(to: address)
+        atEnd { proxy.listener.drain(deadline: .zero) }
+        return proxy
     }
 
     private func text(_ address: String, _ client: HTTPClient, _ headers: Headers = [:]) throws -> String {
         try hang(client.fetch(address, headers: headers).then { $0.body.text() }, timeout: patience)
     }
 
-    @Test func plainRequestsGoThroughAProxyInAbsoluteForm() throws {
-        try withProxy { _, proxy in
-            let client = HTTPClient(proxy.options)
-            let texts = try ["http://a.example:81/x?y", "http://b.example/"].map { try text($0, client) }
-            #expect(texts == ["http://a.example:81/x?y -", "http://b.example/ -"])
-            #expect(proxy.heads == ["GET http://a.example:81/x?y HTTP/1.1\r\nHost: a.example:81"])
-            client.close()
-        }
+    @Test(.served) func plainRequestsGoThroughAProxyInAbsoluteForm() throws {
+        let proxy = try serveProxy()
+        let client = HTTPClient(proxy.options)
+        let texts = try ["http://a.example:81/x?y", "http://b.example/"].map { try text($0, client) }
+        #expect(texts == ["http://a.example:81/x?y -", "http://b.example/ -"])
+        #expect(proxy.heads == ["GET http://a.example:81/x?y HTTP/1.1\r\nHost: a.example:81"])
+        client.close()
     }
 
-    @Test func secureRequestsGoThroughATunnelThatIsKept() throws {
-        try withProxy { _, proxy in
-            let client = HTTPClient(proxy.options)
-            for host in ["a.example", "a.example", "b.example:444", "[2001:db8::1]", "10.0.0.1"] {
-                let found = try text("https://\(host)/x", client, ["Proxy-Authorization": "secret"])
-                #expect(found == "/x -")
-            }
-            let targets = ["a.example:443", "b.example:444", "[2001:db8::1]:443", "10.0.0.1:443"]
-            #expect(proxy.heads == targets.map { "CONNECT \($0) HTTP/1.1\r\nHost: \($0)" })
-            client.close()
+    @Test(.served) func secureRequestsGoThroughATunnelThatIsKept() throws {
+        let proxy = try serveProxy()
+        let client = HTTPClient(proxy.options)
+        for host in ["a.example", "a.example", "b.example:444", "[2001:db8::1]", "10.0.0.1"] {
+            let found = try text("https://\(host)/x", client, ["Proxy-Authorization": "secret"])
+            #expect(found == "/x -")
         }
+        let targets = ["a.example:443", "b.example:444", "[2001:db8::1]:443", "10.0.0.1:443"]
+        #expect(proxy.heads == targets.map { "CONNECT \($0) HTTP/1.1\r\nHost: \($0)" })
+        client.close()
     }
 
-    @Test func theAccountOfAProxyIsForTheProxy() throws {
-        try withProxy { server, proxy in
-            var options = proxy.options
-            options.proxies.http = "http://me%40x:p:w@\(proxy.listener.localAddress)/"
-            options.proxies.https = options.proxies.http
-            let client = HTTPClient(options)
-            let plain = try text("http://a.example/", client)
-            let secure = try text("https://a.example/", client)
-            // The small proxy forwards the field, a real one does not.
-            #expect(plain == "http://a.example/ Basic bWVAeDpwOnc=" && secure == "/ -")
-            #expect(proxy.heads.allSatisfy { $0.hasSuffix("\r\nProxy-Authorization: Basic bWVAeDpwOnc=") })
-            client.close()
-        }
+    @Test(.served) func theAccountOfAProxyIsForTheProxy() throws {
+        let proxy = try serveProxy()
+        let server = address
+        var options = proxy.options
+        options.proxies.http = "http://me%40x:p:w@\(proxy.listener.localAddress)/"
+        options.proxies.https = options.proxies.http
+        let client = HTTPClient(options)
+        let plain = try text("http://a.example/", client)
+        let secure = try text("https://a.example/", client)
+        // The small proxy forwards the field, a real one does not.
+        #expect(plain == "http://a.example/ Basic bWVAeDpwOnc=" && secure == "/ -")
+        #expect(proxy.heads.allSatisfy { $0.hasSuffix("\r\nProxy-Authorization: Basic bWVAeDpwOnc=") })
+        client.close()
     }
 
-    @Test func aRefusedTunnelIsAnErrorWithItsStatus() throws {
-        try withProxy { _, proxy in
-            let client = HTTPClient(proxy.options)
-            proxy.answer = "HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n"
-            #expect(throws: FetchError.refusedByProxy(Status(407))) { _ = try text("https://a.example/", client) }
-            proxy.answer = "HTTP/1.1 200"
-            #expect(throws: (any Error).self) { _ = try text("https://a.example/", client) }
-            client.close()
-        }
+    @Test(.served) func aRefusedTunnelIsAnErrorWithItsStatus() throws {
+        let proxy = try serveProxy()
+        let client = HTTPClient(proxy.options)
+        proxy.answer = "HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n"
+        #expect(throws: FetchError.refusedByProxy(Status(407))) { _ = try text("https://a.example/", client) }
+        proxy.answer = "HTTP/1.1 200"
+        #expect(throws: (any Error).self) { _ = try text("https://a.example/", client) }
+        client.close()
     }
 
-    @Test(arguments: ["socks5://x:y@a:1080", "https://a:443", "http://a:b", "http://", "http://%:x@a:80", ""])
+    @Test(
+        .inRealTime,
+        arguments: ["socks5://x:y@a:1080", "https://a:443", "http://a:b", "http://", "http://%:x@a:80", ""])
     func otherProxiesAreRefusedWithoutNamingTheirAccount(_ proxy: String) {
-        EventLoop.withLoop { _ in
-            var options = HTTPClient.Options()
-            options.startTLS = { connection, _ in .value(connection) }
-            options.proxies = Proxies(http: proxy, https: proxy)
-            for address in ["http://a.example/", "https://a.example/"] {
-                let error = #expect(throws: FetchError.self) {
-                    _ = try hang(HTTPClient(options).fetch(address), timeout: patience)
-                }
-                #expect(error.map { "\($0)".hasSuffix("is not the address of a proxy for HTTP") } == true)
-                #expect(error.map { !"\($0)".contains(":y@") } == true)
+        var options = HTTPClient.Options()
+        options.startTLS = { connection, _ in .value(connection) }
+        options.proxies = Proxies(http: proxy, https: proxy)
+        for address in ["http://a.example/", "https://a.example/"] {
+            let error = #expect(throws: FetchError.self) {
+                _ = try hang(HTTPClient(options).fetch(address), timeout: patience)
             }
+            #expect(error.map { "\($0)".hasSuffix("is not the address of a proxy for HTTP") } == true)
+            #expect(error.map { !"\($0)".contains(":y@") } == true)
         }
     }
 

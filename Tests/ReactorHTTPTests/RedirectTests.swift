@@ -1,49 +1,54 @@
 struct RedirectTests {
     /// The targets of references in a response from `http://a/b/c/d;p?q`: RFC 3986, section 5.4, without fragments,
     /// which are not sent.
-    @Test(arguments: [
-        ("g", "http://a/b/c/g"), ("./g", "http://a/b/c/g"), ("g/", "http://a/b/c/g/"), ("/g", "http://a/g"),
-        ("//g", "http://g/"), ("?y", "http://a/b/c/d;p?y"), ("g?y", "http://a/b/c/g?y"), ("#s", "http://a/b/c/d;p?q"),
-        ("g#s", "http://a/b/c/g"), ("g?y#s", "http://a/b/c/g?y"), (";x", "http://a/b/c/;x"),
-        ("g;x", "http://a/b/c/g;x"),
-        ("g;x?y#s", "http://a/b/c/g;x?y"), ("", "http://a/b/c/d;p?q"), (".", "http://a/b/c/"), ("./", "http://a/b/c/"),
-        ("..", "http://a/b/"), ("../", "http://a/b/"), ("../g", "http://a/b/g"), ("../..", "http://a/"),
-        ("../../", "http://a/"), ("../../g", "http://a/g"),
-        // Section 5.4.2.
-        ("../../../g", "http://a/g"), ("../../../../g", "http://a/g"), ("/./g", "http://a/g"), ("/../g", "http://a/g"),
-        ("g.", "http://a/b/c/g."), (".g", "http://a/b/c/.g"), ("g..", "http://a/b/c/g.."), ("..g", "http://a/b/c/..g"),
-        ("./../g", "http://a/b/g"), ("./g/.", "http://a/b/c/g/"), ("g/./h", "http://a/b/c/g/h"),
-        ("g/../h", "http://a/b/c/h"), ("g;x=1/./y", "http://a/b/c/g;x=1/y"), ("g;x=1/../y", "http://a/b/c/y"),
-        ("g?y/./x", "http://a/b/c/g?y/./x"), ("g?y/../x", "http://a/b/c/g?y/../x"), ("g#s/./x", "http://a/b/c/g"),
-        ("g#s/../x", "http://a/b/c/g"),
-        // Others, absolute and relative.
-        ("?next=https://x/", "http://a/b/c/d;p?next=https://x/"), ("g:/h//../i://j", "error"), ("g:h", "error"),
-        ("http:g", "error"), ("mailto:me@a", "error"), ("HTTP://B:8080/x?y#z", "http://b:8080/x?y"),
-        ("http://b", "http://b/"),
-        ("http://b?y", "http://b/?y"), ("//b:81/x", "http://b:81/x"), ("1:2", "http://a/b/c/1:2"),
-        ("./g:h", "http://a/b/c/g:h"),
-        ("x#a:b", "http://a/b/c/x"), ("#a:b", "http://a/b/c/d;p?q"), ("//b#c", "http://b/"),
-        ("/x y/ä\t.", "http://a/x%20y/%C3%A4%09."), ("/a//b", "http://a/a//b"), ("//", "error"), ("//u:p@b/", "error"),
-    ])
-    func locationsAreResolved(_ location: String, _ address: String) throws {
+    @Test(
+        .served,
+        arguments: [
+            ("g", "http://a/b/c/g"), ("./g", "http://a/b/c/g"), ("g/", "http://a/b/c/g/"), ("/g", "http://a/g"),
+            ("//g", "http://g/"), ("?y", "http://a/b/c/d;p?y"), ("g?y", "http://a/b/c/g?y"),
+            ("#s", "http://a/b/c/d;p?q"),
+            ("g#s", "http://a/b/c/g"), ("g?y#s", "http://a/b/c/g?y"), (";x", "http://a/b/c/;x"),
+            ("g;x", "http://a/b/c/g;x"),
+            ("g;x?y#s", "http://a/b/c/g;x?y"), ("", "http://a/b/c/d;p?q"), (".", "http://a/b/c/"),
+            ("./", "http://a/b/c/"),
+            ("..", "http://a/b/"), ("../", "http://a/b/"), ("../g", "http://a/b/g"), ("../..", "http://a/"),
+            ("../../", "http://a/"), ("../../g", "http://a/g"),
+            // Section 5.4.2.
+            ("../../../g", "http://a/g"), ("../../../../g", "http://a/g"), ("/./g", "http://a/g"),
+            ("/../g", "http://a/g"),
+            ("g.", "http://a/b/c/g."), (".g", "http://a/b/c/.g"), ("g..", "http://a/b/c/g.."),
+            ("..g", "http://a/b/c/..g"),
+            ("./../g", "http://a/b/g"), ("./g/.", "http://a/b/c/g/"), ("g/./h", "http://a/b/c/g/h"),
+            ("g/../h", "http://a/b/c/h"), ("g;x=1/./y", "http://a/b/c/g;x=1/y"), ("g;x=1/../y", "http://a/b/c/y"),
+            ("g?y/./x", "http://a/b/c/g?y/./x"), ("g?y/../x", "http://a/b/c/g?y/../x"), ("g#s/./x", "http://a/b/c/g"),
+            ("g#s/../x", "http://a/b/c/g"),
+            // Others, absolute and relative.
+            ("?next=https://x/", "http://a/b/c/d;p?next=https://x/"), ("g:/h//../i://j", "error"), ("g:h", "error"),
+            ("http:g", "error"), ("mailto:me@a", "error"), ("HTTP://B:8080/x?y#z", "http://b:8080/x?y"),
+            ("http://b", "http://b/"),
+            ("http://b?y", "http://b/?y"), ("//b:81/x", "http://b:81/x"), ("1:2", "http://a/b/c/1:2"),
+            ("./g:h", "http://a/b/c/g:h"),
+            ("x#a:b", "http://a/b/c/x"), ("#a:b", "http://a/b/c/d;p?q"), ("//b#c", "http://b/"),
+            ("/x y/ä\t.", "http://a/x%20y/%C3%A4%09."), ("/a//b", "http://a/a//b"), ("//", "error"),
+            ("//u:p@b/", "error"),
+        ])
+    func locationsAreResolved(_ location: String, _ resolved: String) throws {
         var requests = 0
-        let handler = { (request: Request) -> Answer in
+        try serve { request in
             requests += 1
             if requests == 1 { return .now(Response(Status(303), headers: ["Location": location])) }
             return .now(Response("http://\(request.headers["host"] ?? "")\(request.target)"))
         }
-        try withServer(handler) { server, _ in
-            let client = HTTPClient(lookup: Table(server))
-            let text = firstly { client.fetch("http://a/b/c/d;p?q") }.then { $0.body.text() }
-                .recover { _ in .value("error") }
-            let found = try hang(text, timeout: patience)
-            #expect(found == address)
-            client.close()
-        }
+        let client = HTTPClient(lookup: Table(address))
+        let text = firstly { client.fetch("http://a/b/c/d;p?q") }.then { $0.body.text() }
+            .recover { _ in .value("error") }
+        let found = try hang(text, timeout: patience)
+        #expect(found == resolved)
+        client.close()
     }
 
-    @Test func redirectsAreFollowedUpToALimit() throws {
-        let handler = { (request: Request) -> Answer in
+    @Test(.served) func redirectsAreFollowedUpToALimit() throws {
+        try serve { request in
             switch request.path {
             case "/a/b": .now(.redirect(to: "c?x"))
             case "/a/c": .now(.redirect(to: "/end", status: Status(307)))
@@ -53,77 +58,73 @@ struct RedirectTests {
             default: .now(.redirect(to: request.path + "+"))
             }
         }
-        try withClient(handler) { client, address in
-            let text = try hang(
-                client.fetch("http://\(address)/a/b", .post, body: .bytes([1])).then { $0.body.text() },
-                timeout: patience)
-            #expect(text == "GET")
-            #expect(throws: FetchError.tooManyRedirects(limit: 5)) {
-                _ = try hang(client.fetch("http://\(address)/endless"), timeout: patience)
-            }
-            for path in ["/loop", "/loop/back"] {
-                #expect(throws: FetchError.redirectLoop("http://\(address)\(path)")) {
-                    _ = try hang(client.fetch("http://\(address)\(path)"), timeout: patience)
-                }
+        let text = try hang(
+            client.fetch("http://\(address)/a/b", .post, body: .bytes([1])).then { $0.body.text() },
+            timeout: patience)
+        #expect(text == "GET")
+        #expect(throws: FetchError.tooManyRedirects(limit: 5)) {
+            _ = try hang(client.fetch("http://\(address)/endless"), timeout: patience)
+        }
+        for path in ["/loop", "/loop/back"] {
+            #expect(throws: FetchError.redirectLoop("http://\(address)\(path)")) {
+                _ = try hang(client.fetch("http://\(address)\(path)"), timeout: patience)
             }
         }
     }
 
     /// As a page that waits does: it redirects to itself until something has happened.
-    @Test func aRedirectThatLeadsBackIsFollowedWhileTheLimitAllows() throws {
+    @Test(.served) func aRedirectThatLeadsBackIsFollowedWhileTheLimitAllows() throws {
         var requests = 0
-        let handler = { (request: Request) -> Answer in
+        try serve { request in
             requests += 1
             return .now(requests <= 5 ? .redirect(to: request.path) : Response("done"))
         }
-        try withClient(handler) { client, address in
-            let text = client.fetch("http://\(address)/").then { $0.body.text() }
-            expectEqual(try hang(text, timeout: patience), "done")
-        }
+        let text = client.fetch("http://\(address)/").then { $0.body.text() }
+        expectEqual(try hang(text, timeout: patience), "done")
     }
 
     /// A page that answers a form by a redirect to itself is no loop.
-    @Test func whatBecomesGetMayLeadBack() throws {
-        let handler = { (request: Request) -> Answer in
+    @Test(.served) func whatBecomesGetMayLeadBack() throws {
+        try serve { request in
             .now(request.method == .post ? .redirect(to: request.path, status: Status(303)) : Response("here"))
         }
-        try withClient(handler) { client, address in
-            let text = client.fetch("http://\(address)/form", .post, body: .text("a=b")).then { $0.body.text() }
-            expectEqual(try hang(text, timeout: patience), "here")
-        }
+        let text = client.fetch("http://\(address)/form", .post, body: .text("a=b")).then { $0.body.text() }
+        expectEqual(try hang(text, timeout: patience), "here")
     }
 
     /// For any bytes of a server: valid UTF-8 and others.
-    @Test func theBytesOfALocationAreEscapedOneByOne() throws {
-        try EventLoop.withLoop { _ in
-            let listener = try Listener.bind("127.0.0.1:0")
-            var targets: [String] = []
-            let head = "HTTP/1.1 307 x\r\nContent-Length: 0\r\nLocation: "
-            listener.serve { connection in
-                connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { request, _ in
-                    targets.append(String(decoding: request.split(separator: 0x20)[1], as: UTF8.self))
-                    if targets.count > 1 { return connection.write("HTTP/1.1 200 x\r\nContent-Length: 0\r\n\r\n") }
-                    return connection.write(
-                        Array((head + "/caf").utf8) + [0xE9, 0x2F] + Array("\u{E9}?\u{80}\r\n\r\n".utf8))
-                }
+    @Test(.inRealTime) func theBytesOfALocationAreEscapedOneByOne() throws {
+        let listener = try Listener.bind("127.0.0.1:0")
+        var targets: [String] = []
+        let head = "HTTP/1.1 307 x\r\nContent-Length: 0\r\nLocation: "
+        listener.serve { connection in
+            connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { request, _ in
+                targets.append(String(decoding: request.split(separator: 0x20)[1], as: UTF8.self))
+                if targets.count > 1 { return connection.write("HTTP/1.1 200 x\r\nContent-Length: 0\r\n\r\n") }
+                return connection.write(
+                    Array((head + "/caf").utf8) + [0xE9, 0x2F] + Array("\u{E9}?\u{80}\r\n\r\n".utf8))
             }
-            let client = HTTPClient()
-            _ = try hang(client.fetch("http://\(listener.localAddress)/"), timeout: patience)
-            expectEqual(targets, ["/", "/caf%E9/%C3%A9?%C2%80"])
-            client.close()
-            listener.close()
         }
+        let client = HTTPClient()
+        _ = try hang(client.fetch("http://\(listener.localAddress)/"), timeout: patience)
+        expectEqual(targets, ["/", "/caf%E9/%C3%A9?%C2%80"])
+        client.close()
+        listener.close()
     }
 
     /// RFC 9110, section 15.4: the requests that become GET without a body.
-    @Test(arguments: [
-        (301, Method.post, "GET -  "), (302, .post, "GET -  "), (303, .post, "GET -  "), (307, .post, "POST a/b x de"),
-        (308, .post, "POST a/b x de"), (301, .put, "PUT a/b x de"), (302, .put, "PUT a/b x de"), (303, .put, "GET -  "),
-        (303, .head, "HEAD a/b x de"), (302, .delete, "DELETE a/b x de"), (300, .get, "300"), (304, .get, "304"),
-    ])
+    @Test(
+        .served,
+        arguments: [
+            (301, Method.post, "GET -  "), (302, .post, "GET -  "), (303, .post, "GET -  "),
+            (307, .post, "POST a/b x de"),
+            (308, .post, "POST a/b x de"), (301, .put, "PUT a/b x de"), (302, .put, "PUT a/b x de"),
+            (303, .put, "GET -  "),
+            (303, .head, "HEAD a/b x de"), (302, .delete, "DELETE a/b x de"), (300, .get, "300"), (304, .get, "304"),
+        ])
     func theMethodAndTheBodyFollowOrNot(_ status: Int, _ method: Method, _ expected: String) throws {
         var seen = ""
-        let handler = { (request: Request) -> Answer in
+        try serve { request in
             if request.path == "/" { return .now(.redirect(to: "/end", status: Status(status))) }
             let (type, language) = (request.headers["content-type"], request.headers["content-language"])
             return .later(
@@ -132,12 +133,10 @@ struct RedirectTests {
                     return Response("")
                 })
         }
-        try withClient(handler) { client, address in
-            let headers: Headers = ["Content-Type": "a/b", "Content-Language": "de"]
-            let response = try hang(
-                client.fetch("http://\(address)/", method, headers: headers, body: .text("x")), timeout: patience)
-            #expect((response.status == .ok ? seen : "\(response.status.code)") == expected)
-        }
+        let headers: Headers = ["Content-Type": "a/b", "Content-Language": "de"]
+        let response = try hang(
+            client.fetch("http://\(address)/", method, headers: headers, body: .text("x")), timeout: patience)
+        #expect((response.status == .ok ? seen : "\(response.status.code)") == expected)
     }
 
     @Test func aHostOfTheProgramFollowsToItsServerOnly() throws {

@@ -105,20 +105,21 @@ struct RequestFormTests {
         }
     }
 
-    @Test(arguments: [
-        (1, "", true), (1, "close", false), (1, "keep-alive", true), (1, "a, CLOSE ,b", false),
-        (1, "a\r\nConnection: close", false), (1, "close, keep-alive", false), (1, "closed", true), (0, "", false),
-        (0, "Keep-Alive", true), (0, "close", false),
-    ])
+    @Test(
+        .inLoop,
+        arguments: [
+            (1, "", true), (1, "close", false), (1, "keep-alive", true), (1, "a, CLOSE ,b", false),
+            (1, "a\r\nConnection: close", false), (1, "close, keep-alive", false), (1, "closed", true), (0, "", false),
+            (0, "Keep-Alive", true), (0, "close", false),
+        ])
     func theConnectionIsKeptOrEnded(version: Int, option: String, isKept: Bool) throws {
-        try withVirtualServer(Listener.echo) { client in
-            let head = "GET / HTTP/1.\(version)\r\nHost: x\r\n" + (option.isEmpty ? "" : "Connection: \(option)\r\n")
-            client.write(head + "\r\n" + Self.get).then { client.shutdownWrite() }.cauterize()
-            let answers = try readToEnd(client)
-            #expect(statuses(answers) == (isKept ? [200, 200] : [200]))
-            #expect(answers.contains("\r\nConnection: close\r\n") == !isKept)
-            #expect(answers.contains("\r\nConnection: keep-alive\r\n") == (isKept && version == 0))
-        }
+        let client = try serveClient(Listener.echo)
+        let head = "GET / HTTP/1.\(version)\r\nHost: x\r\n" + (option.isEmpty ? "" : "Connection: \(option)\r\n")
+        client.write(head + "\r\n" + Self.get).then { client.shutdownWrite() }.cauterize()
+        let answers = try readToEnd(client)
+        #expect(statuses(answers) == (isKept ? [200, 200] : [200]))
+        #expect(answers.contains("\r\nConnection: close\r\n") == !isKept)
+        #expect(answers.contains("\r\nConnection: keep-alive\r\n") == (isKept && version == 0))
     }
 
     /// One byte for each scalar.

@@ -20,23 +20,21 @@ struct ResponseFieldTests {
     }
 
     /// RFC 9110, section 9.3.6: those of CONNECT mean nothing either.
-    @Test(arguments: framings) func anOpenedTunnelNeedsNoFraming(_ fields: String) throws {
-        try EventLoop.withLoop { _ in
-            let listener = try Listener.bind("127.0.0.1:0")
-            listener.serve { connection in
-                connection.read(until: "\r\n\r\n").then { _ in connection.write("HTTP/1.1 200 x\r\n\(fields)\r\n") }
-                    .then { connection.read(until: "\r\n\r\n") }
-                    .then { _ in connection.write("HTTP/1.1 200 x\r\nContent-Length: 2\r\n\r\nok") }
-            }
-            var options = HTTPClient.Options()
-            options.proxies = Proxies(https: "http://\(listener.localAddress)")
-            options.startTLS = { connection, _ in .value(connection) }
-            let client = HTTPClient(options)
-            let text = client.fetch("https://a.example/").then { $0.body.text() }
-            expectEqual(try hang(text, timeout: patience), "ok")
-            client.close()
-            listener.close()
+    @Test(.inRealTime, arguments: framings) func anOpenedTunnelNeedsNoFraming(_ fields: String) throws {
+        let listener = try Listener.bind("127.0.0.1:0")
+        listener.serve { connection in
+            connection.read(until: "\r\n\r\n").then { _ in connection.write("HTTP/1.1 200 x\r\n\(fields)\r\n") }
+                .then { connection.read(until: "\r\n\r\n") }
+                .then { _ in connection.write("HTTP/1.1 200 x\r\nContent-Length: 2\r\n\r\nok") }
         }
+        var options = HTTPClient.Options()
+        options.proxies = Proxies(https: "http://\(listener.localAddress)")
+        options.startTLS = { connection, _ in .value(connection) }
+        let client = HTTPClient(options)
+        let text = client.fetch("https://a.example/").then { $0.body.text() }
+        expectEqual(try hang(text, timeout: patience), "ok")
+        client.close()
+        listener.close()
     }
 
     /// The server may still send a body, which must not be taken for the next response.

@@ -1,47 +1,43 @@
 struct ServerTests {
     static let get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
-    @Test func answersInTheFormOfTheRequest() throws {
-        try withServer({ _ in .now(Response("hi\n", headers: ["X-A": "1", "Content-Length": "99"])) }) { address, _ in
-            let answer = try conversation(address, Self.get)
-            #expect(answer.hasPrefix("HTTP/1.1 200 OK\r\nDate: "))
-            #expect(answer.hasSuffix("X-A: 1\r\nContent-Length: 3\r\n\r\nhi\n"))
-            let head = try conversation(address, "HEAD / HTTP/1.1\r\nHost: x\r\n\r\n")
-            #expect(head.hasSuffix("Content-Length: 3\r\n\r\n"))
-            let old = try conversation(address, "GET / HTTP/1.0\r\n\r\n")
-            #expect(old.contains("\r\nConnection: close\r\n"))
-            let kept = try conversation(address, "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
-            #expect(kept.contains("\r\nConnection: keep-alive\r\n"))
-        }
+    @Test(.served) func answersInTheFormOfTheRequest() throws {
+        try serve { _ in .now(Response("hi\n", headers: ["X-A": "1", "Content-Length": "99"])) }
+        let answer = try conversation(address, Self.get)
+        #expect(answer.hasPrefix("HTTP/1.1 200 OK\r\nDate: "))
+        #expect(answer.hasSuffix("X-A: 1\r\nContent-Length: 3\r\n\r\nhi\n"))
+        let head = try conversation(address, "HEAD / HTTP/1.1\r\nHost: x\r\n\r\n")
+        #expect(head.hasSuffix("Content-Length: 3\r\n\r\n"))
+        let old = try conversation(address, "GET / HTTP/1.0\r\n\r\n")
+        #expect(old.contains("\r\nConnection: close\r\n"))
+        let kept = try conversation(address, "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
+        #expect(kept.contains("\r\nConnection: keep-alive\r\n"))
     }
 
-    @Test func aStatusWithoutABodyHasNone() throws {
-        try withServer({ _ in .now(Response("text", status: .noContent)) }) { address, _ in
-            let answer = try conversation(address, Self.get)
-            #expect(answer.hasSuffix("\r\n\r\n") && !answer.contains("Content-Length"))
-        }
+    @Test(.served) func aStatusWithoutABodyHasNone() throws {
+        try serve { _ in .now(Response("text", status: .noContent)) }
+        let answer = try conversation(address, Self.get)
+        #expect(answer.hasSuffix("\r\n\r\n") && !answer.contains("Content-Length"))
     }
 
-    @Test func pipelinedRequestsAreAnsweredInOrder() throws {
+    @Test(.served) func pipelinedRequestsAreAnsweredInOrder() throws {
         var count = 0
-        let handler = { (request: Request) -> Answer in
+        try serve { request in
             count += 1
             let number = count
             // Every second one is answered later.
             return number % 2 == 0
                 ? .later(after(.milliseconds(1)).map { Response("\(number);") }) : .now(Response("\(number);"))
         }
-        try withServer(handler) { address, _ in
-            let answers = try conversation(address, String(repeating: Self.get, count: 100))
-            let bodies = answers.components("\r\n\r\n").dropFirst().map { $0.prefix { $0 != ";" } }
-            #expect(bodies == (1...100).map { Substring("\($0)") })
-        }
+        let answers = try conversation(address, String(repeating: Self.get, count: 100))
+        let bodies = answers.components("\r\n\r\n").dropFirst().map { $0.prefix { $0 != ";" } }
+        #expect(bodies == (1...100).map { Substring("\($0)") })
     }
 
-    @Test func nothingIsWrittenBehindTheEndOfAStream() throws {
+    @Test(.served) func nothingIsWrittenBehindTheEndOfAStream() throws {
         var outputs: [BodyOutput] = []
         var refused = 0
-        let handler = { (_: Request) -> Answer in
+        try serve { _ in
             // A write that comes too late, with the next request in progress.
             outputs.last?.write("late").catch { _ in refused += 1 }
             return .now(
@@ -50,69 +46,62 @@ struct ServerTests {
                     return output.write("a")
                 })
         }
-        try withServer(handler) { address, _ in
-            let answers = try conversation(address, Self.get + Self.get)
-            #expect(!answers.contains("late") && refused == 1)
-            #expect(answers.hasSuffix("\r\n\r\n1\r\na\r\n0\r\n\r\n"))
-        }
+        let answers = try conversation(address, Self.get + Self.get)
+        #expect(!answers.contains("late") && refused == 1)
+        #expect(answers.hasSuffix("\r\n\r\n1\r\na\r\n0\r\n\r\n"))
     }
 
-    @Test func aStreamForAClientThatWaitsToSendIsFollowedByNothing() throws {
-        try withServer({ _ in .now(.stream { $0.write("a") }) }) { address, _ in
-            let answer = try conversation(
-                address, "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n")
-            #expect(answer.contains("\r\nConnection: close\r\n") && !answer.contains("100 Continue"))
-            #expect(answer.hasSuffix("\r\n\r\n1\r\na\r\n0\r\n\r\n"))
-        }
+    @Test(.served) func aStreamForAClientThatWaitsToSendIsFollowedByNothing() throws {
+        try serve { _ in .now(.stream { $0.write("a") }) }
+        let answer = try conversation(
+            address, "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n")
+        #expect(answer.contains("\r\nConnection: close\r\n") && !answer.contains("100 Continue"))
+        #expect(answer.hasSuffix("\r\n\r\n1\r\na\r\n0\r\n\r\n"))
     }
 
     /// `100 Continue` must not appear inside a response.
-    @Test(arguments: [true, false]) func aBodyThatIsReadBehindTheFirstWriteIsNotAskedFor(_ isTouched: Bool) throws {
-        let handler = { (request: Request) -> Answer in
+    @Test(.served, arguments: [true, false]) func aBodyThatIsReadBehindTheFirstWriteIsNotAskedFor(_ isTouched: Bool)
+        throws
+    {
+        try serve { request in
             if isTouched { _ = request.body }
             return .now(
                 .stream { output in
                     output.write("a").then { request.body.text() }.then { output.write($0) }
                 })
         }
-        try withServer(handler) { address, _ in
-            let client = try hang(connect(to: address), timeout: patience)
-            let head = "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n"
-            _ = try hang(client.write(head).then { client.read(until: "1\r\na\r\n") }, timeout: patience)
-            try hang(client.write("hello").then { client.shutdownWrite() }, timeout: patience)
-            let rest = try readToEnd(client)
-            #expect(rest == "5\r\nhello\r\n0\r\n\r\n")
-            client.close()
-        }
+        let client = try hang(connect(to: address), timeout: patience)
+        let head = "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n"
+        _ = try hang(client.write(head).then { client.read(until: "1\r\na\r\n") }, timeout: patience)
+        try hang(client.write("hello").then { client.shutdownWrite() }, timeout: patience)
+        let rest = try readToEnd(client)
+        #expect(rest == "5\r\nhello\r\n0\r\n\r\n")
+        client.close()
     }
 
-    @Test func aClientThatWaitsToSendIsAskedAndKept() throws {
-        let handler = { (request: Request) -> Answer in
+    @Test(.served) func aClientThatWaitsToSendIsAskedAndKept() throws {
+        try serve { request in
             let body = request.body
             return .now(.stream(length: body.length) { output in body.forEach { output.write($0) } })
         }
-        try withServer(handler) { address, _ in
-            let client = try hang(connect(to: address), timeout: patience)
-            let head = "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n"
-            let first = try hang(client.write(head).then { client.read(until: "\r\n\r\n") }, timeout: patience)
-            #expect(first.map { String(decoding: $0, as: UTF8.self) } == "HTTP/1.1 100 Continue")
-            try hang(client.write("hello" + Self.get).then { client.shutdownWrite() }, timeout: patience)
-            let rest = try readToEnd(client)
-            #expect(statuses(rest) == [200, 200] && rest.contains("\r\n\r\nhello"))
-            client.close()
-        }
+        let client = try hang(connect(to: address), timeout: patience)
+        let head = "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n"
+        let first = try hang(client.write(head).then { client.read(until: "\r\n\r\n") }, timeout: patience)
+        #expect(first.map { String(decoding: $0, as: UTF8.self) } == "HTTP/1.1 100 Continue")
+        try hang(client.write("hello" + Self.get).then { client.shutdownWrite() }, timeout: patience)
+        let rest = try readToEnd(client)
+        #expect(statuses(rest) == [200, 200] && rest.contains("\r\n\r\nhello"))
+        client.close()
     }
 
     /// The client may or may not send the body then, so the start of its next request is unknown.
-    @Test func nothingFollowsABodyThatWasNotAskedFor() throws {
-        let handler = { (request: Request) -> Answer in
+    @Test(.served) func nothingFollowsABodyThatWasNotAskedFor() throws {
+        try serve { request in
             _ = request.body
             return .now(.stream { $0.write("a") })
         }
-        try withServer(handler) { address, _ in
-            let head = "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n"
-            try expect([200], address, head + Self.get)
-        }
+        let head = "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n"
+        try expect([200], address, head + Self.get)
     }
 
     @Test func whatNoClientUnderstandsIsAnswered500() throws {
@@ -199,33 +188,29 @@ struct ServerTests {
         #expect(reported == 2)
     }
 
-    @Test func anAsyncHandlerAnswers() throws {
-        try EventLoop.withLoop { _ in
-            let listener = try Listener.bind("127.0.0.1:0")
-            listener.serveHTTP { request async throws in
-                let text = try await request.body.text().value
-                return Response("got \(text)")
-            }
-            let answers = try conversation(
-                listener.localAddress, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc" + Self.get)
-            #expect(answers.contains("got abc") && answers.hasSuffix("got "))
-            _ = hang(listener.drain(deadline: .seconds(10)))
+    @Test(.inRealTime) func anAsyncHandlerAnswers() throws {
+        let listener = try Listener.bind("127.0.0.1:0")
+        listener.serveHTTP { request async throws in
+            let text = try await request.body.text().value
+            return Response("got \(text)")
         }
+        let answers = try conversation(
+            listener.localAddress, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc" + Self.get)
+        #expect(answers.contains("got abc") && answers.hasSuffix("got "))
+        _ = hang(listener.drain(deadline: .seconds(10)))
     }
 
     // MARK: Bodies
 
-    @Test func aBodyCannotBeReadBehindItsResponse() throws {
+    @Test(.served) func aBodyCannotBeReadBehindItsResponse() throws {
         var kept: [Request] = []
-        let handler = { (request: Request) -> Answer in
+        try serve { request in
             kept.append(request)
             return .now(.stream { $0.write("a") })
         }
-        try withServer(handler) { address, _ in
-            _ = try conversation(address, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\na")
-            #expect(kept[0].body.isComplete == false)
-            #expect(throws: BodyError.unreadable) { _ = try hang(kept[0].body.bytes()) }
-        }
+        _ = try conversation(address, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\na")
+        #expect(kept[0].body.isComplete == false)
+        #expect(throws: BodyError.unreadable) { _ = try hang(kept[0].body.bytes()) }
     }
 
     @Test func aBodyThatHasFailedIsNotReadAgain() throws {
@@ -240,76 +225,66 @@ struct ServerTests {
         #expect(second as? BodyError == .unreadable)
     }
 
-    @Test func trailersAreThere() throws {
-        let handler = { (request: Request) -> Answer in
+    @Test(.served) func trailersAreThere() throws {
+        try serve { request in
             .later(request.body.bytes().map { _ in Response(request.body.trailers["check"] ?? "none") })
         }
-        try withServer(handler) { address, _ in
-            let sent =
-                "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nCheck: sum \r\n\r\n"
-            let answer = try conversation(address, sent)
-            #expect(answer.hasSuffix("sum"))
-        }
+        let sent =
+            "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nCheck: sum \r\n\r\n"
+        let answer = try conversation(address, sent)
+        #expect(answer.hasSuffix("sum"))
     }
 
-    @Test func aHandlerChoosesTheLimitOfItsBody() throws {
+    @Test(.served) func aHandlerChoosesTheLimitOfItsBody() throws {
         var options = HTTPOptions()
         options.maxBody = 4
-        let handler = { (request: Request) -> Answer in
+        try serve(limits: options) { request in
             if request.path == "/more" { request.body.limit = 8 }
             return .later(request.body.text().map { Response($0) })
         }
-        try withServer(limits: options, handler) { address, _ in
-            func post(_ path: String, _ body: String) -> String {
-                "POST \(path) HTTP/1.1\r\nHost: x\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
-            }
-            try expect([200, 200], address, post("/", "1234") + post("/more", "12345678"))
-            try expect([413], address, post("/", "12345"))
-            try expect([413], address, post("/more", "123456789"))
+        func post(_ path: String, _ body: String) -> String {
+            "POST \(path) HTTP/1.1\r\nHost: x\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
         }
+        try expect([200, 200], address, post("/", "1234") + post("/more", "12345678"))
+        try expect([413], address, post("/", "12345"))
+        try expect([413], address, post("/more", "123456789"))
     }
 
-    @Test func aStreamIsSentInChunksWithTrailers() throws {
-        let handler = { (_: Request) -> Answer in
+    @Test(.served) func aStreamIsSentInChunksWithTrailers() throws {
+        try serve { _ in
             .now(
                 .stream { output in
                     output.write("abc").then { output.write("0123456789abcdef") }.done { output.trailers["T"] = "x" }
                 })
         }
-        try withServer(handler) { address, _ in
-            let answer = try conversation(address, Self.get)
-            #expect(answer.hasSuffix("\r\n\r\n3\r\nabc\r\n10\r\n0123456789abcdef\r\n0\r\nT: x\r\n\r\n"))
-            let old = try conversation(address, "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
-            #expect(old.contains("Connection: close\r\n") && old.hasSuffix("\r\n\r\nabc0123456789abcdef"))
-        }
+        let answer = try conversation(address, Self.get)
+        #expect(answer.hasSuffix("\r\n\r\n3\r\nabc\r\n10\r\n0123456789abcdef\r\n0\r\nT: x\r\n\r\n"))
+        let old = try conversation(address, "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
+        #expect(old.contains("Connection: close\r\n") && old.hasSuffix("\r\n\r\nabc0123456789abcdef"))
     }
 
-    @Test func aStreamThatFailsIsNoWholeResponse() throws {
+    @Test(.served) func aStreamThatFailsIsNoWholeResponse() throws {
         struct Odd: Error {}
-        let handler = { (request: Request) -> Answer in
+        try serve { request in
             let isLate = request.path == "/late"
             return .now(.stream { output in isLate ? output.write("a").done { throw Odd() } : Promise(error: Odd()) })
         }
-        try withServer(handler) { address, _ in
-            try expect([500, 500], address, Self.get + Self.get)
-            let late = try conversation(address, "GET /late HTTP/1.1\r\nHost: x\r\n\r\n" + Self.get)
-            #expect(statuses(late) == [200] && late.hasSuffix("1\r\na\r\n"))
-        }
+        try expect([500, 500], address, Self.get + Self.get)
+        let late = try conversation(address, "GET /late HTTP/1.1\r\nHost: x\r\n\r\n" + Self.get)
+        #expect(statuses(late) == [200] && late.hasSuffix("1\r\na\r\n"))
     }
 
-    @Test func aStreamKeepsToItsLength() throws {
-        let handler = { (request: Request) -> Answer in
+    @Test(.served) func aStreamKeepsToItsLength() throws {
+        try serve { request in
             .now(.stream(length: 3) { output in output.write(request.path == "/long" ? "abcd" : "ab") })
         }
-        try withServer(handler) { address, _ in
-            let short = try conversation(address, Self.get + Self.get)
-            #expect(statuses(short) == [200] && short.hasSuffix("Content-Length: 3\r\n\r\nab"))
-            try expect([500], address, "GET /long HTTP/1.1\r\nHost: x\r\n\r\n")
-        }
+        let short = try conversation(address, Self.get + Self.get)
+        #expect(statuses(short) == [200] && short.hasSuffix("Content-Length: 3\r\n\r\nab"))
+        try expect([500], address, "GET /long HTTP/1.1\r\nHost: x\r\n\r\n")
     }
 
-    @Test func aBodyMayBeReadWithoutAPromiseForEachPart() throws {
-        let handler = { (request: Request) -> Answer in
+    @Test(.served) func aBodyMayBeReadWithoutAPromiseForEachPart() throws {
+        try serve { request in
             var count = 0
             return .later(
                 request.body.forEach { part in
@@ -317,12 +292,10 @@ struct ServerTests {
                     if part.contains(UInt8(ascii: "!")) { throw HTTPError(.forbidden) }
                 }.map { Response("\(count)") })
         }
-        try withServer(handler) { address, _ in
-            let head = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
-            let counted = try conversation(address, head + "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
-            #expect(counted.hasSuffix("\r\n\r\n5"))
-            try expect([403], address, head + "1\r\n!\r\n0\r\n\r\n")
-        }
+        let head = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+        let counted = try conversation(address, head + "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
+        #expect(counted.hasSuffix("\r\n\r\n5"))
+        try expect([403], address, head + "1\r\n!\r\n0\r\n\r\n")
     }
 
     /// A reset could destroy the response.
@@ -339,49 +312,43 @@ struct ServerTests {
 
     // MARK: Upgrade
 
-    @Test func anUpgradeHandsOverTheConnectionWithWhatFollows() throws {
-        let handler = { (request: Request) -> Answer in
+    @Test(.served) func anUpgradeHandsOverTheConnectionWithWhatFollows() throws {
+        try serve { request in
             guard request.headers.has("Upgrade", listing: "lines") else { return .now(Response("")) }
             return .now(.upgrade(to: "lines") { connection in connection.forEachLine { connection.write("<\($0)>") } })
         }
-        try withServer(handler) { address, _ in
-            let sent =
-                Self.get
-                + "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: lines\r\n\r\nfirst\nGET / HTTP/1.1\n"
-            let answers = try conversation(address, sent)
-            #expect(statuses(answers) == [200, 101])
-            #expect(answers.hasSuffix("Connection: Upgrade\r\nUpgrade: lines\r\n\r\n<first><GET / HTTP/1.1>"))
-        }
+        let sent =
+            Self.get
+            + "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: lines\r\n\r\nfirst\nGET / HTTP/1.1\n"
+        let answers = try conversation(address, sent)
+        #expect(statuses(answers) == [200, 101])
+        #expect(answers.hasSuffix("Connection: Upgrade\r\nUpgrade: lines\r\n\r\n<first><GET / HTTP/1.1>"))
     }
 
     /// RFC 9110, section 7.8: the other protocol begins after the whole request, and a waiting client is asked to send
     /// it.
-    @Test(arguments: [false, true]) func anUpgradeBeginsBehindTheBody(_ waits: Bool) throws {
-        let handler = { (_: Request) -> Answer in
+    @Test(.served, arguments: [false, true]) func anUpgradeBeginsBehindTheBody(_ waits: Bool) throws {
+        let fields = "Upgrade: lines\r\nContent-Length: 5\r\n" + (waits ? "Expect: 100-continue\r\n" : "")
+        try serve { _ in
             .now(.upgrade(to: "lines") { connection in connection.forEachLine { connection.write("<\($0)>") } })
         }
-        let fields = "Upgrade: lines\r\nContent-Length: 5\r\n" + (waits ? "Expect: 100-continue\r\n" : "")
-        try withServer(handler) { address, _ in
-            let client = try hang(connect(to: address), timeout: patience)
-            defer { client.close() }
-            try hang(client.write("GET / HTTP/1.1\r\nHost: x\r\n\(fields)\r\n"), timeout: patience)
-            if waits {
-                let asked = try hang(client.read(until: "\r\n\r\n"), timeout: patience) ?? []
-                #expect(String(decoding: asked, as: UTF8.self).hasPrefix("HTTP/1.1 100 "))
-            }
-            try hang(client.write("a\nb\ncd\n").then { client.shutdownWrite() }, timeout: patience)
-            let answer = try readToEnd(client)
-            #expect(statuses(answer) == [101])
-            #expect(answer.hasSuffix("\r\n\r\n<d>"))
+        let client = try hang(connect(to: address), timeout: patience)
+        defer { client.close() }
+        try hang(client.write("GET / HTTP/1.1\r\nHost: x\r\n\(fields)\r\n"), timeout: patience)
+        if waits {
+            let asked = try hang(client.read(until: "\r\n\r\n"), timeout: patience) ?? []
+            #expect(String(decoding: asked, as: UTF8.self).hasPrefix("HTTP/1.1 100 "))
         }
+        try hang(client.write("a\nb\ncd\n").then { client.shutdownWrite() }, timeout: patience)
+        let answer = try readToEnd(client)
+        #expect(statuses(answer) == [101])
+        #expect(answer.hasSuffix("\r\n\r\n<d>"))
     }
 
-    @Test func behindARefusedUpgradeTheNextRequestIsRead() throws {
-        let handler = { (_: Request) in Answer.now(.upgrade(to: "x") { _ in .value }) }
-        try withServer(handler) { address, _ in
-            let kept = "GET / HTTP/1.0\r\nConnection: keep-alive\r\n"
-            try expect([426, 426], address, kept + "Content-Length: 4\r\n\r\na b " + kept + "\r\n")
-        }
+    @Test(.served) func behindARefusedUpgradeTheNextRequestIsRead() throws {
+        try serve { _ in Answer.now(.upgrade(to: "x") { _ in .value }) }
+        let kept = "GET / HTTP/1.0\r\nConnection: keep-alive\r\n"
+        try expect([426, 426], address, kept + "Content-Length: 4\r\n\r\na b " + kept + "\r\n")
     }
 
     /// The next request cannot be read, but the response can be sent.
@@ -403,76 +370,68 @@ struct ServerTests {
 
     // MARK: Limits of time
 
-    @Test(arguments: ["GET / HTTP/1.1\r\nHo", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nab"])
+    @Test(.inLoop, arguments: ["GET / HTTP/1.1\r\nHo", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nab"])
     func aSlowRequestIsAnswered408(_ sent: String) throws {
-        try withVirtualServer({ Listener.echo($0) }) { client in
-            try hang(client.write(sent))
-            let answers = try readToEnd(client)
-            #expect(statuses(answers) == [408])
-        }
+        let client = try serveClient { Listener.echo($0) }
+        try hang(client.write(sent))
+        let answers = try readToEnd(client)
+        #expect(statuses(answers) == [408])
     }
 
-    @Test func aSilentClientSeesTheEnd() throws {
-        try withVirtualServer({ _ in .later(after(.seconds(600)).map { Response("late") }) }) { client in
-            try hang(client.write(Self.get))
-            // The handler takes longer than any limit for clients.
-            let answer = try readToEnd(client)
-            #expect(answer.hasSuffix("late") && statuses(answer) == [200])
-        }
+    @Test(.inLoop) func aSilentClientSeesTheEnd() throws {
+        let client = try serveClient { _ in .later(after(.seconds(600)).map { Response("late") }) }
+        try hang(client.write(Self.get))
+        // The handler takes longer than any limit for clients.
+        let answer = try readToEnd(client)
+        #expect(answer.hasSuffix("late") && statuses(answer) == [200])
     }
 
     // MARK: The end
 
-    @Test func aDrainLetsARequestBeAnswered() throws {
+    @Test(.served) func aDrainLetsARequestBeAnswered() throws {
         let (gate, open) = Guarantee<Void>.pending()
         var begun = false
-        let handler = { (_: Request) -> Answer in
+        try serve { _ in
             begun = true
             return .later(gate.map { Response("done") }.asPromise())
         }
-        try withServer(handler) { address, listener in
-            let client = try hang(connect(to: address), timeout: patience)
-            try hang(client.write(Self.get))
-            _ = try hang(repeatWhile { after(.milliseconds(1)).map { !begun } }, timeout: patience)
-            listener.drain(deadline: .seconds(20))
-            open(())
-            let answer = try readToEnd(client)
-            #expect(answer.contains("Connection: close\r\n") && answer.hasSuffix("done"))
-            client.close()
-        }
+        let client = try hang(connect(to: address), timeout: patience)
+        try hang(client.write(Self.get))
+        try EventLoop.current.run(until: { begun })
+        listener.drain(deadline: .seconds(20))
+        open(())
+        let answer = try readToEnd(client)
+        #expect(answer.contains("Connection: close\r\n") && answer.hasSuffix("done"))
+        client.close()
     }
 
-    @Test func aDrainInsideAStreamLetsItEnd() throws {
+    @Test(.served) func aDrainInsideAStreamLetsItEnd() throws {
         let (gate, open) = Guarantee<Void>.pending()
-        let handler = { (_: Request) -> Answer in
+        try serve { _ in
             .now(.stream { output in output.write("a").then { gate.asPromise() }.then { output.write("b") } })
         }
-        try withServer(handler) { address, listener in
-            let client = try hang(connect(to: address), timeout: patience)
-            _ = try hang(client.write(Self.get + Self.get).then { client.read(until: "1\r\na\r\n") }, timeout: patience)
-            let drained = listener.drain(deadline: .seconds(20))
-            open(())
-            // The second request is not answered: its client repeats it on another connection.
-            let rest = try readToEnd(client)
-            #expect(rest == "1\r\nb\r\n0\r\n\r\n")
-            client.close()
-            let result = try hang(drained.asPromise(), timeout: patience)
-            #expect(result.aborted == 0)
-        }
+        let client = try hang(connect(to: address), timeout: patience)
+        _ = try hang(client.write(Self.get + Self.get).then { client.read(until: "1\r\na\r\n") }, timeout: patience)
+        let drained = listener.drain(deadline: .seconds(20))
+        open(())
+        // The second request is not answered: its client repeats it on another connection.
+        let rest = try readToEnd(client)
+        #expect(rest == "1\r\nb\r\n0\r\n\r\n")
+        client.close()
+        let result = try hang(drained.asPromise(), timeout: patience)
+        #expect(result.aborted == 0)
     }
 
-    @Test func aResetInsideABodyEndsTheRequest() throws {
+    @Test(.served) func aResetInsideABodyEndsTheRequest() throws {
         let (ended, end) = Guarantee<Bool>.pending()
-        let handler = { (request: Request) -> Answer in
+        try serve { request in
             .later(request.body.bytes().tap { end($0.isFailure) }.map { _ in Response("") })
         }
-        try withServer(handler) { address, _ in
-            let client = try hang(connect(to: address), timeout: patience)
-            try hang(client.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc"))
-            client.abort()
-            let hasFailed = try hang(ended.asPromise(), timeout: patience)
-            #expect(hasFailed)
-        }
+        let client = try hang(connect(to: address), timeout: patience)
+        try hang(client.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc"))
+        client.abort()
+        let hasFailed = try hang(ended.asPromise(), timeout: patience)
+        #expect(hasFailed)
     }
 
     @Test func aLineOfTheLogNamesTheClientTheRequestAndTheStatus() throws {
@@ -522,7 +481,7 @@ struct ServerTests {
             _ = try hang(client.write(Self.get).then { client.read(exactly: 1) }, timeout: patience)
             #expect(log.lines.isEmpty)
             client.abort()
-            try hang(repeatWhile { after(.milliseconds(1)).map { log.lines.isEmpty } }, timeout: patience)
+            try EventLoop.current.run(until: { !log.lines.isEmpty })
         }
         #expect(log.lines == ["200 true"])
     }
@@ -569,68 +528,59 @@ struct HostileClientTests {
         }
     }
 
-    @Test func anEndlessBodyIsNotCollected() throws {
+    @Test(.served) func anEndlessBodyIsNotCollected() throws {
         var options = HTTPOptions()
         options.maxBody = 1000
-        try withServer(options: options) { address in
-            let client = try hang(connect(to: address), timeout: patience)
-            let chunk = "64\r\n" + String(repeating: "a", count: 100) + "\r\n"
-            let sent =
-                "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + String(repeating: chunk, count: 11)
-            try hang(client.write(sent), timeout: patience)
-            let answer = try readToEnd(client)
-            #expect(statuses(answer) == [413] && answer.contains("Connection: close\r\n"))
-            client.close()
-        }
+        try serve(limits: options) { Listener.echo($0) }
+        let client = try hang(connect(to: address), timeout: patience)
+        let chunk = "64\r\n" + String(repeating: "a", count: 100) + "\r\n"
+        let sent =
+            "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + String(repeating: chunk, count: 11)
+        try hang(client.write(sent), timeout: patience)
+        let answer = try readToEnd(client)
+        #expect(statuses(answer) == [413] && answer.contains("Connection: close\r\n"))
+        client.close()
     }
 
     /// A decoder that failed inside a part must not see its bytes again: the rest would be taken for requests.
-    @Test func nothingIsReadBehindABodyThatHasFailed() throws {
-        let handler = { (request: Request) -> Answer in
-            .later(request.body.text().recover { _ in .value("failed") }.map { Response($0) })
-        }
-        try ReactorHTTPTests.withServer(handler) { address, _ in
-            let sent =
-                "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n0\r\n\r\nx\r\n\(ServerTests.get)"
-            let answer = try conversation(address, sent)
-            #expect(statuses(answer) == [200] && answer.hasSuffix("failed"))
-            #expect(answer.contains("Connection: close\r\n"))
-        }
+    @Test(.served) func nothingIsReadBehindABodyThatHasFailed() throws {
+        try serve { request in .later(request.body.text().recover { _ in .value("failed") }.map { Response($0) }) }
+        let sent =
+            "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n0\r\n\r\nx\r\n\(ServerTests.get)"
+        let answer = try conversation(address, sent)
+        #expect(statuses(answer) == [200] && answer.hasSuffix("failed"))
+        #expect(answer.contains("Connection: close\r\n"))
     }
 
     /// A byte now and then extends neither the time for a head nor for a body.
-    @Test(arguments: ["GET / HTTP/1.1\r\nHost: x\r\nA: ", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n"])
+    @Test(
+        .inLoop,
+        arguments: ["GET / HTTP/1.1\r\nHost: x\r\nA: ", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n"])
     func aTrickleIsEnded(_ sent: String) throws {
-        try withVirtualServer({ Listener.echo($0) }) { client in
-            try hang(client.write(sent))
-            var isEnded = false
-            let answer = client.receive().ensure { isEnded = true }
-            var seconds = 0
-            let trickle = repeatWhile {
-                after(.seconds(1)).then { client.write("a") }.map {
-                    seconds += 1
-                    return !isEnded && seconds < 1000
-                }
+        let client = try serveClient { Listener.echo($0) }
+        try hang(client.write(sent))
+        var isEnded = false
+        let answer = client.receive().ensure { isEnded = true }
+        var seconds = 0
+        let trickle = repeatWhile {
+            after(.seconds(1)).then { client.write("a") }.map {
+                seconds += 1
+                return !isEnded && seconds < 1000
             }
-            let text = String(decoding: try hang(answer, timeout: .seconds(3600)), as: UTF8.self)
-            trickle.cancel()
-            #expect(statuses(text) == [408])
-            #expect(seconds <= 35)
         }
+        let text = String(decoding: try hang(answer, timeout: .seconds(3600)), as: UTF8.self)
+        trickle.cancel()
+        #expect(statuses(text) == [408])
+        #expect(seconds <= 35)
     }
 
     /// The handler does not need the rest of the body, so the client gets its response.
-    @Test func aResponseIsSentToAClientThatDoesNotSendTheRestOfTheBody() throws {
-        try withVirtualServer({ _ in .now(Response(.unauthorized)) }) { client in
-            try hang(client.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nab"))
-            let begin = EventLoop.current.now
-            let answer = try readToEnd(client)
-            #expect(statuses(answer) == [401])
-            #expect(begin.duration(to: EventLoop.current.now) <= .seconds(31))
-        }
-    }
-
-    private func withServer(options: HTTPOptions, _ body: (SocketAddress) throws -> Void) throws {
-        try ReactorHTTPTests.withServer(limits: options, { Listener.echo($0) }) { address, _ in try body(address) }
+    @Test(.inLoop) func aResponseIsSentToAClientThatDoesNotSendTheRestOfTheBody() throws {
+        let client = try serveClient { _ in .now(Response(.unauthorized)) }
+        try hang(client.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nab"))
+        let begin = EventLoop.current.now
+        let answer = try readToEnd(client)
+        #expect(statuses(answer) == [401])
+        #expect(begin.duration(to: EventLoop.current.now) <= .seconds(31))
     }
 }

@@ -96,24 +96,25 @@ struct StrictnessTests {
         chunks("9112 7.1.2 folded trailer", "0\r\nA: b\r\n c\r\n\r\n" + hidden, 400),
     ]
 
-    @Test(arguments: cases) func isAnsweredOrRefused(_ one: Case) throws {
-        try withServer({ Listener.echo($0) }) { address, _ in
-            let answers = try conversation(address, one.sent)
-            #expect(statuses(answers) == one.statuses, "\(answers)")
-            // Nothing is parsed after a refusal.
-            if one.statuses.last! >= 400 {
-                #expect(!answers.contains("hidden"))
-                #expect(answers.contains("Connection: close\r\n"))
-            }
+    @Test(.served, arguments: cases) func isAnsweredOrRefused(_ one: Case) throws {
+        try serve { Listener.echo($0) }
+        let answers = try conversation(address, one.sent)
+        #expect(statuses(answers) == one.statuses, "\(answers)")
+        // Nothing is parsed after a refusal.
+        if one.statuses.last! >= 400 {
+            #expect(!answers.contains("hidden"))
+            #expect(answers.contains("Connection: close\r\n"))
         }
     }
 
     /// Bytes are tested in groups: each place in a name, a value and a host, in and behind whole groups.
-    @Test(arguments: [
-        ("NAME: v", Array("@[{(,;\u{1F} ".utf8) + [0x80, 0xC1, 0xFF], "`!~09_-.azAZ"),
-        ("n: VALUE", [0, 0x1F, 0x7F], "\t ~!@\u{80}\u{E9}"),
-        ("Host: VALUE", Array("/@[`{\"?# ".utf8) + [0x80], "09azAZ-._~!,"),
-    ])
+    @Test(
+        .served,
+        arguments: [
+            ("NAME: v", Array("@[{(,;\u{1F} ".utf8) + [0x80, 0xC1, 0xFF], "`!~09_-.azAZ"),
+            ("n: VALUE", [0, 0x1F, 0x7F], "\t ~!@\u{80}\u{E9}"),
+            ("Host: VALUE", Array("/@[`{\"?# ".utf8) + [0x80], "09azAZ-._~!,"),
+        ])
     func eachPlaceOfAFieldIsTested(_ pattern: String, _ bad: [UInt8], _ good: String) throws {
         let isName = pattern.hasPrefix("NAME")
         let parts = pattern.components(isName ? "NAME" : "VALUE")
@@ -123,40 +124,38 @@ struct StrictnessTests {
             let host = pattern.hasPrefix("Host") ? "" : "Host: x\r\n"
             return Array("GET / HTTP/1.1\r\n\(host)\(parts[0])".utf8) + part + Array("\(parts[1])\r\n\r\n".utf8)
         }
-        let lengths = [1, 7, 8, 9, 15, 16, 17, 24, 33]
-        try withServer({ _ in .now(Response("")) }) { address, _ in
-            func answers(_ sent: [UInt8]) throws -> [Int] {
-                let client = try hang(connect(to: address), timeout: patience)
-                defer { client.close() }
-                try hang(client.write(sent).then { client.shutdownWrite() }, timeout: patience)
-                return statuses(try readToEnd(client))
-            }
-            for length in lengths {
-                for place in 0..<length {
-                    for byte in bad where !(byte == 0x20 && !isName && (place == 0 || place == length - 1)) {
-                        let codes = try answers(request(length, place, [byte]))
-                        #expect(codes == [400], "\(byte) at \(place) of \(length)")
-                    }
-                    let sent = good.flatMap { request(length, place, String($0).utf8) }
-                    let codes = try answers(sent)
-                    #expect(codes == [Int](repeating: 200, count: good.count), "\(place) of \(length)")
+        let lengths = [1, 7, 8, 17]
+        try serve { _ in .now(Response("")) }
+        func answers(_ sent: [UInt8]) throws -> [Int] {
+            let client = try hang(connect(to: address), timeout: patience)
+            defer { client.close() }
+            try hang(client.write(sent).then { client.shutdownWrite() }, timeout: patience)
+            return statuses(try readToEnd(client))
+        }
+        for length in lengths {
+            for place in 0..<length {
+                for byte in bad where !(byte == 0x20 && !isName && (place == 0 || place == length - 1)) {
+                    let codes = try answers(request(length, place, [byte]))
+                    #expect(codes == [400], "\(byte) at \(place) of \(length)")
                 }
+                let sent = good.flatMap { request(length, place, String($0).utf8) }
+                let codes = try answers(sent)
+                #expect(codes == [Int](repeating: 200, count: good.count), "\(place) of \(length)")
             }
         }
     }
 
-    @Test func headsAndFieldsHaveLimits() throws {
+    @Test(.served) func headsAndFieldsHaveLimits() throws {
         var options = HTTPOptions()
         options.maxHead = 200
         options.maxFields = 3
-        try withServer(limits: options, { _ in .now(Response("")) }) { address, _ in
-            let long = String(repeating: "a", count: 200)
-            try expect([414], address, "GET /\(long)")
-            try expect([431], address, "GET / HTTP/1.1\r\nHost: x\r\nA: \(long)")
-            let fields = String(repeating: "A: b\r\n", count: 3)
-            try expect([431], address, "GET / HTTP/1.1\r\nHost: x\r\n\(fields)\r\n")
-            try expect([200], address, "GET / HTTP/1.1\r\nHost: x\r\nA: b\r\nA: b\r\n\r\n")
-        }
+        try serve(limits: options) { _ in .now(Response("")) }
+        let long = String(repeating: "a", count: 200)
+        try expect([414], address, "GET /\(long)")
+        try expect([431], address, "GET / HTTP/1.1\r\nHost: x\r\nA: \(long)")
+        let fields = String(repeating: "A: b\r\n", count: 3)
+        try expect([431], address, "GET / HTTP/1.1\r\nHost: x\r\n\(fields)\r\n")
+        try expect([200], address, "GET / HTTP/1.1\r\nHost: x\r\nA: b\r\nA: b\r\n\r\n")
     }
 
     /// Although no line end has arrived, and may never arrive.
@@ -179,53 +178,49 @@ struct StrictnessTests {
     }
 
     /// The CR of a line end has arrived without its LF.
-    @Test func aHeadMayArriveByteByByte() throws {
-        try withVirtualServer({ _ in .now(Response("")) }) { client in
-            for byte in ("\r\n" + ServerTests.get + "GET / HTTP/1.1\r\nHost: x\r\nA:\tb\r\n\r\n").utf8 {
-                try hang(client.write([byte]).then { after(.milliseconds(1)) })
-            }
-            try hang(client.shutdownWrite())
-            let answers = try readToEnd(client)
-            #expect(statuses(answers) == [200, 200])
+    @Test(.inLoop) func aHeadMayArriveByteByByte() throws {
+        let client = try serveClient { _ in .now(Response("")) }
+        for byte in ("\r\n" + ServerTests.get + "GET / HTTP/1.1\r\nHost: x\r\nA:\tb\r\n\r\n").utf8 {
+            try hang(client.write([byte]).then { after(.milliseconds(1)) })
         }
+        try hang(client.shutdownWrite())
+        let answers = try readToEnd(client)
+        #expect(statuses(answers) == [200, 200])
     }
 
     /// RFC 9112, section 3.2.2.
-    @Test(arguments: [
-        ("GET /p HTTP/1.1\r\nHost: b:80\r\n", "b:80"), ("GET http://a/p HTTP/1.1\r\nHost: b\r\n", "a"),
-        ("GET http://a:8080 HTTP/1.1\r\nHost: b\r\n", "a:8080"), ("GET HTTPS://A?q HTTP/1.1\r\nHost: b\r\n", "A"),
-        ("GET http://[::1]:1/p?q=http://c/ HTTP/1.1\r\nA: b\r\nhost: b\r\n", "[::1]:1"),
-        ("GET /p HTTP/1.0\r\n", "nil"), ("GET http://a/p HTTP/1.0\r\n", "a"),
-        ("OPTIONS * HTTP/1.1\r\nHost: b\r\n", "b"),
-    ])
+    @Test(
+        .served,
+        arguments: [
+            ("GET /p HTTP/1.1\r\nHost: b:80\r\n", "b:80"), ("GET http://a/p HTTP/1.1\r\nHost: b\r\n", "a"),
+            ("GET http://a:8080 HTTP/1.1\r\nHost: b\r\n", "a:8080"), ("GET HTTPS://A?q HTTP/1.1\r\nHost: b\r\n", "A"),
+            ("GET http://[::1]:1/p?q=http://c/ HTTP/1.1\r\nA: b\r\nhost: b\r\n", "[::1]:1"),
+            ("GET /p HTTP/1.0\r\n", "nil"), ("GET http://a/p HTTP/1.0\r\n", "a"),
+            ("OPTIONS * HTTP/1.1\r\nHost: b\r\n", "b"),
+        ])
     func theHostOfTheTargetWins(_ head: String, _ host: String) throws {
-        let handler = { (request: Request) -> Answer in
+        try serve { request in
             let named = request.headers.all("host")
             #expect(named == (request.host.map { [$0] } ?? []) && request.headers["a"] ?? "b" == "b")
             return .now(Response("\(request.host ?? "nil") \(request.target) \(request.path) \(request.query ?? "-")"))
         }
-        try withServer(handler) { address, _ in
-            let answer = try conversation(address, head + "\r\n")
-            let target = head.split(separator: " ")[1]
-            #expect(answer.contains("\r\n\r\n\(host) \(target) "), "\(answer)")
-        }
+        let answer = try conversation(address, head + "\r\n")
+        let target = head.split(separator: " ")[1]
+        #expect(answer.contains("\r\n\r\n\(host) \(target) "), "\(answer)")
     }
 
     /// A value chosen by a peer cannot add fields to a response: RFC 9110, section 5.5.
-    @Test func valuesCannotSplitAResponse() throws {
-        let handler = { (_: Request) in Answer.now(Response("", headers: ["X": "a\r\nSet-Cookie: b\0"])) }
-        try withServer(handler) { address, _ in
-            let answer = try conversation(address, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-            #expect(answer.contains("X: a  Set-Cookie: b \r\n"))
-        }
+    @Test(.served) func valuesCannotSplitAResponse() throws {
+        try serve { _ in Answer.now(Response("", headers: ["X": "a\r\nSet-Cookie: b\0"])) }
+        let answer = try conversation(address, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        #expect(answer.contains("X: a  Set-Cookie: b \r\n"))
     }
 
-    @Test func namesCannotSplitAResponse() throws {
+    @Test(.served) func namesCannotSplitAResponse() throws {
         let headers: Headers = ["": "a", "X:\r\nY": "b"]
         let upgrade = { (_: Request) in Answer.now(.upgrade(to: "x\r\nZ: 1", headers: headers) { _ in .value }) }
-        try withServer(upgrade) { address, _ in
-            let answer = try conversation(address, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-            #expect(answer.contains("\r\nX---Y: b\r\n") && answer.contains("\r\nUpgrade: x  Z: 1\r\n"))
-        }
+        try serve(upgrade)
+        let answer = try conversation(address, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        #expect(answer.contains("\r\nX---Y: b\r\n") && answer.contains("\r\nUpgrade: x  Z: 1\r\n"))
     }
 }

@@ -1,16 +1,100 @@
 import SimulatedNetwork
 
+extension Trait where Self == Around {
+    /// Each test runs on a simulated network, with a server from `serve` on, which is drained in the end.
+    static var served: Self { made { body in try withSimulatedNetwork { _ in try body() } } }
+    /// Each test runs on a separate loop in virtual time, `EventLoop.current`, which ends with it.
+    static var inLoop: Self { made { body in try EventLoop.withLoop(clock: VirtualClock()) { _ in try body() } } }
+    /// The same with the kernel's clock.
+    static var inRealTime: Self { made { body in try EventLoop.withLoop { _ in try body() } } }
+
+    private static func made(_ surround: @escaping @Sendable (() throws -> Void) throws -> Void) -> Self {
+        .checking { body in
+            do { try surround { try Things().use(body) } } catch { return ["at the end of the test: \(error)"] }
+            return []
+        }
+    }
+}
+
+/// The server of the test that runs on this thread, and what is left to do in the end.
+private final class Things {
+    var listener: Listener?
+    var clientOptions = HTTPClient.Options()
+    lazy var client = {
+        let client = HTTPClient(clientOptions)
+        ends.append { client.close() }
+        return client
+    }()
+    var ends: [() throws -> Void] = []
+
+    static let key = {
+        var key = pthread_key_t()
+        pthread_key_create(&key, nil)
+        return key
+    }()
+    static var current: Things { Unmanaged.fromOpaque(pthread_getspecific(key)!).takeUnretainedValue() }
+
+    func use(_ body: () throws -> Void) throws {
+        let before = pthread_getspecific(Self.key)
+        pthread_setspecific(Self.key, Unmanaged.passUnretained(self).toOpaque())
+        defer { pthread_setspecific(Self.key, before) }
+        try body()
+        while let end = ends.popLast() { try end() }
+    }
+}
+
+/// Runs `body` on a loop of its own in virtual time, and then what it has left to do.
+func inVirtualTime(_ body: () throws -> Void) throws {
+    try EventLoop.withLoop(clock: VirtualClock()) { _ in try Things().use(body) }
+}
+
+/// Leaves something to do in the end of the test.
+func atEnd(_ body: @escaping () throws -> Void) { Things.current.ends.append(body) }
+
+/// The listener of the server that `serve` has started in this test.
+var listener: Listener { Things.current.listener! }
+var address: SocketAddress { listener.localAddress }
+/// A client of the test, which is closed in the end.
+var client: HTTPClient { Things.current.client }
+
+/// Starts the server of a test with the trait `.served`.
+func serve(
+    limits options: HTTPOptions = HTTPOptions(), client: HTTPClient.Options = HTTPClient.Options(),
+    onError: ((any Error, Connection) -> Void)? = nil, _ handler: @escaping (Request) throws -> Answer
+) throws {
+    let listener = try Listener.bind("127.0.0.1:0")
+    let served = listener.serveHTTP(options, onError: onError, handler: handler)
+    Things.current.listener = listener
+    Things.current.clientOptions = client
+    atEnd {
+        listener.drain(deadline: .seconds(10))
+        _ = try hang(served, timeout: patience)
+    }
+}
+
+/// Serves one connection in a test with the trait `.inLoop`, in which time limits pass at once, and returns its other end.
+func serveClient(
+    limits options: HTTPOptions = HTTPOptions(), _ handler: @escaping (Request) throws -> Answer
+) throws -> Connection {
+    let (client, server) = try Connection.pair()
+    let ended = server.serveHTTP(options, handler: handler).ensure { server.close() }
+    atEnd {
+        client.close()
+        _ = try? hang(ended, timeout: .seconds(3600))
+    }
+    return client
+}
+
 /// Runs a server with `handler` on a simulated host, and `body` with an address to connect to.
 func withServer(
     limits options: HTTPOptions = HTTPOptions(), onError: ((any Error, Connection) -> Void)? = nil,
     _ handler: @escaping (Request) throws -> Answer, _ body: (SocketAddress, Listener) throws -> Void
 ) throws {
     try withSimulatedNetwork { _ in
-        let listener = try Listener.bind("127.0.0.1:0")
-        let served = listener.serveHTTP(options, onError: onError, handler: handler)
-        try body(listener.localAddress, listener)
-        listener.drain(deadline: .seconds(10))
-        _ = try hang(served, timeout: patience)
+        try Things().use {
+            try serve(limits: options, onError: onError, handler)
+            try body(address, listener)
+        }
     }
 }
 
@@ -20,25 +104,14 @@ func withClient(
     _ body: (HTTPClient, SocketAddress) throws -> Void
 ) throws {
     try withServer(handler) { address, _ in
-        let client = HTTPClient(options)
+        Things.current.clientOptions = options
         try body(client, address)
-        client.close()
     }
 }
 
-/// Like `withServer`, on a virtual clock: time limits pass at once.
-func withVirtualServer(
-    limits options: HTTPOptions = HTTPOptions(), _ handler: @escaping (Request) throws -> Answer,
-    _ body: (Connection) throws -> Void
-) throws {
-    try withVirtualTime { _ in
-        let (client, server) = try Connection.pair()
-        let served = server.serveHTTP(options, handler: handler)
-        let ended = served.ensure { server.close() }
-        try body(client)
-        client.close()
-        _ = try? hang(ended, timeout: .seconds(3600))
-    }
+/// Runs `body` with the client of `serveClient`.
+func withVirtualServer(_ handler: @escaping (Request) throws -> Answer, _ body: (Connection) throws -> Void) throws {
+    try inVirtualTime { try body(serveClient(handler)) }
 }
 
 /// Only a failing test waits that long.

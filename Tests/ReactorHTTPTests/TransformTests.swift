@@ -50,24 +50,26 @@ struct TransformTests {
         }
     }
 
-    @Test(arguments: [
-        ("/text", 200, "\r\nContent-Length: 4\r\n\r\nABC!"), ("/bytes", 200, "\r\nContent-Length: 4\r\n\r\nABC!"),
-        ("/stream", 200, "\r\n\r\n2\r\nAB\r\n2\r\nC!\r\n0\r\n\r\n"), ("/error", 409, "\r\nContent-Length: 1\r\n\r\n!"),
-        ("/none", 204, "\r\n\r\n"), ("/up", 101, "\r\n\r\nabc"),
-    ])
+    @Test(
+        .served,
+        arguments: [
+            ("/text", 200, "\r\nContent-Length: 4\r\n\r\nABC!"), ("/bytes", 200, "\r\nContent-Length: 4\r\n\r\nABC!"),
+            ("/stream", 200, "\r\n\r\n2\r\nAB\r\n2\r\nC!\r\n0\r\n\r\n"),
+            ("/error", 409, "\r\nContent-Length: 1\r\n\r\n!"),
+            ("/none", 204, "\r\n\r\n"), ("/up", 101, "\r\n\r\nabc"),
+        ])
     func aCompressorChangesEachResponse(_ path: String, _ status: Int, _ end: String) throws {
-        try withServer(limits: Self.options, Self.respond) { address, _ in
-            let fields = "Host: x\r\nConnection: close\r\n"
-            let plain = try conversation(address, "GET \(path) HTTP/1.1\r\n\(fields)\r\n")
-            #expect(plain.contains("\r\nX-Seen: \(path)\r\n") && statuses(plain) == [status])
-            let coded = try conversation(
-                address, "GET \(path) HTTP/1.1\r\n\(fields)Accept-Encoding: br, pairs;q=0.5\r\n\r\n")
-            #expect(statuses(coded) == [status] && coded.hasSuffix(end), "\(coded)")
-            #expect(coded.contains("\r\nContent-Encoding: pairs\r\n") == (path != "/up"))
-            let refused = try conversation(
-                address, "GET \(path) HTTP/1.1\r\n\(fields)Accept-Encoding: pairs;q=0\r\n\r\n")
-            #expect(!refused.contains("pairs"))
-        }
+        try serve(limits: Self.options, Self.respond)
+        let fields = "Host: x\r\nConnection: close\r\n"
+        let plain = try conversation(address, "GET \(path) HTTP/1.1\r\n\(fields)\r\n")
+        #expect(plain.contains("\r\nX-Seen: \(path)\r\n") && statuses(plain) == [status])
+        let coded = try conversation(
+            address, "GET \(path) HTTP/1.1\r\n\(fields)Accept-Encoding: br, pairs;q=0.5\r\n\r\n")
+        #expect(statuses(coded) == [status] && coded.hasSuffix(end), "\(coded)")
+        #expect(coded.contains("\r\nContent-Encoding: pairs\r\n") == (path != "/up"))
+        let refused = try conversation(
+            address, "GET \(path) HTTP/1.1\r\n\(fields)Accept-Encoding: pairs;q=0\r\n\r\n")
+        #expect(!refused.contains("pairs"))
     }
 
     /// The answer if no handler answers, or if a transform breaks the response.
@@ -81,21 +83,19 @@ struct TransformTests {
         #expect(errors == 1)
     }
 
-    @Test func aTestReadsTheBodyOfAResponse() throws {
-        try EventLoop.withLoop { _ in
-            for response in [Response("abc"), Response(Array("abc".utf8)), .stream(length: 3) { $0.write("abc") }] {
-                let bytes = try hang(#require(response.body).bytes())
-                #expect(bytes == Array("abc".utf8))
-            }
-            let streams: [Response] = [.stream(length: 3) { $0.write("ab") }, .stream(length: 3) { $0.write("abcd") }]
-            for response in streams {
-                #expect(throws: (any Error).self) { _ = try hang(#require(response.body).bytes()) }
-            }
-            var upgrade = Response.upgrade(to: "x") { _ in .value }
-            #expect(upgrade.body == nil)
-            upgrade.body = .bytes([1])
-            #expect(upgrade.status.code == 101)
+    @Test(.inRealTime) func aTestReadsTheBodyOfAResponse() throws {
+        for response in [Response("abc"), Response(Array("abc".utf8)), .stream(length: 3) { $0.write("abc") }] {
+            let bytes = try hang(#require(response.body).bytes())
+            #expect(bytes == Array("abc".utf8))
         }
+        let streams: [Response] = [.stream(length: 3) { $0.write("ab") }, .stream(length: 3) { $0.write("abcd") }]
+        for response in streams {
+            #expect(throws: (any Error).self) { _ = try hang(#require(response.body).bytes()) }
+        }
+        var upgrade = Response.upgrade(to: "x") { _ in .value }
+        #expect(upgrade.body == nil)
+        upgrade.body = .bytes([1])
+        #expect(upgrade.status.code == 101)
     }
 
     /// RFC 9110, sections 5.6.1 and 12.4.2.

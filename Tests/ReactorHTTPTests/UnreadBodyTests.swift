@@ -79,71 +79,67 @@ struct UnreadBodyTests {
         }
     }
 
-    @Test(arguments: Kind.allCases) func isNotWaitedFor(_ kind: Kind) throws {
+    @Test(.inLoop, arguments: Kind.allCases) func isNotWaitedFor(_ kind: Kind) throws {
         if kind == .readInPart { return }
-        try withVirtualServer({ Self.answer(kind, $0) }) { client in
-            try hang(client.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 500000\r\n\r\n"))
-            let begin = EventLoop.current.now
-            let head = try hang(client.read(until: "\r\n\r\n"), timeout: .seconds(3600)) ?? []
-            #expect(statuses(String(decoding: head, as: UTF8.self)) == [Self.status(kind)])
-            #expect(begin.duration(to: EventLoop.current.now) < .seconds(1))
-            if kind == .now || kind == .later || kind == .stream { _ = try hang(client.read(exactly: 4)) }
-            // The rest from the client is skipped, and its next request answered.
-            let rest = [UInt8](repeating: 0x61, count: 500_000)
-            try hang(client.write(rest).then { client.write(ServerTests.get) }.then { client.shutdownWrite() })
-            let answers = try readToEnd(client)
-            #expect(statuses(answers) == [Self.status(kind)])
-        }
+        let client = try serveClient { Self.answer(kind, $0) }
+        try hang(client.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 500000\r\n\r\n"))
+        let begin = EventLoop.current.now
+        let head = try hang(client.read(until: "\r\n\r\n"), timeout: .seconds(3600)) ?? []
+        #expect(statuses(String(decoding: head, as: UTF8.self)) == [Self.status(kind)])
+        #expect(begin.duration(to: EventLoop.current.now) < .seconds(1))
+        if kind == .now || kind == .later || kind == .stream { _ = try hang(client.read(exactly: 4)) }
+        // The rest from the client is skipped, and its next request answered.
+        let rest = [UInt8](repeating: 0x61, count: 500_000)
+        try hang(client.write(rest).then { client.write(ServerTests.get) }.then { client.shutdownWrite() })
+        let answers = try readToEnd(client)
+        #expect(statuses(answers) == [Self.status(kind)])
     }
 
     /// A client that first sends its whole body, and then reads a response that is as long.
-    @Test func isSkippedWhileTheResponseIsSent() throws {
+    @Test(.served) func isSkippedWhileTheResponseIsSent() throws {
         var options = HTTPOptions()
         options.maxBody = 16 << 20
         let large = [UInt8](repeating: 0x62, count: 16 << 20)
-        try withServer(limits: options, { _ in .now(Response(large)) }) { address, _ in
-            let client = try hang(connect(to: address), timeout: patience)
-            defer { client.close() }
-            let head = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: \(16 << 20)\r\n\r\n"
-            try hang(client.write(head).then { client.write(large) }, timeout: patience)
-            var count = 0
-            let read = client.write(ServerTests.get).then { client.shutdownWrite() }.then {
-                client.forEachChunk { count += $0.byteCount }
-            }
-            try hang(read, timeout: patience)
-            #expect(count > 2 * large.count)
+        try serve(limits: options) { _ in .now(Response(large)) }
+        let client = try hang(connect(to: address), timeout: patience)
+        defer { client.close() }
+        let head = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: \(16 << 20)\r\n\r\n"
+        try hang(client.write(head).then { client.write(large) }, timeout: patience)
+        var count = 0
+        let read = client.write(ServerTests.get).then { client.shutdownWrite() }.then {
+            client.forEachChunk { count += $0.byteCount }
         }
+        try hang(read, timeout: patience)
+        #expect(count > 2 * large.count)
     }
 
     /// As slowly as a client may send it.
-    @Test func endsTheConnectionIfItDoesNotArriveInTime() throws {
-        try withVirtualServer({ _ in .now(Response("done")) }) { client in
-            let begin = EventLoop.current.now
-            try hang(client.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 500000\r\n\r\n"))
-            var isEnded = false
-            let answer = client.receiveAll().ensure { isEnded = true }
-            let trickle = repeatWhile {
-                after(.seconds(1)).then { client.write("a") }.map { !isEnded }.recover { _ in .value(false) }
-            }
-            let text = String(decoding: try hang(answer, timeout: .seconds(3600)), as: UTF8.self)
-            trickle.cancel()
-            #expect(statuses(text) == [200] && text.hasSuffix("done"))
-            #expect(begin.duration(to: EventLoop.current.now) < .seconds(100))
+    @Test(.inLoop) func endsTheConnectionIfItDoesNotArriveInTime() throws {
+        let client = try serveClient { _ in .now(Response("done")) }
+        let begin = EventLoop.current.now
+        try hang(client.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 500000\r\n\r\n"))
+        var isEnded = false
+        let answer = client.receiveAll().ensure { isEnded = true }
+        let trickle = repeatWhile {
+            after(.seconds(1)).then { client.write("a") }.map { !isEnded }.recover { _ in .value(false) }
         }
+        let text = String(decoding: try hang(answer, timeout: .seconds(3600)), as: UTF8.self)
+        trickle.cancel()
+        #expect(statuses(text) == [200] && text.hasSuffix("done"))
+        #expect(begin.duration(to: EventLoop.current.now) < .seconds(100))
     }
 
-    @Test func isNotWaitedForByADrain() throws {
-        try withServer({ _ in .now(Response("done")) }) { address, listener in
-            let client = try hang(connect(to: address), timeout: patience)
-            defer { client.close() }
-            let sent = client.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 500000\r\n\r\n")
-            _ = try hang(sent.then { client.read(until: "done") }, timeout: patience)
-            let drained = listener.drain(deadline: .seconds(20))
-            let rest = try hang(client.write("a").then { client.receiveAll() }, timeout: patience)
-            #expect(rest == [])
-            client.close()
-            let result = try hang(drained.asPromise(), timeout: patience)
-            #expect(result.aborted == 0)
-        }
+    @Test(.served) func isNotWaitedForByADrain() throws {
+        try serve { _ in .now(Response("done")) }
+        let client = try hang(connect(to: address), timeout: patience)
+        defer { client.close() }
+        let sent = client.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 500000\r\n\r\n")
+        _ = try hang(sent.then { client.read(until: "done") }, timeout: patience)
+        let drained = listener.drain(deadline: .seconds(20))
+        let rest = try hang(client.write("a").then { client.receiveAll() }, timeout: patience)
+        #expect(rest == [])
+        client.close()
+        let result = try hang(drained.asPromise(), timeout: patience)
+        #expect(result.aborted == 0)
     }
 }

@@ -62,31 +62,27 @@ struct WebSocketClientTests {
         }
     }
 
-    @Test func theServerMayClose() throws {
-        let handler = { (request: Request) in
+    @Test(.served) func theServerMayClose() throws {
+        try serve { request in
             Answer.now(.webSocket(request) { $0.send("bye").then { after(.milliseconds(1)) } })
         }
-        try withServer(handler) { address, listener in
-            let socket = try hang(connectWebSocket(to: "ws://\(address)"), timeout: patience)
-            var messages: [WebSocket.Message] = []
-            try hang(socket.forEach { messages.append($0) }, timeout: patience)
-            expectEqual(messages, [.text("bye")])
-            try EventLoop.current.run(until: { listener.activeConnections == 0 })
-        }
+        let socket = try hang(connectWebSocket(to: "ws://\(address)"), timeout: patience)
+        var messages: [WebSocket.Message] = []
+        try hang(socket.forEach { messages.append($0) }, timeout: patience)
+        expectEqual(messages, [.text("bye")])
+        try EventLoop.current.run(until: { listener.activeConnections == 0 })
     }
 
     /// A socket that never receives also ends with its server.
-    @Test func aSocketThatOnlySendsEnds() throws {
-        let handler = { (request: Request) in Answer.now(.webSocket(request) { $0.receive().asVoid() }) }
-        try withServer(handler) { address, listener in
-            let socket = try hang(connectWebSocket(to: "ws://\(address)"), timeout: patience)
-            socket.send("a")
-            let ended = repeatWhile {
-                after(.milliseconds(1)).then { socket.send("b") }.map { true }.recover { _ in .value(false) }
-            }
-            try hang(ended, timeout: patience)
-            try EventLoop.current.run(until: { listener.activeConnections == 0 })
+    @Test(.served) func aSocketThatOnlySendsEnds() throws {
+        try serve { request in Answer.now(.webSocket(request) { $0.receive().asVoid() }) }
+        let socket = try hang(connectWebSocket(to: "ws://\(address)"), timeout: patience)
+        socket.send("a")
+        let ended = repeatWhile {
+            after(.milliseconds(1)).then { socket.send("b") }.map { true }.recover { _ in .value(false) }
         }
+        try hang(ended, timeout: patience)
+        try EventLoop.current.run(until: { listener.activeConnections == 0 })
     }
 
     // MARK: With a peer of the test's own
@@ -97,26 +93,29 @@ struct WebSocketClientTests {
             + "Sec-WebSocket-Accept: \(webSocketAccept(String(key)))\r\n\(fields)\r\n"
     }
 
-    /// Runs `body` with the address of a peer that answers the handshake with `answer`, and continues with `serve`, on
-    /// a virtual clock. No connection is left afterwards.
-    private func withPeer(
+    /// Returns the address of a peer that answers the handshake with `answer`, and continues with `serve`, on a virtual
+    /// clock. No connection is left in the end.
+    private func servePeer(
         answer: @escaping (String) -> String = { accepting($0) },
-        _ serve: @escaping (Connection) -> Promise<Void> = { $0.forEachChunk { _ in .value } },
-        _ body: (String) throws -> Void
-    ) throws {
-        try EventLoop.withLoop(clock: VirtualClock()) { loop in
-            let listener = try Listener.bind("127.0.0.1:0")
-            listener.serve { connection in
-                connection.read(until: "\r\n\r\n").then { head -> Promise<Void> in
-                    guard let head else { return .value }
-                    return connection.write(answer(String(decoding: head, as: UTF8.self))).then { serve(connection) }
-                }
+        _ serve: @escaping (Connection) -> Promise<Void> = { $0.forEachChunk { _ in .value } }
+    ) throws -> String {
+        let listener = try Listener.bind("127.0.0.1:0")
+        listener.serve { connection in
+            connection.read(until: "\r\n\r\n").then { head -> Promise<Void> in
+                guard let head else { return .value }
+                return connection.write(answer(String(decoding: head, as: UTF8.self))).then { serve(connection) }
             }
-            try body("ws://\(listener.localAddress)")
-            try loop.run(until: { listener.activeConnections == 0 })
+        }
+        atEnd {
+            try EventLoop.current.run(until: { listener.activeConnections == 0 })
             listener.close()
         }
+        return "ws://\(listener.localAddress)"
     }
+
+    private func withPeer(
+        _ serve: @escaping (Connection) -> Promise<Void>, _ body: (String) throws -> Void
+    ) throws { try inVirtualTime { try body(servePeer(serve)) } }
 
     private struct Frame: Equatable {
         var first: UInt8
@@ -143,34 +142,33 @@ struct WebSocketClientTests {
         }
     }
 
-    @Test func theHeadOfTheHandshake() throws {
+    @Test(.inLoop) func theHeadOfTheHandshake() throws {
         var head = ""
         let answer = { (text: String) -> String in
             head = text
             return Self.accepting(text)
         }
-        try withPeer(answer: answer) { base in
-            var options = HTTPClient.Options()
-            options.userAgent = nil
-            let connecting = HTTPClient(options).webSocket(
-                base + "/a?b", protocols: ["x", "y"], headers: ["Connection": "close", "A": "b"])
-            let socket = try hang(connecting, timeout: .seconds(1))
-            expectEqual(socket.subprotocol, nil)
-            socket.close()
-            let key = head.components("Sec-WebSocket-Key: ").last!.prefix(24)
-            expectEqual(
-                head,
-                """
-                GET /a?b HTTP/1.1\r
-                Host: \(base.dropFirst(5))\r
-                A: b\r
-                Upgrade: websocket\r
-                Connection: Upgrade\r
-                Sec-WebSocket-Version: 13\r
-                Sec-WebSocket-Key: \(key)\r
-                Sec-WebSocket-Protocol: x, y
-                """)
-        }
+        let base = try servePeer(answer: answer)
+        var options = HTTPClient.Options()
+        options.userAgent = nil
+        let connecting = HTTPClient(options).webSocket(
+            base + "/a?b", protocols: ["x", "y"], headers: ["Connection": "close", "A": "b"])
+        let socket = try hang(connecting, timeout: .seconds(1))
+        expectEqual(socket.subprotocol, nil)
+        socket.close()
+        let key = head.components("Sec-WebSocket-Key: ").last!.prefix(24)
+        expectEqual(
+            head,
+            """
+            GET /a?b HTTP/1.1\r
+            Host: \(base.dropFirst(5))\r
+            A: b\r
+            Upgrade: websocket\r
+            Connection: Upgrade\r
+            Sec-WebSocket-Version: 13\r
+            Sec-WebSocket-Key: \(key)\r
+            Sec-WebSocket-Protocol: x, y
+            """)
     }
 
     @Test func eachFrameHasAMaskOfItsOwn() throws {
@@ -200,86 +198,87 @@ struct WebSocketClientTests {
         var testDescription: String { "\(line) \(fields)" }
     }
 
-    @Test(arguments: [
-        Refusal(line: "HTTP/1.1 200 OK", error: "no WebSocket: 200 OK"),
-        Refusal(line: "HTTP/1.1 301 x", fields: "Location: /\r\nContent-Length: 0\r\n", error: "no WebSocket: 301"),
-        Refusal(line: "HTTP/1.1 401 x", fields: "", error: "no WebSocket: 401"),
-        Refusal(line: "HTTP/1.1 426 x", error: "no WebSocket: 426"),
-        Refusal(line: "HTTP/1.0 101 x", error: ""),
-        Refusal(fields: "Upgrade: websocket\r\nConnection: Upgrade\r\n", error: "another key"),
-        Refusal(
-            fields:
-                "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n",
-            error: "another key"),
-        Refusal(
-            fields:
-                "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: KEY\r\nSec-WebSocket-Accept: KEY\r\n",
-            error: "another key"),
-        Refusal(fields: "Connection: Upgrade\r\nSec-WebSocket-Accept: KEY\r\n", error: "something else"),
-        Refusal(
-            fields: "Upgrade: h2c\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: KEY\r\n", error: "something else"),
-        Refusal(
-            fields: "Upgrade: websocket\r\nConnection: close\r\nSec-WebSocket-Accept: KEY\r\n", error: "something else"),
-        Refusal(
-            fields: "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: KEY\r\n"
-                + "Sec-WebSocket-Extensions: permessage-deflate\r\n", error: "an extension"),
-        Refusal(
-            fields: "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: KEY\r\n"
-                + "Sec-WebSocket-Protocol: c\r\n", error: "a subprotocol"),
-        Refusal(
-            fields: "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: KEY\r\n"
-                + "Sec-WebSocket-Protocol: a\r\nSec-WebSocket-Protocol: a\r\n", error: "a subprotocol"),
-        Refusal(line: "SSH-2.0-x", error: "502"), Refusal(fields: "A b\r\n", error: "502"),
-        Refusal(fields: "A: \(String(repeating: "x", count: 100_000))\r\n", error: "65536"),
-    ])
+    @Test(
+        .inLoop,
+        arguments: [
+            Refusal(line: "HTTP/1.1 200 OK", error: "no WebSocket: 200 OK"),
+            Refusal(line: "HTTP/1.1 301 x", fields: "Location: /\r\nContent-Length: 0\r\n", error: "no WebSocket: 301"),
+            Refusal(line: "HTTP/1.1 401 x", fields: "", error: "no WebSocket: 401"),
+            Refusal(line: "HTTP/1.1 426 x", error: "no WebSocket: 426"),
+            Refusal(line: "HTTP/1.0 101 x", error: ""),
+            Refusal(fields: "Upgrade: websocket\r\nConnection: Upgrade\r\n", error: "another key"),
+            Refusal(
+                fields:
+                    "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n",
+                error: "another key"),
+            Refusal(
+                fields:
+                    "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: KEY\r\nSec-WebSocket-Accept: KEY\r\n",
+                error: "another key"),
+            Refusal(fields: "Connection: Upgrade\r\nSec-WebSocket-Accept: KEY\r\n", error: "something else"),
+            Refusal(
+                fields: "Upgrade: h2c\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: KEY\r\n", error: "something else"),
+            Refusal(
+                fields: "Upgrade: websocket\r\nConnection: close\r\nSec-WebSocket-Accept: KEY\r\n",
+                error: "something else"),
+            Refusal(
+                fields: "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: KEY\r\n"
+                    + "Sec-WebSocket-Extensions: permessage-deflate\r\n", error: "an extension"),
+            Refusal(
+                fields: "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: KEY\r\n"
+                    + "Sec-WebSocket-Protocol: c\r\n", error: "a subprotocol"),
+            Refusal(
+                fields: "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: KEY\r\n"
+                    + "Sec-WebSocket-Protocol: a\r\nSec-WebSocket-Protocol: a\r\n", error: "a subprotocol"),
+            Refusal(line: "SSH-2.0-x", error: "502"), Refusal(fields: "A b\r\n", error: "502"),
+            Refusal(fields: "A: \(String(repeating: "x", count: 100_000))\r\n", error: "65536"),
+        ])
     func whatIsNoAnswerToTheHandshakeIsRefused(_ refusal: Refusal) throws {
         let answer = { (head: String) -> String in
             let key = webSocketAccept(String(head.components("Sec-WebSocket-Key: ").last!.prefix(24)))
             return "\(refusal.line)\r\n\(refusal.fields.replacing("KEY", with: key))\r\n"
         }
-        try withPeer(answer: answer) { base in
-            let error = #expect(throws: (any Error).self) {
-                try hang(connectWebSocket(to: base, protocols: ["a", "b"]), timeout: .seconds(10))
-            }
-            expect(error.map { "\($0)".contains(refusal.error) } == true, "\(String(describing: error))")
-            expect(error is FetchError || error is HTTPError, "\(String(describing: error))")
+        let base = try servePeer(answer: answer)
+        let error = #expect(throws: (any Error).self) {
+            try hang(connectWebSocket(to: base, protocols: ["a", "b"]), timeout: .seconds(10))
         }
+        expect(error.map { "\($0)".contains(refusal.error) } == true, "\(String(describing: error))")
+        expect(error is FetchError || error is HTTPError, "\(String(describing: error))")
     }
 
     enum Silence: CaseIterable { case closes, resets, saysNothing, saysHalf, closesInside }
 
-    @Test(arguments: Silence.allCases) func aPeerWithoutAnAnswerIsGivenUp(_ silence: Silence) throws {
-        try EventLoop.withLoop(clock: VirtualClock()) { loop in
-            let listener = try Listener.bind("127.0.0.1:0")
-            listener.serve { connection -> Promise<Void> in
-                switch silence {
-                case .closes: .value
-                case .resets: connection.read(exactly: 1).done { _ in connection.abort() }
-                case .saysNothing: connection.forEachChunk { _ in .value }
-                case .saysHalf: connection.write("HTTP/1.1 101 ").then { connection.forEachChunk { _ in .value } }
-                case .closesInside: connection.readLine().then { _ in connection.write("HTTP/1.1 101 x\r\nA: b") }
-                }
-            }
-            let begin = loop.now
-            let connecting = connectWebSocket(to: "ws://\(listener.localAddress)")
-            let error = #expect(throws: (any Error).self) { try hang(connecting, timeout: .seconds(3600)) }
-            let time = begin.duration(to: loop.now)
+    @Test(.inLoop, arguments: Silence.allCases) func aPeerWithoutAnAnswerIsGivenUp(_ silence: Silence) throws {
+        let loop = EventLoop.current
+        let listener = try Listener.bind("127.0.0.1:0")
+        listener.serve { connection -> Promise<Void> in
             switch silence {
-            case .closes, .closesInside:
-                expect(error as? FetchError == .endedEarly || error is SystemError, "\(error!)")
-            case .resets: expect(error is SystemError, "\(error!)")
-            case .saysNothing: expectEqual(error as? FetchError, .timedOut(.firstByte))
-            // Bytes that arrive before the request are no answer to it.
-            case .saysHalf: expect(error is HTTPError || error as? FetchError == .timedOut(.firstByte), "\(error!)")
+            case .closes: .value
+            case .resets: connection.read(exactly: 1).done { _ in connection.abort() }
+            case .saysNothing: connection.forEachChunk { _ in .value }
+            case .saysHalf: connection.write("HTTP/1.1 101 ").then { connection.forEachChunk { _ in .value } }
+            case .closesInside: connection.readLine().then { _ in connection.write("HTTP/1.1 101 x\r\nA: b") }
             }
-            expect(time <= .seconds(31), "\(time)")
-            try loop.run(until: { listener.activeConnections == 0 })
-            listener.close()
         }
+        let begin = loop.now
+        let connecting = connectWebSocket(to: "ws://\(listener.localAddress)")
+        let error = #expect(throws: (any Error).self) { try hang(connecting, timeout: .seconds(3600)) }
+        let time = begin.duration(to: loop.now)
+        switch silence {
+        case .closes, .closesInside:
+            expect(error as? FetchError == .endedEarly || error is SystemError, "\(error!)")
+        case .resets: expect(error is SystemError, "\(error!)")
+        case .saysNothing: expectEqual(error as? FetchError, .timedOut(.firstByte))
+        // Bytes that arrive before the request are no answer to it.
+        case .saysHalf: expect(error is HTTPError || error as? FetchError == .timedOut(.firstByte), "\(error!)")
+        }
+        expect(time <= .seconds(31), "\(time)")
+        try loop.run(until: { listener.activeConnections == 0 })
+        listener.close()
     }
 
     /// The first frames often arrive with the head.
-    @Test func framesBehindTheHeadAreReceived() throws {
+    @Test(.inLoop) func framesBehindTheHeadAreReceived() throws {
         let answer = { (head: String) in Self.accepting(head) + "\u{1}\u{3}Hel" }
         let serve = { (connection: Connection) -> Promise<Void> in
             connection.write([0x89, 1, 0x70, 0x80, 2, 0x6C, 0x6F, 0x82, 1, 7]).then { Self.frame(connection) }.then {
@@ -290,12 +289,11 @@ struct WebSocketClientTests {
                 expectEqual(close, Frame(first: 0x88, payload: [0x03, 0xE8]))
             }
         }
-        try withPeer(answer: answer, serve) { base in
-            let socket = try hang(connectWebSocket(to: base), timeout: .seconds(1))
-            var messages: [WebSocket.Message] = []
-            try hang(socket.forEach { messages.append($0) }, timeout: .seconds(10))
-            expectEqual(messages, [.text("Hello"), .bytes([7])])
-        }
+        let base = try servePeer(answer: answer, serve)
+        let socket = try hang(connectWebSocket(to: base), timeout: .seconds(1))
+        var messages: [WebSocket.Message] = []
+        try hang(socket.forEach { messages.append($0) }, timeout: .seconds(10))
+        expectEqual(messages, [.text("Hello"), .bytes([7])])
     }
 
     /// RFC 6455, section 5.1: a server must not mask, and a client must fail the connection.
@@ -354,50 +352,49 @@ struct WebSocketClientTests {
         expectEqual(pings, 3)
     }
 
-    @Test func aPeerThatDoesNotReadIsGivenUp() throws {
-        try withPeer({ connection in after(.seconds(1000)).asPromise() }) { base in
-            let socket = try hang(connectWebSocket(to: base, idle: .seconds(10)), timeout: .seconds(1))
-            let large = socket.send(.bytes([UInt8](repeating: 0, count: 3 << 20)))
-            large.catch(policy: .allErrors) { _ in }
-            let error = #expect(throws: WebSocketError.self) { try hang(socket.receive(), timeout: .seconds(3600)) }
-            expectEqual(error?.code, 1006)
-        }
+    @Test(.inLoop) func aPeerThatDoesNotReadIsGivenUp() throws {
+        let base = try servePeer({ connection in after(.seconds(1000)).asPromise() })
+        let socket = try hang(connectWebSocket(to: base, idle: .seconds(10)), timeout: .seconds(1))
+        let large = socket.send(.bytes([UInt8](repeating: 0, count: 3 << 20)))
+        large.catch(policy: .allErrors) { _ in }
+        let error = #expect(throws: WebSocketError.self) { try hang(socket.receive(), timeout: .seconds(3600)) }
+        expectEqual(error?.code, 1006)
     }
 
-    @Test(arguments: [true, false]) func aCloseWaitsForThePeerForFiveSeconds(_ answers: Bool) throws {
+    @Test(.inLoop, arguments: [true, false]) func aCloseWaitsForThePeerForFiveSeconds(_ answers: Bool) throws {
         let serve = { (connection: Connection) -> Promise<Void> in
             Self.frame(connection).then { frame -> Promise<Void> in
                 expectEqual(frame, Frame(first: 0x88, payload: [0x0F, 0xA0]))
                 return answers ? connection.write([0x81, 1, 0x61, 0x88, 2, 0x0F, 0xA0]) : .value
             }.then { connection.forEachChunk { _ in .value } }
         }
-        try withPeer(serve) { base in
-            let socket = try hang(connectWebSocket(to: base), timeout: .seconds(1))
-            let receiving = socket.receive()
-            let begin = EventLoop.current.now
-            try hang(socket.close(code: 4000), timeout: .seconds(60))
-            expectEqual(begin.duration(to: EventLoop.current.now), answers ? .zero : .seconds(5))
-            expectEqual(try hang(receiving, timeout: .seconds(10)), nil)
-        }
+        let base = try servePeer(serve)
+        let socket = try hang(connectWebSocket(to: base), timeout: .seconds(1))
+        let receiving = socket.receive()
+        let begin = EventLoop.current.now
+        try hang(socket.close(code: 4000), timeout: .seconds(60))
+        expectEqual(begin.duration(to: EventLoop.current.now), answers ? .zero : .seconds(5))
+        expectEqual(try hang(receiving, timeout: .seconds(10)), nil)
     }
 
-    @Test func aCloseDropsWhatNobodyHasReceived() throws {
+    @Test(.inLoop) func aCloseDropsWhatNobodyHasReceived() throws {
         let serve = { (connection: Connection) -> Promise<Void> in
             connection.write([0x81, 1, 0x61, 0x81, 1, 0x62]).then { Self.frame(connection) }
                 .then { _ in connection.write([0x88, 0]) }.then { connection.forEachChunk { _ in .value } }
         }
-        try withPeer(serve) { base in
-            let socket = try hang(connectWebSocket(to: base), timeout: .seconds(1))
-            hang(after(.seconds(1)))
-            let closed = socket.close()
-            expectEqual(try hang(socket.receive(), timeout: .seconds(1)), nil)
-            try hang(closed, timeout: .seconds(10))
-        }
+        let base = try servePeer(serve)
+        let socket = try hang(connectWebSocket(to: base), timeout: .seconds(1))
+        hang(after(.seconds(1)))
+        let closed = socket.close()
+        expectEqual(try hang(socket.receive(), timeout: .seconds(1)), nil)
+        try hang(closed, timeout: .seconds(10))
     }
 
     /// The socket owns the connection, even if the server leaves closing to the client, and the program keeps the
     /// socket.
-    @Test(arguments: ["the server", "this side", "a broken frame"]) func theConnectionEndsWithTheSocket(_ how: String)
+    @Test(.inLoop, arguments: ["the server", "this side", "a broken frame"]) func theConnectionEndsWithTheSocket(
+        _ how: String
+    )
         throws
     {
         var hasEnded = false
@@ -407,13 +404,12 @@ struct WebSocketClientTests {
                 .then { _ in how == "this side" ? connection.write([0x88, 0]) : .value }
                 .then { connection.forEachChunk { _ in .value } }.done { hasEnded = true }
         }
-        try withPeer(serve) { base in
-            let socket = try hang(connectWebSocket(to: base), timeout: .seconds(1))
-            if how == "this side" { socket.close() }
-            hang(after(.seconds(1)))
-            expect(hasEnded)
-            withExtendedLifetime(socket) {}
-        }
+        let base = try servePeer(serve)
+        let socket = try hang(connectWebSocket(to: base), timeout: .seconds(1))
+        if how == "this side" { socket.close() }
+        hang(after(.seconds(1)))
+        expect(hasEnded)
+        withExtendedLifetime(socket) {}
     }
 
     @Test func aSocketThatNobodyRefersToAnswersAndEnds() throws {
@@ -490,45 +486,43 @@ struct WebSocketClientTests {
 
     enum Stage: CaseIterable { case lookup, handshakeOfTLS, handshake, open }
 
-    @Test(arguments: Stage.allCases) func itCanBeCancelledInEachStage(_ stage: Stage) throws {
+    @Test(.inLoop, arguments: Stage.allCases) func itCanBeCancelledInEachStage(_ stage: Stage) throws {
         struct Slow: NameLookup {
             func addresses(of host: String, port: UInt16) -> Promise<[SocketAddress]> {
                 after(.seconds(1000)).map { [] }
             }
         }
         let serve = { (connection: Connection) in connection.forEachChunk { _ in .value } }
-        try withPeer(answer: { stage == .handshake ? "" : Self.accepting($0) }, serve) { base in
-            var options = HTTPClient.Options()
-            options.startTLS = { connection, _ in connection.read(exactly: 1).map { _ in connection } }
-            let client = stage == .lookup ? HTTPClient(options, lookup: Slow()) : HTTPClient(options)
-            var address = stage == .lookup ? "ws://a.example" : base
-            if stage == .handshakeOfTLS { address = "wss" + base.dropFirst(2) }
-            var socket: WebSocket?
-            let connecting = client.webSocket(address).get { socket = $0 }
-            hang(after(.seconds(1)))
-            expectEqual(connecting.isPending, stage != .open)
-            connecting.cancel()
-            if stage != .open {
-                // After its connection has been closed.
-                let error = #expect(throws: (any Error).self) { try hang(connecting, timeout: .seconds(1)) }
-                expectEqual(error?.isCancelled, true)
-            }
-            expectEqual(socket == nil, stage != .open)
-            socket?.close()
+        let base = try servePeer(answer: { stage == .handshake ? "" : Self.accepting($0) }, serve)
+        var options = HTTPClient.Options()
+        options.startTLS = { connection, _ in connection.read(exactly: 1).map { _ in connection } }
+        let client = stage == .lookup ? HTTPClient(options, lookup: Slow()) : HTTPClient(options)
+        var address = stage == .lookup ? "ws://a.example" : base
+        if stage == .handshakeOfTLS { address = "wss" + base.dropFirst(2) }
+        var socket: WebSocket?
+        let connecting = client.webSocket(address).get { socket = $0 }
+        hang(after(.seconds(1)))
+        expectEqual(connecting.isPending, stage != .open)
+        connecting.cancel()
+        if stage != .open {
+            // After its connection has been closed.
+            let error = #expect(throws: (any Error).self) { try hang(connecting, timeout: .seconds(1)) }
+            expectEqual(error?.isCancelled, true)
         }
+        expectEqual(socket == nil, stage != .open)
+        socket?.close()
     }
 
-    @Test func theConnectHasALimitOfTime() throws {
-        try withPeer { base in
-            var options = HTTPClient.Options()
-            options.connections.makeTimeout = .seconds(7)
-            options.startTLS = { connection, _ in connection.read(exactly: 1).map { _ in connection } }
-            let begin = EventLoop.current.now
-            #expect(throws: FetchError.timedOut(.connect)) {
-                try hang(HTTPClient(options).webSocket("wss" + base.dropFirst(2)), timeout: .seconds(60))
-            }
-            expectEqual(begin.duration(to: EventLoop.current.now), .seconds(7))
+    @Test(.inLoop) func theConnectHasALimitOfTime() throws {
+        let base = try servePeer()
+        var options = HTTPClient.Options()
+        options.connections.makeTimeout = .seconds(7)
+        options.startTLS = { connection, _ in connection.read(exactly: 1).map { _ in connection } }
+        let begin = EventLoop.current.now
+        #expect(throws: FetchError.timedOut(.connect)) {
+            try hang(HTTPClient(options).webSocket("wss" + base.dropFirst(2)), timeout: .seconds(60))
         }
+        expectEqual(begin.duration(to: EventLoop.current.now), .seconds(7))
     }
 
     @Test func tlsIsThatOfTheClient() throws {
@@ -581,39 +575,37 @@ struct WebSocketClientTests {
         }
     }
 
-    @Test(arguments: [
-        ("http://a/", "neither ws:// nor wss://"), ("ws:/a", "neither"), ("ws://", "no host"),
-        ("ws://u:secret@a/", "***@a/"),
-        ("ws://a b/", "%20"), ("ws://a..b/", "nor the name of a host"),
-    ])
+    @Test(
+        .inRealTime,
+        arguments: [
+            ("http://a/", "neither ws:// nor wss://"), ("ws:/a", "neither"), ("ws://", "no host"),
+            ("ws://u:secret@a/", "***@a/"),
+            ("ws://a b/", "%20"), ("ws://a..b/", "nor the name of a host"),
+        ])
     func badAddressesAreRefused(_ address: String, _ reason: String) {
-        EventLoop.withLoop { _ in
-            let error = #expect(throws: FetchError.self) { try hang(connectWebSocket(to: address), timeout: patience) }
-            expect(error.map { "\($0)".contains(reason) && !"\($0)".contains("secret") } == true, "\(error!)")
-        }
+        let error = #expect(throws: FetchError.self) { try hang(connectWebSocket(to: address), timeout: patience) }
+        expect(error.map { "\($0)".contains(reason) && !"\($0)".contains("secret") } == true, "\(error!)")
     }
 
-    @Test func handshakesThatCannotBeMadeSoAreRefused() {
-        EventLoop.withLoop { _ in
-            let fields: [(Headers, [String])] = [
-                (["Sec-WebSocket-Key": "x"], []), (["sec-websocket-protocol": "x"], []), (["Upgrade": "x"], []),
-                (["Host": "a b"], []), ([:], [""]), ([:], ["a b"]), ([:], ["a", "a"]), ([:], ["a,b"]),
-            ]
-            for (headers, protocols) in fields {
-                let error = #expect(throws: FetchError.self) {
-                    try hang(connectWebSocket(to: "ws://127.0.0.1:1", protocols: protocols, headers: headers))
-                }
-                if case .badRequest? = error { continue }
-                Issue.record("\(String(describing: error)) for \(headers) \(protocols)")
+    @Test(.inRealTime) func handshakesThatCannotBeMadeSoAreRefused() {
+        let fields: [(Headers, [String])] = [
+            (["Sec-WebSocket-Key": "x"], []), (["sec-websocket-protocol": "x"], []), (["Upgrade": "x"], []),
+            (["Host": "a b"], []), ([:], [""]), ([:], ["a b"]), ([:], ["a", "a"]), ([:], ["a,b"]),
+        ]
+        for (headers, protocols) in fields {
+            let error = #expect(throws: FetchError.self) {
+                try hang(connectWebSocket(to: "ws://127.0.0.1:1", protocols: protocols, headers: headers))
             }
+            if case .badRequest? = error { continue }
+            Issue.record("\(String(describing: error)) for \(headers) \(protocols)")
         }
     }
 
     // MARK: Broadcast
 
-    @Test func aBroadcastReachesAll() throws {
+    @Test(.served) func aBroadcastReachesAll() throws {
         var members: [WebSocket] = []
-        let handler = { (request: Request) in
+        try serve { request in
             Answer.now(
                 .webSocket(request) { socket in
                     members.append(socket)
@@ -623,21 +615,19 @@ struct WebSocketClientTests {
                     }
                 })
         }
-        try withServer(handler) { address, _ in
-            let sockets = try (0..<3).map { _ in try hang(connectWebSocket(to: "ws://\(address)"), timeout: patience) }
-            let gone = try hang(connectWebSocket(to: "ws://\(address)"), timeout: patience)
-            try EventLoop.current.run(until: { members.count == 4 })
-            try hang(gone.close(), timeout: patience)
-            for message in [
-                WebSocket.Message.text("hello"), .bytes([0, 255]), .text(""),
-                .bytes([UInt8](repeating: 1, count: 70_000)),
-            ] {
-                sockets[0].send(message)
-                for socket in sockets { expectEqual(try hang(socket.receive(), timeout: patience), message) }
-                expectEqual(try hang(sockets[0].receive(), timeout: patience), .text("to 3"))
-            }
-            try hang(when(fulfilled: sockets.map { $0.close() }), timeout: patience)
+        let sockets = try (0..<3).map { _ in try hang(connectWebSocket(to: "ws://\(address)"), timeout: patience) }
+        let gone = try hang(connectWebSocket(to: "ws://\(address)"), timeout: patience)
+        try EventLoop.current.run(until: { members.count == 4 })
+        try hang(gone.close(), timeout: patience)
+        for message in [
+            WebSocket.Message.text("hello"), .bytes([0, 255]), .text(""),
+            .bytes([UInt8](repeating: 1, count: 70_000)),
+        ] {
+            sockets[0].send(message)
+            for socket in sockets { expectEqual(try hang(socket.receive(), timeout: patience), message) }
+            expectEqual(try hang(sockets[0].receive(), timeout: patience), .text("to 3"))
         }
+        try hang(when(fulfilled: sockets.map { $0.close() }), timeout: patience)
     }
 
     @Test(arguments: [WriteOverflow.drop, .abort]) func oneThatDoesNotReadLosesMessagesOrItsConnection(

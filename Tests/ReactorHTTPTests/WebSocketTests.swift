@@ -121,17 +121,15 @@ struct WebSocketTests {
     }
 
     /// RFC 9110, section 15.5.22: the answer names what to upgrade to.
-    @Test(arguments: ["GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", "GET / HTTP/1.0\r\n\r\n"])
+    @Test(.served, arguments: ["GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", "GET / HTTP/1.0\r\n\r\n"])
     func aPlainRequestIsToldToUpgrade(_ request: String) throws {
-        let handler = { (request: Request) in Answer.now(.webSocket(request) { _ in .value }) }
-        try withServer(handler) { address, _ in
-            let answer = try conversation(address, request)
-            #expect(statuses(answer) == [426])
-            for line in ["Upgrade: websocket", "Sec-WebSocket-Version: 13", "Connection: upgrade, close"] {
-                #expect(answer.contains("\r\n\(line)\r\n"), "\(answer)")
-            }
-            #expect(answer.hasSuffix("\r\n\r\nThis address speaks WebSocket\n"))
+        try serve { request in Answer.now(.webSocket(request) { _ in .value }) }
+        let answer = try conversation(address, request)
+        #expect(statuses(answer) == [426])
+        for line in ["Upgrade: websocket", "Sec-WebSocket-Version: 13", "Connection: upgrade, close"] {
+            #expect(answer.contains("\r\n\(line)\r\n"), "\(answer)")
         }
+        #expect(answer.hasSuffix("\r\n\r\nThis address speaks WebSocket\n"))
     }
 
     /// Connects, sends the handshake, and calls `body` with the client, after the head of the answer.
@@ -173,7 +171,7 @@ struct WebSocketTests {
             return made.receive().done { outcome = .some($0) }
         }
         try withSocket(serve) { client, _ in
-            _ = try hang(repeatWhile { after(.milliseconds(1)).map { socket == nil } }, timeout: patience)
+            try EventLoop.current.run(until: { socket != nil })
             socket?.close(code: 4000).done { isClosed = true }.cauterize()
             let frame = try hang(client.read(exactly: 4), timeout: patience)
             #expect(frame == [0x88, 2, 0x0F, 0xA0])
@@ -186,12 +184,11 @@ struct WebSocketTests {
         #expect(outcome == .some(nil))
     }
 
-    @Test func aClientThatDoesNotCloseIsLeft() throws {
-        try withVirtualServer({ .now(.webSocket($0) { _ in .value }) }) { client in
-            try hang(client.write(Self.handshake + "\r\n"))
-            let answer = try readToEnd(client)
-            #expect(answer.hasPrefix("HTTP/1.1 101 "))
-        }
+    @Test(.inLoop) func aClientThatDoesNotCloseIsLeft() throws {
+        let client = try serveClient { .now(.webSocket($0) { _ in .value }) }
+        try hang(client.write(Self.handshake + "\r\n"))
+        let answer = try readToEnd(client)
+        #expect(answer.hasPrefix("HTTP/1.1 101 "))
     }
 
     @Test func messagesMayBeTakenWithoutAPromiseForEach() throws {
@@ -210,60 +207,56 @@ struct WebSocketTests {
         #expect(messages == [.text("a"), .text("b")])
     }
 
-    @Test func aSilentClientIsAskedForASignOfLife() throws {
-        try withVirtualServer({ .now(.webSocket($0) { socket in socket.forEach { socket.send($0) } }) }) { client in
-            _ = try hang(client.write(Self.handshake + "\r\n").then { client.read(until: "\r\n\r\n") })
-            for _ in 0..<3 {
-                let ping = try hang(client.read(exactly: 2), timeout: .seconds(121))
-                #expect(ping == [0x89, 0])
-                try hang(client.write(Self.frame(0x8A, [])))
-            }
-            var all: [UInt8] = []
-            try hang(client.forEachChunk { all += [UInt8]($0) }, timeout: .seconds(250))
-            #expect(all == [0x89, 0] + Self.refused(1011))
+    @Test(.inLoop) func aSilentClientIsAskedForASignOfLife() throws {
+        let client = try serveClient { .now(.webSocket($0) { socket in socket.forEach { socket.send($0) } }) }
+        _ = try hang(client.write(Self.handshake + "\r\n").then { client.read(until: "\r\n\r\n") })
+        for _ in 0..<3 {
+            let ping = try hang(client.read(exactly: 2), timeout: .seconds(121))
+            #expect(ping == [0x89, 0])
+            try hang(client.write(Self.frame(0x8A, [])))
         }
+        var all: [UInt8] = []
+        try hang(client.forEachChunk { all += [UInt8]($0) }, timeout: .seconds(250))
+        #expect(all == [0x89, 0] + Self.refused(1011))
     }
 
-    @Test func aClientThatDoesNotReadIsGivenUp() throws {
+    @Test(.inLoop) func aClientThatDoesNotReadIsGivenUp() throws {
         let large = [UInt8](repeating: 0, count: 2 << 20)
-        try withVirtualServer({ .now(.webSocket($0) { $0.send(.bytes(large)).then { .value } }) }) { client in
-            _ = try hang(client.write(Self.handshake + "\r\n").then { after(.seconds(300)) })
-            // The bytes in the kernel's buffers, not the whole message.
-            var count = 0
-            try? hang(client.forEachChunk { count += $0.byteCount }, timeout: .seconds(10))
-            #expect(count < large.count)
-        }
+        let client = try serveClient { .now(.webSocket($0) { $0.send(.bytes(large)).then { .value } }) }
+        _ = try hang(client.write(Self.handshake + "\r\n").then { after(.seconds(300)) })
+        // The bytes in the kernel's buffers, not the whole message.
+        var count = 0
+        try? hang(client.forEachChunk { count += $0.byteCount }, timeout: .seconds(10))
+        #expect(count < large.count)
     }
 
     /// Nor does its sending count.
-    @Test func aClientThatOnlySendsIsGivenUp() throws {
+    @Test(.inLoop) func aClientThatOnlySendsIsGivenUp() throws {
         let large = [UInt8](repeating: 0, count: 2 << 20)
         let serve = { (socket: WebSocket) -> Promise<Void> in
             socket.send(.bytes(large)).catch(policy: .allErrors) { _ in }
             return socket.forEach { _ in }
         }
-        try withVirtualServer({ .now(.webSocket($0, serve)) }) { client in
-            _ = try hang(client.write(Self.handshake + "\r\n"))
-            for _ in 0..<10 { try? hang(after(.seconds(30)).then { client.write(Self.frame(0x8A, [])) }) }
-            var count = 0
-            try? hang(client.forEachChunk { count += $0.byteCount }, timeout: .seconds(10))
-            #expect(count < large.count)
-        }
+        let client = try serveClient { .now(.webSocket($0, serve)) }
+        _ = try hang(client.write(Self.handshake + "\r\n"))
+        for _ in 0..<10 { try? hang(after(.seconds(30)).then { client.write(Self.frame(0x8A, [])) }) }
+        var count = 0
+        try? hang(client.forEachChunk { count += $0.byteCount }, timeout: .seconds(10))
+        #expect(count < large.count)
     }
 
     /// The loop over messages does not wait for the close, which waits for a frame of the client.
-    @Test(arguments: [true, false]) func theBodyOfALoopMayClose(_ atOnce: Bool) throws {
+    @Test(.inLoop, arguments: [true, false]) func theBodyOfALoopMayClose(_ atOnce: Bool) throws {
         let serve = { (socket: WebSocket) -> Promise<Void> in
             socket.forEach { _ in atOnce ? socket.close() : after(.milliseconds(1)).then { socket.close() } }
         }
-        try withVirtualServer({ .now(.webSocket($0, serve)) }) { client in
-            let frames = Self.frame(0x81, "bye") + Self.frame(0x81, "late") + Self.closed
-            try hang(client.write(Array((Self.handshake + "\r\n").utf8) + frames))
-            var all: [UInt8] = []
-            // The server waits for five seconds, if it gets no close.
-            try hang(client.forEachChunk { all += [UInt8]($0) }, timeout: .seconds(4))
-            #expect(all.suffix(4) == Self.ended)
-        }
+        let client = try serveClient { .now(.webSocket($0, serve)) }
+        let frames = Self.frame(0x81, "bye") + Self.frame(0x81, "late") + Self.closed
+        try hang(client.write(Array((Self.handshake + "\r\n").utf8) + frames))
+        var all: [UInt8] = []
+        // The server waits for five seconds, if it gets no close.
+        try hang(client.forEachChunk { all += [UInt8]($0) }, timeout: .seconds(4))
+        #expect(all.suffix(4) == Self.ended)
     }
 
     @Test func aCodeThatNoSideMaySendIsReplaced() throws {
@@ -273,11 +266,9 @@ struct WebSocketTests {
         }
     }
 
-    @Test func theServerCloses() throws {
-        let handler = { (request: Request) in Answer.now(.webSocket(request) { $0.send("bye") }) }
-        try withServer(handler) { address, _ in
-            let answer = try conversation(address, Self.handshake + "\r\n")
-            #expect(answer.contains("bye") && statuses(answer) == [101])
-        }
+    @Test(.served) func theServerCloses() throws {
+        try serve { request in Answer.now(.webSocket(request) { $0.send("bye") }) }
+        let answer = try conversation(address, Self.handshake + "\r\n")
+        #expect(answer.contains("bye") && statuses(answer) == [101])
     }
 }

@@ -59,113 +59,105 @@ struct BadPeerTests {
             atServer: .handshakeOrRecord(reason: Int(SSL_R_NO_APPLICATION_PROTOCOL))),
     ]
 
-    @Test(arguments: cases) func aHandshakeThatMustFailIsATypedErrorOnBothSides(each: Case) throws {
-        try withNetwork { net in
-            let (near, far) = try net.pair()
-            let client = try TLSClient(clientConfiguration(each.client))
-            let server = try TLSServer(serverConfiguration(each.server))
-            let connecting = near.startTLS(as: client, serverName: each.name)
-            let accepting = far.startTLS(as: server)
-            let (atClient, atServer) = (try cause(of: connecting), try cause(of: accepting))
-            #expect(atClient == each.atClient)
-            #expect(atServer == each.atServer)
-            let fault = connecting.error as? TLSError
-            #expect(fault?.peer == near.peerAddress && fault?.reason.isEmpty == false)
-            // It stays failed.
-            #expect(try error(of: near.write("x")) as? TLSError == fault)
-            hang(near.close())
-            hang(far.close())
-        }
+    @Test(.tls, arguments: cases) func aHandshakeThatMustFailIsATypedErrorOnBothSides(each: Case) throws {
+        let (near, far) = try net.pair()
+        let client = try TLSClient(clientConfiguration(each.client))
+        let server = try TLSServer(serverConfiguration(each.server))
+        let connecting = near.startTLS(as: client, serverName: each.name)
+        let accepting = far.startTLS(as: server)
+        let (atClient, atServer) = (try cause(of: connecting), try cause(of: accepting))
+        #expect(atClient == each.atClient)
+        #expect(atServer == each.atServer)
+        let fault = connecting.error as? TLSError
+        #expect(fault?.peer == near.peerAddress && fault?.reason.isEmpty == false)
+        // It stays failed.
+        #expect(try error(of: near.write("x")) as? TLSError == fault)
+        hang(near.close())
+        hang(far.close())
     }
 
-    @Test(arguments: [
-        ("GET / HTTP/1.1\r\n\r\n", SSL_R_HTTP_REQUEST), ("hello, this is plain text", SSL_R_WRONG_VERSION_NUMBER),
-    ]) func plainTextIsATypedErrorForTheServer(text: String, reason: CInt) throws {
-        try withNetwork { net in
-            let (near, far) = try net.pair()
-            let accepting = far.startTLS(as: try TLSServer(serverConfiguration()))
-            try hang(near.write(text), timeout: patience)
-            #expect(try cause(of: accepting) == .handshakeOrRecord(reason: Int(reason)))
-            far.close()
-            // An alert, or nothing, and the end.
-            #expect(try hang(readToEnd(near), timeout: patience).count <= 7)
-            hang(near.close())
-        }
+    @Test(
+        .tls,
+        arguments: [
+            ("GET / HTTP/1.1\r\n\r\n", SSL_R_HTTP_REQUEST), ("hello, this is plain text", SSL_R_WRONG_VERSION_NUMBER),
+        ]) func plainTextIsATypedErrorForTheServer(text: String, reason: CInt) throws
+    {
+        let (near, far) = try net.pair()
+        let accepting = far.startTLS(as: try TLSServer(serverConfiguration()))
+        try hang(near.write(text), timeout: patience)
+        #expect(try cause(of: accepting) == .handshakeOrRecord(reason: Int(reason)))
+        far.close()
+        // An alert, or nothing, and the end.
+        #expect(try hang(readToEnd(near), timeout: patience).count <= 7)
+        hang(near.close())
     }
 
-    @Test func plainTextIsATypedErrorForTheClient() throws {
-        try withNetwork { net in
-            let (near, far) = try net.pair()
-            let connecting = near.startTLS(as: try TLSClient(clientConfiguration()), serverName: "localhost")
-            try hang(far.write("220 mail.example.org ESMTP\r\n"), timeout: patience)
-            #expect(
-                try cause(of: connecting) == .handshakeOrRecord(reason: Int(SSL_R_WRONG_VERSION_NUMBER)))
-            near.abort()
-            far.abort()
-        }
+    @Test(.tls) func plainTextIsATypedErrorForTheClient() throws {
+        let (near, far) = try net.pair()
+        let connecting = near.startTLS(as: try TLSClient(clientConfiguration()), serverName: "localhost")
+        try hang(far.write("220 mail.example.org ESMTP\r\n"), timeout: patience)
+        #expect(try cause(of: connecting) == .handshakeOrRecord(reason: Int(SSL_R_WRONG_VERSION_NUMBER)))
+        near.abort()
+        far.abort()
     }
 
     // MARK: Clients' certificates
 
-    @Test func aClientWithoutACertificateIsRefusedWhereOneIsRequired() throws {
-        try withNetwork { net in
-            for version in TLSVersion.allCases {
-                let (near, far) = try net.pair()
-                let server = try TLSServer(
-                    serverConfiguration {
-                        $0.clientCertificates = .required
-                        $0.trustRoots = .pem(Certificates.shared.authority)
-                    })
-                let client = try TLSClient(clientConfiguration { $0.maximumVersion = version })
-                let connecting = near.startTLS(as: client, serverName: "localhost")
-                let accepting = far.startTLS(as: server)
-                #expect(try cause(of: accepting) == .certificate(.missing))
-                // In TLS 1.3 the client's handshake has already ended.
-                let refusal = version == .tls13 ? connecting.then { $0.readLine() }.asVoid() : connecting.asVoid()
-                #expect(try cause(of: refusal) == .alert(version == .tls13 ? 116 : 40))
-                near.abort()
-                far.abort()
-            }
-        }
-    }
-
-    @Test func aClientsCertificateOfAStrangerIsRefusedAlsoWhereItIsOptional() throws {
-        try withNetwork { net in
+    @Test(.tls) func aClientWithoutACertificateIsRefusedWhereOneIsRequired() throws {
+        for version in TLSVersion.allCases {
             let (near, far) = try net.pair()
             let server = try TLSServer(
                 serverConfiguration {
-                    $0.clientCertificates = .optional
-                    $0.trustRoots = .pem(Certificates.shared.stranger)
+                    $0.clientCertificates = .required
+                    $0.trustRoots = .pem(Certificates.shared.authority)
                 })
-            let client = try TLSClient(clientConfiguration { $0.identity = Certificates.shared.client })
+            let client = try TLSClient(clientConfiguration { $0.maximumVersion = version })
             let connecting = near.startTLS(as: client, serverName: "localhost")
-            #expect(try cause(of: far.startTLS(as: server)) == .certificate(.unknownAuthority))
-            #expect(try cause(of: connecting.then { $0.readLine() }) == .alert(48))
+            let accepting = far.startTLS(as: server)
+            #expect(try cause(of: accepting) == .certificate(.missing))
+            // In TLS 1.3 the client's handshake has already ended.
+            let refusal = version == .tls13 ? connecting.then { $0.readLine() }.asVoid() : connecting.asVoid()
+            #expect(try cause(of: refusal) == .alert(version == .tls13 ? 116 : 40))
             near.abort()
             far.abort()
         }
     }
 
+    @Test(.tls) func aClientsCertificateOfAStrangerIsRefusedAlsoWhereItIsOptional() throws {
+        let (near, far) = try net.pair()
+        let server = try TLSServer(
+            serverConfiguration {
+                $0.clientCertificates = .optional
+                $0.trustRoots = .pem(Certificates.shared.stranger)
+            })
+        let client = try TLSClient(clientConfiguration { $0.identity = Certificates.shared.client })
+        let connecting = near.startTLS(as: client, serverName: "localhost")
+        #expect(try cause(of: far.startTLS(as: server)) == .certificate(.unknownAuthority))
+        #expect(try cause(of: connecting.then { $0.readLine() }) == .alert(48))
+        near.abort()
+        far.abort()
+    }
+
     // MARK: Cut off, garbled, slow
 
-    @Test(arguments: TLSVersion.allCases) func aHandshakeThatIsCutAtEachByteIsTruncated(version: TLSVersion) throws {
+    @Test(.tls(turns: .max), arguments: TLSVersion.allCases) func aHandshakeThatIsCutAtEachByteIsTruncated(
+        version: TLSVersion
+    ) throws {
         let client = clientConfiguration { $0.maximumVersion = version }
-        try withNetwork(turns: .max) { net in
-            let whole = try net.relayed(client)
-            whole.relay.start()
-            _ = try hang(when(fulfilled: [whole.clientReady, whole.serverReady]), timeout: patience)
-            let (toServer, toClient) = (whole.relay.toServer, whole.relay.toClient)
-            whole.abort()
-            // A signature varies by a byte or two in length, so the last bytes are left out. One version has the even places, and
-            // the other the odd ones.
-            let first = version == .allCases.first ? 0 : 1
-            for count in stride(from: first, to: toServer - 8, by: 2) {
-                try expectTruncation(client, net, isServerCut: true, count)
-            }
-            // All before the end of the client's part; the server then still sends tickets.
-            for count in stride(from: first, to: min(toClient, 700) - 8, by: 2) {
-                try expectTruncation(client, net, isServerCut: false, count)
-            }
+        let whole = try net.relayed(client)
+        whole.relay.start()
+        _ = try hang(when(fulfilled: [whole.clientReady, whole.serverReady]), timeout: patience)
+        let (toServer, toClient) = (whole.relay.toServer, whole.relay.toClient)
+        whole.abort()
+        // A signature varies by a byte or two in length, so the last bytes are left out. One version has the even places, and
+        // the other the odd ones.
+        let first = version == .allCases.first ? 0 : 1
+        for count in stride(from: first, to: toServer - 8, by: 2) {
+            try expectTruncation(client, net, isServerCut: true, count)
+        }
+        // All before the end of the client's part; the server then still sends tickets.
+        for count in stride(from: first, to: min(toClient, 700) - 8, by: 2) {
+            try expectTruncation(client, net, isServerCut: false, count)
         }
     }
 
@@ -187,53 +179,49 @@ struct BadPeerTests {
         cut.abort()
     }
 
-    @Test(arguments: [true, false]) func garbageAfterTheHandshakeIsATypedErrorAndAnAlert(atServer: Bool) throws {
-        try withNetwork { net in
-            let ends = try net.relayed()
-            ends.relay.start()
-            _ = try hang(when(fulfilled: [ends.clientReady, ends.serverReady]), timeout: patience)
-            let (victim, other) = atServer ? (ends.server, ends.client) : (ends.client, ends.server)
-            try hang(other.write("before"), timeout: patience)
-            #expect(try hang(victim.read(exactly: 6), timeout: patience) == Array("before".utf8))
-            let line = victim.readLine()
-            let source = atServer ? ends.relay.nearServer : ends.relay.nearClient
-            // A record of application data with invalid content.
-            try hang(source.write([23, 3, 3, 0, 32] + [UInt8](repeating: 7, count: 32)), timeout: patience)
-            let reason = SSL_R_DECRYPTION_FAILED_OR_BAD_RECORD_MAC
-            #expect(try cause(of: line) == .handshakeOrRecord(reason: Int(reason)))
-            #expect(try cause(of: other.readLine()) == .alert(20))
-            ends.abort()
-        }
+    @Test(.tls, arguments: [true, false]) func garbageAfterTheHandshakeIsATypedErrorAndAnAlert(atServer: Bool)
+        throws
+    {
+        let ends = try net.relayed()
+        ends.relay.start()
+        _ = try hang(when(fulfilled: [ends.clientReady, ends.serverReady]), timeout: patience)
+        let (victim, other) = atServer ? (ends.server, ends.client) : (ends.client, ends.server)
+        try hang(other.write("before"), timeout: patience)
+        #expect(try hang(victim.read(exactly: 6), timeout: patience) == Array("before".utf8))
+        let line = victim.readLine()
+        let source = atServer ? ends.relay.nearServer : ends.relay.nearClient
+        // A record of application data with invalid content.
+        try hang(source.write([23, 3, 3, 0, 32] + [UInt8](repeating: 7, count: 32)), timeout: patience)
+        let reason = SSL_R_DECRYPTION_FAILED_OR_BAD_RECORD_MAC
+        #expect(try cause(of: line) == .handshakeOrRecord(reason: Int(reason)))
+        #expect(try cause(of: other.readLine()) == .alert(20))
+        ends.abort()
     }
 
-    @Test(arguments: [true, false]) func aByteASecondEndsWithTheTimeLimitOfTheHandshake(atServer: Bool) throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock) { net in
-            let begin = clock.now
-            let ends = try net.relayed(
-                clientConfiguration { $0.handshakeTimeout = atServer ? nil : .seconds(10) },
-                serverConfiguration { $0.handshakeTimeout = atServer ? .seconds(10) : nil })
-            ends.relay.trickle(every: .seconds(1))
-            let slow = atServer ? ends.serverReady : ends.clientReady
-            #expect(try error(of: slow) as? PromiseError == .timedOut)
-            #expect(begin.duration(to: clock.now) == .seconds(10))
-            ends.abort()
-        }
+    @Test(.tls(.virtual), arguments: [true, false]) func aByteASecondEndsWithTheTimeLimitOfTheHandshake(
+        atServer: Bool
+    ) throws {
+        let begin = net.loop.now
+        let ends = try net.relayed(
+            clientConfiguration { $0.handshakeTimeout = atServer ? nil : .seconds(10) },
+            serverConfiguration { $0.handshakeTimeout = atServer ? .seconds(10) : nil })
+        ends.relay.trickle(every: .seconds(1))
+        let slow = atServer ? ends.serverReady : ends.clientReady
+        #expect(try error(of: slow) as? PromiseError == .timedOut)
+        #expect(begin.duration(to: net.loop.now) == .seconds(10))
+        ends.abort()
     }
 
-    @Test func aByteAtATimeIsEnoughForAHandshakeAndForRecords() throws {
-        let clock = VirtualClock()
-        try withNetwork(clock: clock, turns: 40_000) { net in
-            let ends = try net.relayed(
-                clientConfiguration { $0.handshakeTimeout = nil }, serverConfiguration { $0.handshakeTimeout = nil })
-            ends.relay.trickle(every: .milliseconds(1))
-            _ = try hang(when(fulfilled: [ends.clientReady, ends.serverReady]))
-            ends.client.write("slowly").cauterize()
-            #expect(try hang(ends.server.read(exactly: 6)) == Array("slowly".utf8))
-            ends.server.write("too").cauterize()
-            #expect(try hang(ends.client.read(exactly: 3)) == Array("too".utf8))
-            ends.abort()
-        }
+    @Test(.tls(.virtual, turns: 40_000)) func aByteAtATimeIsEnoughForAHandshakeAndForRecords() throws {
+        let ends = try net.relayed(
+            clientConfiguration { $0.handshakeTimeout = nil }, serverConfiguration { $0.handshakeTimeout = nil })
+        ends.relay.trickle(every: .milliseconds(1))
+        _ = try hang(when(fulfilled: [ends.clientReady, ends.serverReady]))
+        ends.client.write("slowly").cauterize()
+        #expect(try hang(ends.server.read(exactly: 6)) == Array("slowly".utf8))
+        ends.server.write("too").cauterize()
+        #expect(try hang(ends.client.read(exactly: 3)) == Array("too".utf8))
+        ends.abort()
     }
 }
 #endif

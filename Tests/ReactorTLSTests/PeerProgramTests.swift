@@ -96,6 +96,7 @@
 
     /// A name that is a path, or a log line, reaches no code that looks for an identity.
     @Test(
+        .tls(turns: .max),
         arguments: [
             ("good.example.test", "good.example.test"), ("GOOD.Example.Test", "good.example.test"),
             ("../../etc/ssl/private/x", nil), ("a\nlog forged", nil), ("-a.test", nil), ("a..b", nil), ("x/y", nil),
@@ -104,24 +105,22 @@
     func aNameOfAClientIsADNSNameOrNone(sent: String, seen: String?) throws {
         let names = Shared<[String]>([])
         _ = Self.files
-        try withNetwork(turns: .max) { net in
-            let listener = try Listener.bind("127.0.0.1:0")
-            var configuration = serverConfiguration()
-            configuration.identityForName = { name in
-                names.change { $0.append(name) }
-                return nil
-            }
-            let served = listener.serve(.tls(try TLSServer(configuration))) { connection in
-                connection.write("name: \(connection.requestedServerName ?? "none")\n")
-            }
-            let address = "127.0.0.1:\(listener.localAddress.port)"
-            let output = try run(
-                "openssl",
-                ["s_client", "-connect", address, "-servername", sent, "-CAfile", "authority.pem", "-ign_eof"])
-            #expect(output.contains("name: \(seen ?? "none")\n") && names.value == (seen.map { [$0] } ?? []))
-            listener.close()
-            try hang(served, timeout: patience)
+        let listener = try Listener.bind("127.0.0.1:0")
+        var configuration = serverConfiguration()
+        configuration.identityForName = { name in
+            names.change { $0.append(name) }
+            return nil
         }
+        let served = listener.serve(.tls(try TLSServer(configuration))) { connection in
+            connection.write("name: \(connection.requestedServerName ?? "none")\n")
+        }
+        let address = "127.0.0.1:\(listener.localAddress.port)"
+        let output = try run(
+            "openssl",
+            ["s_client", "-connect", address, "-servername", sent, "-CAfile", "authority.pem", "-ign_eof"])
+        #expect(output.contains("name: \(seen ?? "none")\n") && names.value == (seen.map { [$0] } ?? []))
+        listener.close()
+        try hang(served, timeout: patience)
     }
 
     @Test(.enabled(if: has("curl"))) func curlFetchesAPage() throws {
@@ -190,58 +189,54 @@
         _ = hang(child.exit)
     }
 
-    @Test(arguments: ["-tls1_2", "-tls1_3"]) func opensslIsAServer(version: String) throws {
-        try withNetwork(turns: .max) { _ in
-            let (child, port) = try start(
-                "openssl",
-                ["s_server", "-accept", "127.0.0.1:0", version, "-cert", "server.pem", "-cert_chain", "server.pem"]
-                    + ["-key", "server.key", "-rev", "-alpn", "lines"], word: "ACCEPT")
-            let client = try TLSClient(clientConfiguration { $0.applicationProtocols = ["lines"] })
-            for round in 0..<2 {
-                let connection = try hang(connect(to: "localhost:\(port)", tls: client), timeout: patience)
-                try hang(connection.write("hello\n"), timeout: patience)
-                #expect(try hang(connection.readLine(), timeout: patience) == "olleh")
-                #expect(connection.negotiatedProtocol == "lines")
-                #expect(connection.hasResumedTLSSession == (round == 1))
-                hang(connection.close(linger: .zero))
-            }
-            end(child)
+    @Test(.tls(turns: .max), arguments: ["-tls1_2", "-tls1_3"]) func opensslIsAServer(version: String) throws {
+        let (child, port) = try start(
+            "openssl",
+            ["s_server", "-accept", "127.0.0.1:0", version, "-cert", "server.pem", "-cert_chain", "server.pem"]
+                + ["-key", "server.key", "-rev", "-alpn", "lines"], word: "ACCEPT")
+        let client = try TLSClient(clientConfiguration { $0.applicationProtocols = ["lines"] })
+        for round in 0..<2 {
+            let connection = try hang(connect(to: "localhost:\(port)", tls: client), timeout: patience)
+            try hang(connection.write("hello\n"), timeout: patience)
+            #expect(try hang(connection.readLine(), timeout: patience) == "olleh")
+            #expect(connection.negotiatedProtocol == "lines")
+            #expect(connection.hasResumedTLSSession == (round == 1))
+            hang(connection.close(linger: .zero))
         }
+        end(child)
     }
 
-    @Test(.enabled(if: has("python3")), arguments: [true, false])
+    @Test(.tls(turns: .max), .enabled(if: has("python3")), arguments: [true, false])
     func aPythonServerThatDoesNotSendItsEndRecordIsTruncated(isOrderly: Bool) throws {
-        try withNetwork(turns: .max) { _ in
-            let script = """
-                import socket, ssl
-                context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-                context.load_cert_chain("server.pem", "server.key")
-                listener = socket.create_server(("127.0.0.1", 0))
-                print("listening:%d" % listener.getsockname()[1], flush=True)
-                raw, _ = listener.accept()
-                stream = context.wrap_socket(raw, server_side=True)
-                assert stream.recv(100) == b"question\\n"
-                stream.sendall(b"answer\\n")
-                if \(isOrderly ? "True" : "False"):
-                    try: stream.unwrap()
-                    except (OSError, ssl.SSLError): pass
-                stream.close()
-                input()
-                """
-            let (child, port) = try start("python3", ["-c", script], word: "listening")
-            let client = try TLSClient(clientConfiguration())
-            let connection = try hang(connect(to: "localhost:\(port)", tls: client), timeout: patience)
-            try hang(connection.write("question\n"), timeout: patience)
-            #expect(try hang(connection.readLine(), timeout: patience) == "answer")
-            let rest = connection.readLine()
-            if isOrderly {
-                #expect(try hang(rest, timeout: patience) == nil)
-            } else {
-                #expect(try error(of: rest) as? ConnectionFilterError == .truncated)
-            }
-            hang(connection.close(linger: .zero))
-            end(child)
+        let script = """
+            import socket, ssl
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain("server.pem", "server.key")
+            listener = socket.create_server(("127.0.0.1", 0))
+            print("listening:%d" % listener.getsockname()[1], flush=True)
+            raw, _ = listener.accept()
+            stream = context.wrap_socket(raw, server_side=True)
+            assert stream.recv(100) == b"question\\n"
+            stream.sendall(b"answer\\n")
+            if \(isOrderly ? "True" : "False"):
+                try: stream.unwrap()
+                except (OSError, ssl.SSLError): pass
+            stream.close()
+            input()
+            """
+        let (child, port) = try start("python3", ["-c", script], word: "listening")
+        let client = try TLSClient(clientConfiguration())
+        let connection = try hang(connect(to: "localhost:\(port)", tls: client), timeout: patience)
+        try hang(connection.write("question\n"), timeout: patience)
+        #expect(try hang(connection.readLine(), timeout: patience) == "answer")
+        let rest = connection.readLine()
+        if isOrderly {
+            #expect(try hang(rest, timeout: patience) == nil)
+        } else {
+            #expect(try error(of: rest) as? ConnectionFilterError == .truncated)
         }
+        hang(connection.close(linger: .zero))
+        end(child)
     }
 }
 #endif

@@ -13,34 +13,32 @@ struct ReloadTests {
                     certificateChainFile: "\(folder.path)/chain", privateKeyFile: "\(folder.path)/key")))
     }
 
-    @Test func aSignalReloadsAndEachReloadIsReported() throws {
-        try withNetwork { net in
-            let server = try makeServer()
-            let client = try TLSClient(clientConfiguration())
-            let before = try net.tls(client, server)
-            var reports: [TLSError?] = []
-            let watch = try server.reload(atSignal: SIGHUP) { reports.append($0) }
-            watch.ref()
-            func signal() throws {
-                let count = reports.count
-                kill(getpid(), SIGHUP)
-                try net.loop.run(until: { reports.count > count })
-            }
-            try folder.write(Array("no certificate".utf8), to: "chain")
-            try signal()
-            #expect(reports.last??.reason == "\(folder.path)/chain: there is no certificate")
-            let between = try net.tls(client, server)
-            try folder.write(Certificates.shared.serverChain, to: "chain")
-            try signal()
-            #expect(reports.count == 2 && reports.last! == nil)
-            for ends in [before, between, try net.tls(client, server)] {
-                try hang(ends.client.write("still"), timeout: patience)
-                #expect(try hang(ends.server.receive(), timeout: patience) == Array("still".utf8))
-                ends.client.abort()
-                ends.server.abort()
-            }
-            watch.cancel()
+    @Test(.tls) func aSignalReloadsAndEachReloadIsReported() throws {
+        let server = try makeServer()
+        let client = try TLSClient(clientConfiguration())
+        let before = try net.tls(client, server)
+        var reports: [TLSError?] = []
+        let watch = try server.reload(atSignal: SIGHUP) { reports.append($0) }
+        watch.ref()
+        func signal() throws {
+            let count = reports.count
+            kill(getpid(), SIGHUP)
+            try net.loop.run(until: { reports.count > count })
         }
+        try folder.write(Array("no certificate".utf8), to: "chain")
+        try signal()
+        #expect(reports.last??.reason == "\(folder.path)/chain: there is no certificate")
+        let between = try net.tls(client, server)
+        try folder.write(Certificates.shared.serverChain, to: "chain")
+        try signal()
+        #expect(reports.count == 2 && reports.last! == nil)
+        for ends in [before, between, try net.tls(client, server)] {
+            try hang(ends.client.write("still"), timeout: patience)
+            #expect(try hang(ends.server.receive(), timeout: patience) == Array("still".utf8))
+            ends.client.abort()
+            ends.server.abort()
+        }
+        watch.cancel()
     }
 
     /// A slow reload of the files must not undo settings that were replaced meanwhile.

@@ -59,84 +59,75 @@ struct ServeTLSTests {
         }
     }
 
-    @Test func aFailedHandshakeIsReportedAndHarmsNoOther() throws {
-        try withNetwork { net in
-            let listener = try Listener.bind("127.0.0.1:0")
-            var errors: [any Error] = []
-            let served = listener.serve(
-                .tls(try TLSServer(serverConfiguration())), onError: { error, _ in errors.append(error) }
-            ) { echoLines($0) }
-            let plain = try hang(connect(to: listener.localAddress), timeout: patience)
-            try hang(plain.write("GET / HTTP/1.0\r\n\r\n"), timeout: patience)
-            _ = try hang(readToEnd(plain), timeout: patience)
-            hang(plain.close())
-            let stranger = connect(
-                to: listener.localAddress,
-                tls: try TLSClient(clientConfiguration { $0.trustRoots = .pem(Certificates.shared.stranger) }))
-            #expect(try cause(of: stranger) == .certificate(.unknownAuthority))
-            try converse(
-                with: "localhost:\(listener.localAddress.port)", try TLSClient(clientConfiguration()))
-            try net.loop.run(until: { errors.count == 2 })
-            #expect(errors.allSatisfy { ($0 as? TLSError)?.peer != nil })
-            listener.close()
-            try hang(served, timeout: patience)
-        }
+    @Test(.tls) func aFailedHandshakeIsReportedAndHarmsNoOther() throws {
+        let listener = try Listener.bind("127.0.0.1:0")
+        var errors: [any Error] = []
+        let served = listener.serve(
+            .tls(try TLSServer(serverConfiguration())), onError: { error, _ in errors.append(error) }
+        ) { echoLines($0) }
+        let plain = try hang(connect(to: listener.localAddress), timeout: patience)
+        try hang(plain.write("GET / HTTP/1.0\r\n\r\n"), timeout: patience)
+        _ = try hang(readToEnd(plain), timeout: patience)
+        hang(plain.close())
+        let stranger = connect(
+            to: listener.localAddress,
+            tls: try TLSClient(clientConfiguration { $0.trustRoots = .pem(Certificates.shared.stranger) }))
+        #expect(try cause(of: stranger) == .certificate(.unknownAuthority))
+        try converse(with: "localhost:\(listener.localAddress.port)", try TLSClient(clientConfiguration()))
+        try net.loop.run(until: { errors.count == 2 })
+        #expect(errors.allSatisfy { ($0 as? TLSError)?.peer != nil })
+        listener.close()
+        try hang(served, timeout: patience)
     }
 
-    @Test func theNameIsThatOfTheAddressUnlessAnotherIsGiven() throws {
-        try withNetwork { net in
-            let listener = try Listener.bind("127.0.0.1:0")
-            var names: [String?] = []
-            let served = listener.serve(.tls(try TLSServer(serverConfiguration()))) { connection in
-                names.append(connection.requestedServerName)
-                return echoLines(connection)
-            }
-            let client = try TLSClient(clientConfiguration())
-            let (port, address) = (listener.localAddress.port, listener.localAddress)
-            let connects = [
-                connect(to: "localhost:\(port)", tls: client), connect(to: "127.0.0.1:\(port)", tls: client),
-                connect(to: "127.0.0.1:\(port)", tls: client, serverName: "localhost"),
-                connect(to: address, tls: client), connect(to: address, tls: client, serverName: "a.example.test"),
-            ]
-            for connection in try hang(when(fulfilled: connects), timeout: patience) { connection.close() }
-            try net.loop.run(until: { names.count == 5 })
-            #expect(Set(names) == ["localhost", "a.example.test", nil])
-            let wrong = connect(to: "127.0.0.1:\(port)", tls: client, serverName: "wrong.test")
-            #expect(try cause(of: wrong) == .certificate(.wrongName))
-            listener.close()
-            try hang(served, timeout: patience)
+    @Test(.tls) func theNameIsThatOfTheAddressUnlessAnotherIsGiven() throws {
+        let listener = try Listener.bind("127.0.0.1:0")
+        var names: [String?] = []
+        let served = listener.serve(.tls(try TLSServer(serverConfiguration()))) { connection in
+            names.append(connection.requestedServerName)
+            return echoLines(connection)
         }
+        let client = try TLSClient(clientConfiguration())
+        let (port, address) = (listener.localAddress.port, listener.localAddress)
+        let connects = [
+            connect(to: "localhost:\(port)", tls: client), connect(to: "127.0.0.1:\(port)", tls: client),
+            connect(to: "127.0.0.1:\(port)", tls: client, serverName: "localhost"),
+            connect(to: address, tls: client), connect(to: address, tls: client, serverName: "a.example.test"),
+        ]
+        for connection in try hang(when(fulfilled: connects), timeout: patience) { connection.close() }
+        try net.loop.run(until: { names.count == 5 })
+        #expect(Set(names) == ["localhost", "a.example.test", nil])
+        let wrong = connect(to: "127.0.0.1:\(port)", tls: client, serverName: "wrong.test")
+        #expect(try cause(of: wrong) == .certificate(.wrongName))
+        listener.close()
+        try hang(served, timeout: patience)
     }
 
-    @Test func aCancelledConnectEndsItsHandshake() throws {
-        try withNetwork { net in
-            let listener = try Listener.bind("127.0.0.1:0")
-            let connecting = connect(to: listener.localAddress, tls: try TLSClient(clientConfiguration()))
-            let silent = try hang(listener.accept(), timeout: patience)
-            #expect(try hang(silent.receive(), timeout: patience).first == 22, "its first message")
-            connecting.cancel()
-            #expect(try hang(readToEnd(silent), timeout: patience).isEmpty)
-            silent.close()
-            listener.close()
-        }
+    @Test(.tls) func aCancelledConnectEndsItsHandshake() throws {
+        let listener = try Listener.bind("127.0.0.1:0")
+        let connecting = connect(to: listener.localAddress, tls: try TLSClient(clientConfiguration()))
+        let silent = try hang(listener.accept(), timeout: patience)
+        #expect(try hang(silent.receive(), timeout: patience).first == 22, "its first message")
+        connecting.cancel()
+        #expect(try hang(readToEnd(silent), timeout: patience).isEmpty)
+        silent.close()
+        listener.close()
     }
 
-    @Test func aDrainLetsIdleConnectionsEndWithTheirEndRecord() throws {
-        try withNetwork { net in
-            let listener = try Listener.bind("127.0.0.1:0")
-            let served = listener.serve(.tls(try TLSServer(serverConfiguration()))) { echoLines($0) }
-            let client = try hang(
-                connect(to: listener.localAddress, tls: try TLSClient(clientConfiguration())), timeout: patience)
-            try hang(client.write("one\n"), timeout: patience)
-            #expect(try hang(client.readLine(), timeout: patience) == "one")
-            let line = client.readLine()
-            let drained = listener.drain(deadline: patience)
-            // Not truncated.
-            #expect(try hang(line, timeout: patience) == nil)
-            client.close()
-            _ = hang(drained)
-            try hang(served, timeout: patience)
-        }
+    @Test(.tls) func aDrainLetsIdleConnectionsEndWithTheirEndRecord() throws {
+        let listener = try Listener.bind("127.0.0.1:0")
+        let served = listener.serve(.tls(try TLSServer(serverConfiguration()))) { echoLines($0) }
+        let client = try hang(
+            connect(to: listener.localAddress, tls: try TLSClient(clientConfiguration())), timeout: patience)
+        try hang(client.write("one\n"), timeout: patience)
+        #expect(try hang(client.readLine(), timeout: patience) == "one")
+        let line = client.readLine()
+        let drained = listener.drain(deadline: patience)
+        // Not truncated.
+        #expect(try hang(line, timeout: patience) == nil)
+        client.close()
+        _ = hang(drained)
+        try hang(served, timeout: patience)
     }
 }
 

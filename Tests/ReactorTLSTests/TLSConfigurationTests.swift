@@ -79,102 +79,90 @@ struct TLSConfigurationTests {
         }
     }
 
-    @Test func ciphersAreAddedForAnOlderPeer() throws {
-        try withNetwork { net in
-            let (client, server) = try net.tls {
-                $0.maximumVersion = .tls12
-                if $0.identity == nil { $0.ciphers = "ECDHE-ECDSA-AES128-SHA" } else { $0.ciphers += ":ECDHE+AES" }
-            }
-            #expect(server.tlsCipher == "ECDHE-ECDSA-AES128-SHA")
-            client.abort()
-            server.abort()
+    @Test(.tls) func ciphersAreAddedForAnOlderPeer() throws {
+        let (client, server) = try net.tls {
+            $0.maximumVersion = .tls12
+            if $0.identity == nil { $0.ciphers = "ECDHE-ECDSA-AES128-SHA" } else { $0.ciphers += ":ECDHE+AES" }
         }
+        #expect(server.tlsCipher == "ECDHE-ECDSA-AES128-SHA")
+        client.abort()
+        server.abort()
     }
 
     // MARK: What a handshake agrees on
 
-    @Test(arguments: TLSVersion.allCases) func theEndsKnowWhatTheyHaveAgreedOn(version: TLSVersion) throws {
-        try withNetwork { net in
+    @Test(.tls, arguments: TLSVersion.allCases) func theEndsKnowWhatTheyHaveAgreedOn(version: TLSVersion) throws {
+        let (client, server) = try net.tls {
+            $0.maximumVersion = version
+            $0.applicationProtocols = $0.identity == nil ? ["unknown", "h2", "http/1.1"] : ["http/1.1", "h2"]
+            $0.ciphers = "ECDHE-ECDSA-AES128-GCM-SHA256"
+            $0.cipherSuites = "TLS_CHACHA20_POLY1305_SHA256"
+        }
+        let cipher =
+            version == .tls12 ? "ECDHE-ECDSA-AES128-GCM-SHA256" : "TLS_CHACHA20_POLY1305_SHA256"
+        for end in [client, server] {
+            #expect(end.tlsVersion == version && end.tlsCipher == cipher && !end.hasResumedTLSSession)
+            #expect(end.negotiatedProtocol == "http/1.1", "the server's order counts")
+        }
+        #expect(client.peerCertificate == certificates.server.certificateInfo && server.peerCertificate == nil)
+        #expect(server.requestedServerName == "localhost")
+        client.abort()
+        server.abort()
+        #expect(client.tlsVersion == nil && client.peerCertificate == nil && client.negotiatedProtocol == nil)
+    }
+
+    @Test(.tls) func aConnectionWithoutTLSHasNoneOfIt() throws {
+        let (client, server) = try net.pair()
+        #expect(client.tlsVersion == nil && client.tlsCipher == nil && !client.hasResumedTLSSession)
+        #expect(client.peerCertificate == nil && client.requestedServerName == nil)
+        client.abort()
+        server.abort()
+    }
+
+    @Test(.tls) func aClientShowsItsCertificateWhereItIsAskedFor() throws {
+        for wish in [TLSConfiguration.ClientCertificates.required, .optional, .notRequested] {
             let (client, server) = try net.tls {
-                $0.maximumVersion = version
-                $0.applicationProtocols = $0.identity == nil ? ["unknown", "h2", "http/1.1"] : ["http/1.1", "h2"]
-                $0.ciphers = "ECDHE-ECDSA-AES128-GCM-SHA256"
-                $0.cipherSuites = "TLS_CHACHA20_POLY1305_SHA256"
+                if $0.identity == nil { $0.identity = certificates.client }
+                $0.clientCertificates = wish
+                $0.trustRoots = .pem(certificates.authority)
             }
-            let cipher =
-                version == .tls12 ? "ECDHE-ECDSA-AES128-GCM-SHA256" : "TLS_CHACHA20_POLY1305_SHA256"
-            for end in [client, server] {
-                #expect(end.tlsVersion == version && end.tlsCipher == cipher && !end.hasResumedTLSSession)
-                #expect(end.negotiatedProtocol == "http/1.1", "the server's order counts")
-            }
-            #expect(client.peerCertificate == certificates.server.certificateInfo && server.peerCertificate == nil)
-            #expect(server.requestedServerName == "localhost")
-            client.abort()
-            server.abort()
-            #expect(client.tlsVersion == nil && client.peerCertificate == nil && client.negotiatedProtocol == nil)
-        }
-    }
-
-    @Test func aConnectionWithoutTLSHasNoneOfIt() throws {
-        try withNetwork { net in
-            let (client, server) = try net.pair()
-            #expect(client.tlsVersion == nil && client.tlsCipher == nil && !client.hasResumedTLSSession)
-            #expect(client.peerCertificate == nil && client.requestedServerName == nil)
+            let expected = wish == .notRequested ? nil : certificates.client.certificateInfo
+            #expect(server.peerCertificate == expected)
             client.abort()
             server.abort()
         }
     }
 
-    @Test func aClientShowsItsCertificateWhereItIsAskedFor() throws {
-        try withNetwork { net in
-            for wish in [TLSConfiguration.ClientCertificates.required, .optional, .notRequested] {
-                let (client, server) = try net.tls {
-                    if $0.identity == nil { $0.identity = certificates.client }
-                    $0.clientCertificates = wish
-                    $0.trustRoots = .pem(certificates.authority)
-                }
-                let expected = wish == .notRequested ? nil : certificates.client.certificateInfo
-                #expect(server.peerCertificate == expected)
-                client.abort()
-                server.abort()
-            }
-        }
-    }
-
-    @Test func aClientMayVerifyLess() throws {
-        try withNetwork { net in
-            let stranger = try TLSServer(serverConfiguration { $0.identity = certificates.other })
-            let selfSigned = try TLSServer(serverConfiguration { $0.identity = certificates.selfSigned })
-            let nameless = try TLSClient(clientConfiguration { $0.serverVerification = .withoutName })
-            let careless = try TLSClient(clientConfiguration { $0.serverVerification = .none })
-            for (client, server) in [(nameless, stranger), (careless, stranger), (careless, selfSigned)] {
-                let (near, far) = try net.tls(client, server)
-                near.abort()
-                far.abort()
-            }
-            let (near, far) = try net.pair()
-            #expect(try cause(of: near.startTLS(as: TLSClient(), serverName: nil)) == .configuration)
+    @Test(.tls) func aClientMayVerifyLess() throws {
+        let stranger = try TLSServer(serverConfiguration { $0.identity = certificates.other })
+        let selfSigned = try TLSServer(serverConfiguration { $0.identity = certificates.selfSigned })
+        let nameless = try TLSClient(clientConfiguration { $0.serverVerification = .withoutName })
+        let careless = try TLSClient(clientConfiguration { $0.serverVerification = .none })
+        for (client, server) in [(nameless, stranger), (careless, stranger), (careless, selfSigned)] {
+            let (near, far) = try net.tls(client, server)
             near.abort()
             far.abort()
         }
+        let (near, far) = try net.pair()
+        #expect(try cause(of: near.startTLS(as: TLSClient(), serverName: nil)) == .configuration)
+        near.abort()
+        far.abort()
     }
 
-    @Test(arguments: ["a.example.test", "127.0.0.1", "LOCALHOST"])
+    @Test(.tls, arguments: ["a.example.test", "127.0.0.1", "LOCALHOST"])
     func namesAndAddressesOfTheCertificateAreAccepted(name: String) throws {
-        try withNetwork { net in
-            let (near, far) = try net.pair()
-            let ready = near.startTLS(as: try TLSClient(clientConfiguration()), serverName: name)
-            let accepted = far.startTLS(as: try TLSServer(serverConfiguration()))
-            _ = try hang(when(fulfilled: [ready, accepted]), timeout: patience)
-            #expect(far.requestedServerName == (name == "127.0.0.1" ? nil : name.lowercased()))
-            near.abort()
-            far.abort()
-        }
+        let (near, far) = try net.pair()
+        let ready = near.startTLS(as: try TLSClient(clientConfiguration()), serverName: name)
+        let accepted = far.startTLS(as: try TLSServer(serverConfiguration()))
+        _ = try hang(when(fulfilled: [ready, accepted]), timeout: patience)
+        #expect(far.requestedServerName == (name == "127.0.0.1" ? nil : name.lowercased()))
+        near.abort()
+        far.abort()
     }
 
     // MARK: Names and identities
 
-    @Test func anIdentityIsChosenByTheName() throws {
+    @Test(.tls) func anIdentityIsChosenByTheName() throws {
         struct NoSuchName: Error {}
         let server = try TLSServer(
             serverConfiguration {
@@ -183,49 +171,47 @@ struct TLSConfigurationTests {
                     return name == "other.test" ? Certificates.shared.other : nil
                 }
             })
-        try withNetwork { net in
-            let client = try TLSClient(clientConfiguration())
-            for (name, identity) in [("other.test", certificates.other), ("localhost", certificates.server)] {
-                let (near, far) = try net.pair()
-                let ready = near.startTLS(as: client, serverName: name)
-                _ = try hang(when(fulfilled: [ready, far.startTLS(as: server)]), timeout: patience)
-                #expect(near.peerCertificate == identity.certificateInfo)
-                near.abort()
-                far.abort()
-            }
+        let client = try TLSClient(clientConfiguration())
+        for (name, identity) in [("other.test", certificates.other), ("localhost", certificates.server)] {
             let (near, far) = try net.pair()
-            let ready = near.startTLS(as: client, serverName: "refused.test")
-            #expect(try error(of: far.startTLS(as: server)) is NoSuchName)
-            #expect(try cause(of: ready) == .alert(80))
+            let ready = near.startTLS(as: client, serverName: name)
+            _ = try hang(when(fulfilled: [ready, far.startTLS(as: server)]), timeout: patience)
+            #expect(near.peerCertificate == identity.certificateInfo)
             near.abort()
             far.abort()
         }
+        let (near, far) = try net.pair()
+        let ready = near.startTLS(as: client, serverName: "refused.test")
+        #expect(try error(of: far.startTLS(as: server)) is NoSuchName)
+        #expect(try cause(of: ready) == .alert(80))
+        near.abort()
+        far.abort()
     }
 
     // MARK: Resumption and reload
 
-    @Test(arguments: TLSVersion.allCases) func aSessionIsResumedWithoutCertificates(version: TLSVersion) throws {
-        try withNetwork { net in
-            for allows in [true, false] {
-                let client = try TLSClient(clientConfiguration { $0.maximumVersion = version })
-                let server = try TLSServer(serverConfiguration { $0.resumesSessions = allows })
-                for round in 0..<3 {
-                    let (near, far) = try net.tls(client, server)
-                    #expect(near.hasResumedTLSSession == (allows && round > 0))
-                    #expect(far.hasResumedTLSSession == (allows && round > 0))
-                    #expect(near.peerCertificate != nil, "that of the first handshake")
-                    // The tickets of TLS 1.3 arrive after the handshake.
-                    try hang(far.write("x"), timeout: patience)
-                    #expect(try hang(near.receive(), timeout: patience) == [0x78])
-                    near.close()
-                    _ = try hang(far.read(), timeout: patience)
-                    hang(far.close())
-                }
+    @Test(.tls, arguments: TLSVersion.allCases) func aSessionIsResumedWithoutCertificates(version: TLSVersion)
+        throws
+    {
+        for allows in [true, false] {
+            let client = try TLSClient(clientConfiguration { $0.maximumVersion = version })
+            let server = try TLSServer(serverConfiguration { $0.resumesSessions = allows })
+            for round in 0..<3 {
+                let (near, far) = try net.tls(client, server)
+                #expect(near.hasResumedTLSSession == (allows && round > 0))
+                #expect(far.hasResumedTLSSession == (allows && round > 0))
+                #expect(near.peerCertificate != nil, "that of the first handshake")
+                // The tickets of TLS 1.3 arrive after the handshake.
+                try hang(far.write("x"), timeout: patience)
+                #expect(try hang(near.receive(), timeout: patience) == [0x78])
+                near.close()
+                _ = try hang(far.read(), timeout: patience)
+                hang(far.close())
             }
         }
     }
 
-    @Test func aReloadIsSeenByHandshakesThatBeginAfterIt() throws {
+    @Test(.tls) func aReloadIsSeenByHandshakesThatBeginAfterIt() throws {
         let folder = CertificateFolder()
         func store(_ chain: [UInt8], _ key: [UInt8]) throws {
             try folder.write(chain, to: "chain")
@@ -237,29 +223,27 @@ struct TLSConfigurationTests {
             openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout new.key -subj /CN=new -days 2 \
                 -out new.pem
             """)
-        try withNetwork { net in
-            let identity = try TLSIdentity(
-                certificateChainFile: "\(folder.path)/chain", privateKeyFile: "\(folder.path)/key")
-            let server = try TLSServer(TLSConfiguration(identity: identity))
-            let client = try TLSClient(clientConfiguration { $0.serverVerification = .none })
-            let before = try net.tls(client, server)
-            #expect(before.client.peerCertificate?.subject == "CN=localhost,O=Reactor")
-            // Only one of the files has been replaced.
-            try folder.write(try folder.read("new.pem"), to: "chain")
-            expectRefusal("key values mismatch") { try server.reload() }
-            let between = try net.tls(client, server)
-            #expect(between.client.peerCertificate?.subject == "CN=localhost,O=Reactor")
-            try folder.write(try folder.read("new.key"), to: "key")
-            try server.reload()
-            let after = try net.tls(client, server)
-            #expect(after.client.peerCertificate?.subject == "CN=new" && !after.client.hasResumedTLSSession)
-            // Open connections continue.
-            try hang(before.client.write("still"), timeout: patience)
-            #expect(try hang(before.server.receive(), timeout: patience) == Array("still".utf8))
-            for ends in [before, between, after] {
-                ends.client.abort()
-                ends.server.abort()
-            }
+        let identity = try TLSIdentity(
+            certificateChainFile: "\(folder.path)/chain", privateKeyFile: "\(folder.path)/key")
+        let server = try TLSServer(TLSConfiguration(identity: identity))
+        let client = try TLSClient(clientConfiguration { $0.serverVerification = .none })
+        let before = try net.tls(client, server)
+        #expect(before.client.peerCertificate?.subject == "CN=localhost,O=Reactor")
+        // Only one of the files has been replaced.
+        try folder.write(try folder.read("new.pem"), to: "chain")
+        expectRefusal("key values mismatch") { try server.reload() }
+        let between = try net.tls(client, server)
+        #expect(between.client.peerCertificate?.subject == "CN=localhost,O=Reactor")
+        try folder.write(try folder.read("new.key"), to: "key")
+        try server.reload()
+        let after = try net.tls(client, server)
+        #expect(after.client.peerCertificate?.subject == "CN=new" && !after.client.hasResumedTLSSession)
+        // Open connections continue.
+        try hang(before.client.write("still"), timeout: patience)
+        #expect(try hang(before.server.receive(), timeout: patience) == Array("still".utf8))
+        for ends in [before, between, after] {
+            ends.client.abort()
+            ends.server.abort()
         }
     }
 }

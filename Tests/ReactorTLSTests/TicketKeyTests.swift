@@ -3,86 +3,80 @@
 
 /// Tickets that several servers, or a server before and after a reload, can decrypt.
 struct TicketKeyTests {
-    @Test(arguments: TLSVersion.allCases, [48, 80]) func serversWithOneKeyResumeEachOthersSessions(
+    @Test(.tls, arguments: TLSVersion.allCases, [48, 80]) func serversWithOneKeyResumeEachOthersSessions(
         version: TLSVersion, size: Int
     ) throws {
-        try withNetwork { net in
-            let keys = [try TLSTicketKey(pattern(size))]
-            let configuration = serverConfiguration { $0.ticketKeys = keys }
-            let client = try TLSClient(clientConfiguration { $0.maximumVersion = version })
-            try converse(client, try TLSServer(configuration), net, isResumed: false)
-            try converse(client, try TLSServer(configuration), net, isResumed: true)
-            // Without them each server has its own key.
-            try converse(client, try TLSServer(serverConfiguration()), net, isResumed: false)
-        }
+        let keys = [try TLSTicketKey(pattern(size))]
+        let configuration = serverConfiguration { $0.ticketKeys = keys }
+        let client = try TLSClient(clientConfiguration { $0.maximumVersion = version })
+        try converse(client, try TLSServer(configuration), net, isResumed: false)
+        try converse(client, try TLSServer(configuration), net, isResumed: true)
+        // Without them each server has its own key.
+        try converse(client, try TLSServer(serverConfiguration()), net, isResumed: false)
     }
 
-    @Test(arguments: TLSVersion.allCases) func aKeyIsReplacedWithoutFullHandshakes(version: TLSVersion) throws {
-        try withNetwork { net in
-            let client = try TLSClient(clientConfiguration { $0.maximumVersion = version })
-            let (old, new) = (try TLSTicketKey.random(), try TLSTicketKey.random())
-            #expect(old != new && "\(old)".hasPrefix("ticket key "))
-            var configuration = serverConfiguration { $0.ticketKeys = [old] }
-            let server = try TLSServer(configuration)
-            try converse(client, server, net, isResumed: false)
-            // A reload does not affect tickets that have their key.
-            try server.reload()
-            try converse(client, server, net, isResumed: true)
-            configuration.ticketKeys = [new, old]
-            try server.reload(configuration)
-            // Decrypted with the old key, and renewed with the new one.
-            try converse(client, server, net, isResumed: true)
-            configuration.ticketKeys = [new]
-            try server.reload(configuration)
-            try converse(client, server, net, isResumed: true)
-            configuration.ticketKeys = [old]
-            try server.reload(configuration)
-            try converse(client, server, net, isResumed: false)
-        }
+    @Test(.tls, arguments: TLSVersion.allCases) func aKeyIsReplacedWithoutFullHandshakes(version: TLSVersion) throws {
+        let client = try TLSClient(clientConfiguration { $0.maximumVersion = version })
+        let (old, new) = (try TLSTicketKey.random(), try TLSTicketKey.random())
+        #expect(old != new && "\(old)".hasPrefix("ticket key "))
+        var configuration = serverConfiguration { $0.ticketKeys = [old] }
+        let server = try TLSServer(configuration)
+        try converse(client, server, net, isResumed: false)
+        // A reload does not affect tickets that have their key.
+        try server.reload()
+        try converse(client, server, net, isResumed: true)
+        configuration.ticketKeys = [new, old]
+        try server.reload(configuration)
+        // Decrypted with the old key, and renewed with the new one.
+        try converse(client, server, net, isResumed: true)
+        configuration.ticketKeys = [new]
+        try server.reload(configuration)
+        try converse(client, server, net, isResumed: true)
+        configuration.ticketKeys = [old]
+        try server.reload(configuration)
+        try converse(client, server, net, isResumed: false)
     }
 
-    @Test func aForgedTicketMeansAFullHandshake() throws {
-        try withNetwork { net in
-            let client = try TLSClient(clientConfiguration { $0.maximumVersion = .tls12 })
-            let bytes = pattern(80)
-            // With the name of the key, and another secret.
-            let other: [UInt8] = bytes[..<16] + bytes[16...].map { ~$0 }
-            let keys = [try TLSTicketKey(bytes), try TLSTicketKey(other)]
-            try converse(
-                client, try TLSServer(serverConfiguration { $0.ticketKeys = [keys[0]] }), net, isResumed: false)
-            try converse(
-                client, try TLSServer(serverConfiguration { $0.ticketKeys = [keys[1]] }), net, isResumed: false)
-        }
+    @Test(.tls) func aForgedTicketMeansAFullHandshake() throws {
+        let client = try TLSClient(clientConfiguration { $0.maximumVersion = .tls12 })
+        let bytes = pattern(80)
+        // With the name of the key, and another secret.
+        let other: [UInt8] = bytes[..<16] + bytes[16...].map { ~$0 }
+        let keys = [try TLSTicketKey(bytes), try TLSTicketKey(other)]
+        try converse(
+            client, try TLSServer(serverConfiguration { $0.ticketKeys = [keys[0]] }), net, isResumed: false)
+        try converse(
+            client, try TLSServer(serverConfiguration { $0.ticketKeys = [keys[1]] }), net, isResumed: false)
     }
 
     /// A resumed client shows no certificate, so a ticket must not outlive the rules that would have verified it.
-    @Test(arguments: TLSVersion.allCases) func aTicketIsVoidWhereOtherClientsAreTrusted(version: TLSVersion) throws {
-        try withNetwork { net in
-            let shared = Certificates.shared
-            let client = try TLSClient(
-                clientConfiguration {
-                    $0.maximumVersion = version
-                    $0.identity = shared.client
-                })
-            var configuration = serverConfiguration { $0.ticketKeys = [try! TLSTicketKey(pattern(80))] }
-            let server = try TLSServer(configuration)
-            try converse(client, server, net, isResumed: false)
-            configuration.clientCertificates = .required
-            configuration.trustRoots = .pem(shared.authority)
-            try server.reload(configuration)
-            try converse(client, server, net, isResumed: false)
-            try converse(client, server, net, isResumed: true)
-            configuration.trustRoots = .pem(shared.authority + shared.stranger)
-            try server.reload(configuration)
-            try converse(client, server, net, isResumed: false)
-            configuration.trustRoots = .pem(shared.stranger)
-            try server.reload(configuration)
-            let (near, far) = try net.pair()
-            near.startTLS(as: client, serverName: Certificates.serverName).asVoid().cauterizeAll()
-            #expect(try cause(of: far.startTLS(as: server)) == .certificate(.unknownAuthority))
-            near.abort()
-            far.abort()
-        }
+    @Test(.tls, arguments: TLSVersion.allCases) func aTicketIsVoidWhereOtherClientsAreTrusted(version: TLSVersion)
+        throws
+    {
+        let shared = Certificates.shared
+        let client = try TLSClient(
+            clientConfiguration {
+                $0.maximumVersion = version
+                $0.identity = shared.client
+            })
+        var configuration = serverConfiguration { $0.ticketKeys = [try! TLSTicketKey(pattern(80))] }
+        let server = try TLSServer(configuration)
+        try converse(client, server, net, isResumed: false)
+        configuration.clientCertificates = .required
+        configuration.trustRoots = .pem(shared.authority)
+        try server.reload(configuration)
+        try converse(client, server, net, isResumed: false)
+        try converse(client, server, net, isResumed: true)
+        configuration.trustRoots = .pem(shared.authority + shared.stranger)
+        try server.reload(configuration)
+        try converse(client, server, net, isResumed: false)
+        configuration.trustRoots = .pem(shared.stranger)
+        try server.reload(configuration)
+        let (near, far) = try net.pair()
+        near.startTLS(as: client, serverName: Certificates.serverName).asVoid().cauterizeAll()
+        #expect(try cause(of: far.startTLS(as: server)) == .certificate(.unknownAuthority))
+        near.abort()
+        far.abort()
     }
 
     @Test func whatIsNoKeyIsRefused() throws {

@@ -2,22 +2,45 @@
 /// The time that a test waits for an expected event. Only a failing test waits that long.
 let patience: Duration = .seconds(60)
 
+/// The time of a test's loop.
+enum TestTime { case real, virtual }
+
+extension Trait where Self == Around {
+    /// Each test has a loop of its own, and `net`; see `withNetwork`.
+    static var tls: Self { tls() }
+    static func tls(_ time: TestTime = .real, turns: Int = 400) -> Self {
+        .checking { body in complaints(time == .virtual ? VirtualClock() : nil, turns) { _ in body() } }
+    }
+}
+
+/// The network of the test.
+var net: Network { Network(loop: .current) }
+
 /// Gives `body` its own loop, which may not turn more often than `limit`. All OpenSSL objects that it creates must be
 /// released afterwards.
 func withNetwork(
-    clock: VirtualClock? = nil, turns limit: Int = 400, at place: SourceLocation = #_sourceLocation,
-    _ body: (Network) throws -> Void
+    turns limit: Int = 400, at place: SourceLocation = #_sourceLocation, _ body: (Network) throws -> Void
 ) throws {
+    for complaint in try complaints(nil, limit, body) {
+        Issue.record(Comment(rawValue: complaint), sourceLocation: place)
+    }
+}
+
+private func complaints(
+    _ clock: VirtualClock?, _ limit: Int, _ body: (Network) throws -> Void
+) rethrows -> [String] {
     // Created before the loop: it runs processes on its own loop.
     _ = Certificates.shared
     let objects = OpenSSLObjects()
+    var complaints: [String] = []
     try objects.counting {
         try EventLoop.withLoop(clock: clock) { loop in
             try body(Network(loop: loop))
-            #expect(loop.metrics.turns <= limit, "the loop spins", sourceLocation: place)
+            if loop.metrics.turns > limit { complaints.append("the loop spins") }
         }
     }
-    #expect(objects.remaining == [:], "objects of OpenSSL leak", sourceLocation: place)
+    if objects.remaining != [:] { complaints.append("objects of OpenSSL leak: \(objects.remaining)") }
+    return complaints
 }
 
 /// The environment of a test of streams.

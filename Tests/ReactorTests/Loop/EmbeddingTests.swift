@@ -43,27 +43,26 @@ struct EmbeddingTests {
     }
 
     @Test(.inRealTime) func aLoopIsCarriedByAnotherLoop() throws {
-        try EventLoop.withLoop { outer in
-            try EventLoop.withLoop { inner in
-                var log: [String] = []
-                let pipe = Ends.pipe()
-                _ = try inner.watch(pipe.near, for: .reading) { _ in
-                    take(from: pipe.near)
-                    log.append("event")
-                }
-                inner.schedule(after: .milliseconds(1)) {
-                    log.append("timer")
-                    put(into: pipe.far)
-                }
-                inner.enqueue { log.append("job") }
-                let carrier = try outer.watch(try inner.fileDescriptor, for: .reading) { _ in
-                    repeat { try! inner.turn(.poll) } while inner.isReady
-                }
-                repeat { try inner.turn(.poll) } while inner.isReady
-                try outer.drive { log.count == 3 }
-                expectEqual(log, ["job", "timer", "event"])
-                carrier.cancel()
+        let outer = EventLoop.current
+        try EventLoop.withLoop { inner in
+            var log: [String] = []
+            let pipe = Ends.pipe()
+            _ = try inner.watch(pipe.near, for: .reading) { _ in
+                take(from: pipe.near)
+                log.append("event")
             }
+            inner.schedule(after: .milliseconds(1)) {
+                log.append("timer")
+                put(into: pipe.far)
+            }
+            inner.enqueue { log.append("job") }
+            let carrier = try outer.watch(try inner.fileDescriptor, for: .reading) { _ in
+                repeat { try! inner.turn(.poll) } while inner.isReady
+            }
+            repeat { try inner.turn(.poll) } while inner.isReady
+            try outer.drive { log.count == 3 }
+            expectEqual(log, ["job", "timer", "event"])
+            carrier.cancel()
         }
     }
 }

@@ -19,30 +19,28 @@ struct LoopHandleTests {
         }
     }
 
-    @Test(arguments: Kind.allCases) func cancelEndsItOnceAndReleasesItsClosure(_ kind: Kind) throws {
+    @Test(.inLoop, arguments: Kind.allCases) func cancelEndsItOnceAndReleasesItsClosure(_ kind: Kind) throws {
         let ends = Ends.pipe()
-        try EventLoop.withLoop(clock: VirtualClock()) { loop throws in
-            var isReleased = false
-            let handle = try make(kind, on: loop, ends.near, holding: LastWords { isReleased = true })
-            expect(handle.isActive)
-            expect(handle.cancel())
-            expect(isReleased && !handle.isActive)
-            expect(!handle.cancel())
-            expect(!loop.isAlive)
-        }
+        let loop = EventLoop.current
+        var isReleased = false
+        let handle = try make(kind, on: loop, ends.near, holding: LastWords { isReleased = true })
+        expect(handle.isActive)
+        expect(handle.cancel())
+        expect(isReleased && !handle.isActive)
+        expect(!handle.cancel())
+        expect(!loop.isAlive)
     }
 
-    @Test(arguments: Kind.allCases) func releasingItEndsItOnlyIfItHasNoClosure(_ kind: Kind) throws {
+    @Test(.inLoop, arguments: Kind.allCases) func releasingItEndsItOnlyIfItHasNoClosure(_ kind: Kind) throws {
         let ends = Ends.pipe()
-        try EventLoop.withLoop(clock: VirtualClock()) { loop throws in
-            var isReleased = false
-            var handle: (any LoopHandle)? = try make(
-                kind, on: loop, ends.near, holding: kind.continuesWhenReleased ? LastWords { isReleased = true } : nil)
-            expect(handle != nil)
-            handle = nil
-            expect(!isReleased)
-            expectEqual(loop.isAlive, [.timer, .repeatingTimer, .watch].contains(kind))
-        }
+        let loop = EventLoop.current
+        var isReleased = false
+        var handle: (any LoopHandle)? = try make(
+            kind, on: loop, ends.near, holding: kind.continuesWhenReleased ? LastWords { isReleased = true } : nil)
+        expect(handle != nil)
+        handle = nil
+        expect(!isReleased)
+        expectEqual(loop.isAlive, [.timer, .repeatingTimer, .watch].contains(kind))
     }
 
     @Test(arguments: Kind.allCases) func theEndOfTheLoopCancelsIt(_ kind: Kind) throws {
@@ -54,22 +52,21 @@ struct LoopHandleTests {
         if kind.continuesWhenReleased { expect(!handle.cancel()) }
     }
 
-    @Test func aTimerThatHasFiredAndAWatchWhoseDescriptorWasClosedHaveEnded() throws {
+    @Test(.inRealTime) func aTimerThatHasFiredAndAWatchWhoseDescriptorWasClosedHaveEnded() throws {
         let ends = Ends.sockets()
-        try EventLoop.withLoop { loop throws in
-            let timer = loop.schedule(after: .zero) {}
-            try loop.turn(.poll)
-            expect(!timer.isActive && !timer.cancel())
-            let watch = try loop.watch(ends.near, for: .reading) { _ in }
-            let copy = dup(ends.near)
-            defer { close(copy) }
-            let number = ends.near
-            // Closes the descriptor and reuses its number atomically, so that no other thread can take it. Watching the
-            // number again shows that the first watch is stale.
-            expectEqual(dup2(ends.far, number), number)
-            let again = try loop.watch(number, for: .writing) { _ in }
-            expect(!watch.isActive && again.isActive && !watch.cancel() && again.cancel())
-        }
+        let loop = EventLoop.current
+        let timer = loop.schedule(after: .zero) {}
+        try loop.turn(.poll)
+        expect(!timer.isActive && !timer.cancel())
+        let watch = try loop.watch(ends.near, for: .reading) { _ in }
+        let copy = dup(ends.near)
+        defer { close(copy) }
+        let number = ends.near
+        // Closes the descriptor and reuses its number atomically, so that no other thread can take it. Watching the
+        // number again shows that the first watch is stale.
+        expectEqual(dup2(ends.far, number), number)
+        let again = try loop.watch(number, for: .writing) { _ in }
+        expect(!watch.isActive && again.isActive && !watch.cancel() && again.cancel())
     }
 
     @Test func aLeaseCountsUntilItIsCancelledOrReleased() throws {

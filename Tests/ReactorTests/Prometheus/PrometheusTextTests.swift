@@ -61,6 +61,7 @@ struct PrometheusTextTests {
 
     /// A zero for a time that is not measured would mean a loop that never waits, and a permanent alarm.
     @Test(
+        .inLoop,
         arguments: [
             (.nothing, false, []),
             (.turns, false, ["waiting_seconds_total", "longest_turn_seconds"]),
@@ -69,16 +70,15 @@ struct PrometheusTextTests {
             (.handlers, true, timed + ["slow_handlers_total"]),
         ] as [(LoopMetrics.Measured, Bool, [String])])
     func whatIsNotMeasuredIsLeftOut(measured: LoopMetrics.Measured, slowOnes: Bool, there: [String]) throws {
-        try EventLoop.withLoop(clock: VirtualClock()) { loop in
-            loop.measured = measured
-            loop.slowHandlerThreshold = slowOnes ? .seconds(1) : nil
-            loop.schedule(after: .seconds(1)) {}
-            try loop.run()
-            let text = loop.metrics.prometheusText()
-            for name in Self.timed + ["slow_handlers_total"] {
-                let mentions = text.contains(" reactor_\(name) ")
-                expectEqual(mentions, there.contains(name), "\(name)")
-            }
+        let loop = EventLoop.current
+        loop.measured = measured
+        loop.slowHandlerThreshold = slowOnes ? .seconds(1) : nil
+        loop.schedule(after: .seconds(1)) {}
+        try loop.run()
+        let text = loop.metrics.prometheusText()
+        for name in Self.timed + ["slow_handlers_total"] {
+            let mentions = text.contains(" reactor_\(name) ")
+            expectEqual(mentions, there.contains(name), "\(name)")
         }
     }
 

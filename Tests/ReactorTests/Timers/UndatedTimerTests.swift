@@ -77,18 +77,17 @@ struct UndatedTimerTests {
     }
 
     @Test(.inRealTime) func aHandleWorksWhileAnotherLoopOfItsThreadIsTheCurrentOne() throws {
-        EventLoop.withLoop { outer in
-            let first = outer.schedule(after: .seconds(1)) {}
-            let second = EventLoop.withLoop { inner in
-                expect(first.isActive && first.cancel() && !first.isActive)
-                let second = inner.schedule(after: .seconds(1)) {}
-                // Driven inside, the outer loop is the current one.
-                try? outer.turn(.poll)
-                outer.schedule(after: .zero) { expect(second.isActive) }
-                try? outer.turn(.poll)
-                return second
-            }
-            expect(!second.isActive && !second.cancel())
+        let outer = EventLoop.current
+        let first = outer.schedule(after: .seconds(1)) {}
+        let second = EventLoop.withLoop { inner in
+            expect(first.isActive && first.cancel() && !first.isActive)
+            let second = inner.schedule(after: .seconds(1)) {}
+            // Driven inside, the outer loop is the current one.
+            try? outer.turn(.poll)
+            outer.schedule(after: .zero) { expect(second.isActive) }
+            try? outer.turn(.poll)
+            return second
         }
+        expect(!second.isActive && !second.cancel())
     }
 }
