@@ -23,9 +23,12 @@ struct CancellationOrderTests {
     }
 
     /// The end of the chain may be an operator, a promise that a handler has returned, or one of several.
-    @Test(.inLoop, arguments: 0..<7) func hangReturnsAfterTheCleanUps(shape: Int) throws {
+    @Test(.inLoop, arguments: 0..<8) func hangReturnsAfterTheCleanUps(shape: Int) throws {
         let log = Log()
         let cleaned = { log.cleaned(after(.seconds(60)).map { 1 }.asPromise()) }
+        // It goes on, for another handler.
+        let other = endless()
+        other.done { _ in }.ignoringErrors()
         let end: Promise<Int> =
             switch shape {
             case 0: cleaned()
@@ -37,11 +40,14 @@ struct CancellationOrderTests {
                     cleaned(), when(fulfilled: [after(.seconds(90)).map { 2 }.asPromise()]).map { $0[0] },
                 ])
             case 5: when(fulfilled: [1], concurrently: 1) { _ in cleaned() }.map { $0[0] }
+            case 6: when(fulfilled: [cleaned(), other]).map { $0[0] }
             default: cleaned().timeout(.seconds(30))
             }
         loop.schedule(after: .seconds(1)) { end.cancel() }
         #expect(throws: PromiseError.cancelled) { try hang(end) }
         expectEqual(log.lines, Log.order)
+        expect(other.isPending)
+        other.cancel()
     }
 
     /// All handlers of a promise with clean-ups lead to the cancelled promise.
