@@ -33,7 +33,7 @@ extension InstalledFilter {
     }
 
     /// The number of bytes in the queue that belong to no write.
-    private var ownOutput: Int { connection.writer.queue?.unawaitedCount ?? 0 }
+    private var ownOutput: Int { connection.writer.queue?.ownOutput ?? 0 }
 
     /// The error if the filter needs input beyond the limits. Waiting instead could last forever: a program may read
     /// only after its write, and a peer only after its input is taken.

@@ -23,8 +23,8 @@ final class WriteQueue {
         var endsWrite = true
         /// Whether the stream cannot continue without it.
         var isBegun = false
-        /// Whether no write waits for it: posted and gathered bytes, and what a filter sends by itself.
-        var isUnawaited = false
+        /// Whether it is output of a filter that belongs to no write.
+        var isOwnOutput = false
 
         var count: Int { (kept?.bytes.count ?? bytes.count) - sent }
         var memory: Int { kept?.memory ?? bytes.capacity }
@@ -43,8 +43,8 @@ final class WriteQueue {
     /// The part of it that a budget counts separately, since others may share it.
     private(set) var sharedMemory = 0
     private(set) var count = 0
-    /// The number of those that no write waits for.
-    private(set) var unawaitedCount = 0
+    /// The number of those that are output of a filter and belong to no write.
+    private(set) var ownOutput = 0
     private(set) var writes = 0
     /// The number of entries that have been withdrawn since the last `compact`.
     private var withdrawn = 0
@@ -81,8 +81,9 @@ final class WriteQueue {
         _ promise: PromiseCore?
     ) {
         let rest = UnsafeRawBufferPointer(rebasing: bytes[start...])
-        if promise == nil && extendLast(by: rest) { return }
-        var entry = Entry(promise: promise, isBegun: start > 0 || isFinal && !rest.isEmpty)
+        let isOwnOutput = promise == nil && isFinal
+        if promise == nil && extendLast(by: rest, isOwnOutput) { return }
+        var entry = Entry(promise: promise, isBegun: start > 0 || isFinal && !rest.isEmpty, isOwnOutput: isOwnOutput)
         if let array, rest.count > Self.coalesceLimit {
             (entry.bytes, entry.sent) = (array, start)
         } else {
@@ -112,12 +113,10 @@ final class WriteQueue {
         }
     }
 
-    private func append(_ new: Entry) {
-        var entry = new
+    private func append(_ entry: Entry) {
         entry.promise?.queuedWrite.pointee.number = entries.end
-        entry.isUnawaited = entry.promise == nil && entry.endsWrite
         count += entry.count
-        if entry.isUnawaited { unawaitedCount += entry.count }
+        if entry.isOwnOutput { ownOutput += entry.count }
         blockMemory += entry.memory
         if let kept = entry.kept, kept.isCounted { sharedMemory += kept.memory }
         if entry.endsWrite { writes += 1 }
@@ -125,16 +124,17 @@ final class WriteQueue {
     }
 
     /// Adds `bytes` without a promise to the last entry if that has none either, and room for them.
-    private func extendLast(by bytes: UnsafeRawBufferPointer) -> Bool {
+    private func extendLast(by bytes: UnsafeRawBufferPointer, _ isOwnOutput: Bool) -> Bool {
         if entries.isEmpty { return false }
         let last = entries.end - 1
-        guard entries[last].isUnawaited, entries[last].bytes.count + bytes.count <= Self.coalesceLimit
+        guard entries[last].promise == nil, entries[last].endsWrite, entries[last].kept == nil,
+            entries[last].isOwnOutput == isOwnOutput, entries[last].bytes.count + bytes.count <= Self.coalesceLimit
         else { return false }
         blockMemory -= entries[last].memory
         entries[last].bytes.append(contentsOf: bytes)
         blockMemory += entries[last].memory
         count += bytes.count
-        unawaitedCount += bytes.count
+        if isOwnOutput { ownOutput += bytes.count }
         return true
     }
 
@@ -181,7 +181,7 @@ final class WriteQueue {
         if left > 0 {
             entries[entries.start].sent += left
             entries[entries.start].isBegun = true
-            if entries[entries.start].isUnawaited { unawaitedCount -= left }
+            if entries[entries.start].isOwnOutput { ownOutput -= left }
         }
         return finished
     }
@@ -189,7 +189,7 @@ final class WriteQueue {
     /// Stops counting an entry that has been removed.
     private func forget(_ entry: Entry) {
         if entry.endsWrite { writes -= 1 }
-        if entry.isUnawaited { unawaitedCount -= entry.count }
+        if entry.isOwnOutput { ownOutput -= entry.count }
         blockMemory -= entry.memory
         if let kept = entry.kept, kept.isCounted { sharedMemory -= kept.memory }
     }
@@ -204,15 +204,17 @@ final class WriteQueue {
         let first = number - Int(entries[number].piecesBefore)
         // Its first pieces may have been sent.
         if first < entries.start || entries[first].isBegun { return false }
-        for place in first...number {
-            count -= entries[place].count
-            forget(entries[place])
+        // Released last: the owner of shared memory is user code.
+        let removed = (first...number).map { entries[$0] }
+        for (place, entry) in zip(first..., removed) {
+            count -= entry.count
+            forget(entry)
             entries[place] = Entry(endsWrite: false)
         }
         withdrawn += number - first + 1
         while !entries.isEmpty, entries[entries.start].isWithdrawn { _ = entries.removeFirst() }
         if withdrawn >= 64 && withdrawn * 2 > entries.numbers.count { compact() }
-        return true
+        return withExtendedLifetime(removed) { true }
     }
 
     /// Removes the entries of withdrawn writes. Called when these may outweigh the rest: so writes that are queued and

@@ -140,6 +140,20 @@ struct FilterStallTests {
         expect(connection.queuedBytes <= (1 << 20) + 65536)
     }
 
+    @Test(.network(turns: 20_000)) func whatWasPostedBeforeTheFilterIsNotItsOutput() throws {
+        let (connection, peer) = try net.pair()
+        let budget = net.limitSends(to: 0)
+        let posted = pattern(2 << 20)
+        expect(connection.post(posted, overflow: .drop))
+        let ready = connection.filter(RecordFilter())
+        try peer.send(RecordFilter.record(.hello, [0x5A]) + RecordFilter.data([1]))
+        _ = try hang(ready, timeout: patience)
+        expectEqual(try hang(connection.receive(), timeout: patience), [1])
+        let received = elsewhere { try peer.receive(exactly: posted.count + 6) }
+        budget.remaining = .max
+        expect(try hang(received, timeout: patience) == posted + RecordFilter.record(.hello, [0x5A]))
+    }
+
     @Test(.filteredPair(turns: 20_000)) func smallOutputsWithoutWritesAreJoinedAndLimited() throws {
         net.limitSends(to: 0)
         net.limitReceives(to: 50)

@@ -163,6 +163,28 @@ struct SharedWriteTests {
         expect((1...3).contains(net.calls(.sendVector) - before) && net.calls(.send) <= 2)
     }
 
+    @Test(.pair) func theOwnerOfWithdrawnMemoryMayWrite() throws {
+        let budget = net.limitSends(to: 0)
+        // unsafe: everything is on one thread.
+        nonisolated(unsafe) let connection = connection
+        func start() -> Promise<Void> {
+            let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: 20_000, alignment: 1)
+            nonisolated(unsafe) let lent = memory
+            let bytes = SharedBytes(unsafe: UnsafeRawBufferPointer(memory)) {
+                lent.deallocate()
+                connection.write("x").ignoringErrors()
+            }
+            return connection.write { output in
+                output.append(bytes)
+                output.append(bytes[0..<17_000])
+            }
+        }
+        start().cancel()
+        expectEqual(connection.queuedBytes, 1)
+        budget.remaining = .max
+        expectEqual(try hang(elsewhere { try peer.receive() }, timeout: patience), [0x78])
+    }
+
     /// Clients that do not read, and have all asked for the same value: a budget counts it once.
     @Test(.network(turns: 4000)) func aBudgetCountsSharedMemoryOnce() throws {
         net.kernel.send = { _, _, _ in -Int(EAGAIN) }
