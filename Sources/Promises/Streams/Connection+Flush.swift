@@ -63,12 +63,13 @@ extension Connection {
 
     /// Sends the queue, and then the end if it is due. Makes at most 16 calls, so that a connection with a fast reader
     /// does not delay the others.
-    func flush() {
+    /// - Parameter isReady: whether the poller has reported room.
+    func flush(isReady: Bool = false) {
         guard let queue = writer.queue else { return }
         for call in 0..<16 {
             let (result, offered) = queue.withIOVectors { callSend($0) }
             if result == -Int(EAGAIN) {
-                if call == 0 { noteSpuriousReadiness(writeCall) }
+                if isReady && call == 0 { noteSpuriousReadiness(writeCall) }
                 break
             }
             if result < 0 {

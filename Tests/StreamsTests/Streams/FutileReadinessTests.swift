@@ -45,6 +45,16 @@ struct FutileReadinessTests {
         expectEqual(try hang(exchange), [0x78])
     }
 
+    @Test(.pair(.virtual)) func aWriteWithoutReadinessDoesNotCount() throws {
+        let budget = net.limitSends(to: 0)
+        let value = SharedBytes(pattern(20_000))
+        let lines = logged { for _ in 0..<300 { connection.write { $0.append(value) }.cancel() } }
+        expectEqual(lines, [])
+        budget.remaining = .max
+        try hang(connection.write("x"))
+        expectEqual(try peer.receive(), [0x78])
+    }
+
     /// The pause belongs to the descriptor, and ends with it.
     @Test(.network(.virtual)) func theNextOwnerOfTheNumberDoesNotPause() throws {
         let socket = try DatagramSocket.bind("127.0.0.1:0")
