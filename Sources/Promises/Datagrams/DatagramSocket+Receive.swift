@@ -87,7 +87,8 @@ extension DatagramSocket {
     }
 
     func receiveNow() {
-        guard let reception else { return }
+        // A handler of a send that was ready too may have turned the loop, and so received, and begun another reception.
+        guard received.isEmpty, !isDelivering, let reception else { return }
         let count = batch.receive(socket.fd, upTo: reception.limit, loop.kernel)
         if count == -Int(EAGAIN) { return noteSpuriousReadiness(.receiveMessages, count) }
         if count < 0 {

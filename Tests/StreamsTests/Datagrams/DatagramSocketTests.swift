@@ -167,6 +167,24 @@ struct DatagramSocketTests {
         expectEqual(seen, [0, 1, 3, 4])
     }
 
+    @Test(.network) func readinessThatIsOutOfDateOverwritesNothing() throws {
+        expectEqual(try hang(client.send((0..<3).map { Datagram([UInt8($0)]) }), timeout: patience), 3)
+        var seen: [UInt8] = []
+        let first = server.forEachPacket { bytes, _ in
+            seen.append(bytes.unsafeLoad(as: UInt8.self))
+            throw Flaw()
+        }
+        #expect(throws: Flaw()) { try hang(first, timeout: patience) }
+        try hang(client.send([3]), timeout: patience)
+        let second = server.forEachPacket { bytes, _ in
+            seen.append(bytes.unsafeLoad(as: UInt8.self))
+            if seen.count == 4 { throw Flaw() }
+        }
+        _ = server.descriptorIsReady(.reading)
+        #expect(throws: Flaw()) { try hang(second, timeout: patience) }
+        expectEqual(seen, [0, 1, 2, 3])
+    }
+
     @Test(.network) func aBodyThatClosesTheSocketSeesNoMore() throws {
         expectEqual(try hang(client.send((0..<6).map { Datagram([UInt8($0)]) }), timeout: patience), 6)
         var seen = 0
