@@ -24,24 +24,34 @@ package enum LoopEvent: Sendable {
 
     package static let handler = LockedValue.ofProcess(
         ReportHandler<LoopEvent> { report in
-            if limited.admit(report.callSite) { LoopEvent.print(report.description) }
+            if limited.admit(report.key) { LoopEvent.print(report.description) }
         })
 
     /// The limit for programs without the layer above, which has a separate one.
-    private static let limited: LimitedReports<CallSite?> = {
+    private static let limited: LimitedReports<Key> = {
         atexit { LoopEvent.limited.reportAllSuppressed() }
-        return LimitedReports { callSite, count in
-            let place = (callSite ?? nil).map { " at \($0)" } ?? ""
-            LoopEvent.print("\(count) more report\(count == 1 ? "" : "s")\(place) suppressed")
+        return LimitedReports { key, count in
+            let name = key.map { " of \($0.name)\($0.callSite.map { " at \($0)" } ?? "")" } ?? ""
+            LoopEvent.print("\(count) more report\(count == 1 ? "" : "s")\(name) suppressed")
         }
     }()
 
-    private var callSite: CallSite? {
+    /// The reports that are limited together.
+    struct Key: Hashable {
+        let name: String
+        var callSite: CallSite?
+    }
+
+    var key: Key {
         switch self {
-        case .slowHandler(let handler, _): handler.callSite
-        case .unrunWork(let callSite): callSite
-        case .leftHandlers(_, let callSite), .staleWatch(_, let callSite): callSite
-        case .undelivered, .taskOnEndedLoop, .loopFailed, .watchPaused: nil
+        case .undelivered: Key(name: "undelivered handlers")
+        case .leftHandlers(_, let callSite): Key(name: "handlers that a run left waiting", callSite: callSite)
+        case .slowHandler(let handler, _): Key(name: "slow handlers", callSite: handler.callSite)
+        case .taskOnEndedLoop: Key(name: "tasks of ended loops")
+        case .unrunWork(let callSite): Key(name: "loops that are not driven", callSite: callSite)
+        case .loopFailed: Key(name: "loops that failed")
+        case .watchPaused: Key(name: "descriptors that cannot be watched for now")
+        case .staleWatch(_, let callSite): Key(name: "descriptors closed while watched", callSite: callSite)
         }
     }
 
