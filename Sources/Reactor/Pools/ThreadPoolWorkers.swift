@@ -188,6 +188,7 @@ package final class PoolThread {
     package let pool: ThreadPoolWorkers
     /// Called after each job. A loop that a job makes on this thread sets it.
     var afterJob: (() -> Void)?
+    private var isEnding = false
 
     private init(_ pool: ThreadPoolWorkers) { self.pool = pool }
 
@@ -202,11 +203,16 @@ package final class PoolThread {
         return thread
     }
 
-    // The end of the thread releases it.
+    // The end of the thread releases it: in a second round, since the loop of the thread ends in the first one, and its
+    // values may ask for it.
     private static let key: pthread_key_t = {
         var key = pthread_key_t()
-        pthread_key_create(&key) { thread in
-            if let thread { Unmanaged<PoolThread>.fromOpaque(thread).release() }
+        pthread_key_create(&key) { address in
+            guard let address else { return }
+            let thread = Unmanaged<PoolThread>.fromOpaque(address)
+            if thread._withUnsafeGuaranteedRef({ $0.isEnding }) { return thread.release() }
+            thread._withUnsafeGuaranteedRef { $0.isEnding = true }
+            pthread_setspecific(PoolThread.key, address)
         }
         return key
     }()

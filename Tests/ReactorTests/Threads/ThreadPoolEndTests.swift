@@ -32,6 +32,20 @@ struct ThreadPoolEndTests {
         expectEqual(ran.value, 1)
     }
 
+    @Test func aValueThatLivesAsLongAsAThreadShutsThePoolDown() throws {
+        let pool = try ThreadPool(threads: 1)
+        let ran = Counter()
+        let local = LoopLocal {
+            AtEnd {
+                pool.shutDown()
+                ran.add()
+            }
+        }
+        try pool.dispatch { local.withValue { _ in } }
+        pool.shutDown()
+        expectEqual(ran.value, 1)
+    }
+
     @Test func theLastReferenceGoesOnAThreadOfItsOwn() throws {
         for _ in 0..<50 {
             let (latch, ran) = (Gate(), Counter())
