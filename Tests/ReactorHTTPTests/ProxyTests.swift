@@ -72,7 +72,6 @@ struct ProxyTests {
 
     @Test(.served) func theAccountOfAProxyIsForTheProxy() throws {
         let proxy = try serveProxy()
-        let server = address
         var options = proxy.options
         options.proxies.http = "http://me%40x:p:w@\(proxy.listener.localAddress)/"
         options.proxies.https = options.proxies.http
