@@ -160,9 +160,10 @@ struct ServerTests {
             return .now(Response(""))
         }
         try withServer(handler) { address, _ in
-            try expect([200], address, "GET http://x/ HTTP/1.1\r\nHost: x\r\n\r\n")
+            try expect([200, 200], address, "GET http://x/ HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.0\r\n\r\n")
         }
         #expect(fields[0] == ["Host": "x"] && fields[0].map(\.name) == ["Host"] && fields[0]["GET http"] == nil)
+        #expect(fields[1].isEmpty && fields[1].description == "")
     }
 
     @Test func aTypeThatIsSetReplacesThatOfTheFields() {

@@ -79,6 +79,30 @@ struct UnreadBodyTests {
         }
     }
 
+    /// A second read, while the first waits for the rest or is about to get all that has arrived.
+    @Test(arguments: [false, true]) func aSecondReadTakesNothingOfTheFirst(hasArrived: Bool) throws {
+        var second: Promise<[UInt8]?>?
+        let handler = { (request: Request) -> Answer in
+            let first = request.body.bytes()
+            if hasArrived { second = request.body.read() }
+            let later = after(.seconds(1)).then { () -> Promise<[UInt8]> in
+                second = second ?? request.body.read()
+                return first
+            }
+            return .later(later.map { Response($0) })
+        }
+        try withVirtualServer(handler) { client in
+            let head = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n"
+            try hang(client.write(head + (hasArrived ? "body" : "bo")))
+            hang(after(.seconds(2)))
+            if !hasArrived { client.write("dy").cauterize() }
+            _ = try hang(client.read(until: "\r\n\r\n"), timeout: .seconds(5))
+            #expect(try hang(client.read(exactly: 4), timeout: .seconds(5)) == Array("body".utf8))
+            #expect(second?.isRejected == !hasArrived)
+            second?.catch(policy: .allErrors) { _ in }
+        }
+    }
+
     @Test(.inLoop, arguments: Kind.allCases) func isNotWaitedFor(_ kind: Kind) throws {
         if kind == .readInPart { return }
         let client = try serveClient { Self.answer(kind, $0) }

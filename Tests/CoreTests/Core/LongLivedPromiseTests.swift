@@ -54,6 +54,17 @@ struct LongLivedPromiseTests {
         hang(worker.ended)
     }
 
+    @Test(.inLoop) func hangsThatRunOutOfTime() {
+        let (forever, resolver) = Promise<Int>.pending()
+        _ = logged {
+            for _ in 0..<Self.uses {
+                #expect(throws: PromiseError.timedOut) { try hang(forever, timeout: .milliseconds(1)) }
+            }
+        }
+        expect(waiterCount(of: forever) < 40)
+        resolver.fulfill(1)
+    }
+
     @Test(.inLoop) func whatIsCancelled() throws {
         let tally = Tally()
         let (forever, resolver) = Promise<Int>.pending()

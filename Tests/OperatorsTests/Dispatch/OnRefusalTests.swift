@@ -105,5 +105,6 @@ struct OnRefusalTests {
         }
         pool.shutDown()
         expect(Promise.value(1).map(on: pool) { $0 }.error as? DispatchError == .poolIsShutDown(name: "full"))
+        expect(!loop.isAlive, "there is no work to wait for")
     }
 }

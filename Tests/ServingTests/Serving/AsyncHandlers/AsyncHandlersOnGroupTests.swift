@@ -100,6 +100,8 @@
         loops.stop()
         loops.join()
         expectEqual(hang(loops.collect { 1 }), Array(repeating: .failure(.loopEnded), count: 3))
+        listener.close()
+        expect(!EventLoop.current.isAlive)
     }
 
     @Test func anAsyncFunctionMayCollect() async throws {
