@@ -65,16 +65,17 @@ enum ByteWrite {
     private static func start(_ pieces: [SharedBytes], on connection: Connection) -> Promise<Void> {
         connection.sendGathered()
         guard connection.canWrite else { return pieces.joined.withUnsafeBytes { filter($0, of: connection) } }
-        if connection.isFull { return Promise(refused: refusalAsFull(connection)) }
-        let isFirst = !connection.writer.isQueued
+        var sent = 0
+        if !connection.writer.isQueued {
+            sent = connection.transmit(pieces)
+            if sent < 0 { return Promise(refused: connection.failure!) }
+            if sent == pieces.reduce(0, { $0 + $1.count }) { return .value }
+        } else if connection.isFull {
+            return Promise(refused: refusalAsFull(connection))
+        }
         let core = PromiseCore.ofWrite(by: connection)
         let budget = connection.cold?.memory?.budget
-        connection.writer.enqueue { $0.append(pieces, core, budget) }
-        if isFirst {
-            connection.writer.turnOfLastSend = connection.turn
-            connection.flush()
-        }
-        connection.queueDidGrow()
+        connection.enqueue { $0.append(pieces, from: sent, core, budget) }
         return Promise(core)
     }
 

@@ -17,7 +17,7 @@ extension Connection: ReadinessHandler {
     package func descriptorIsReady(_ ready: Interest) -> Interest {
         interest.registered.subtract(ready)
         // Each step may end the connection.
-        if ready.contains(.writing) { flush(isReady: true) }
+        if ready.contains(.writing) { flush() }
         if ready.contains(.reading) {
             if path != .direct {
                 readIndirectly()

@@ -13,6 +13,19 @@ extension Connection {
         didTransmit(callSend(bytes.baseAddress!, bytes.count), in: turn)
     }
 
+    /// Like the form with one piece, for as many of `pieces` as a call takes.
+    func transmit(_ pieces: [SharedBytes]) -> Int {
+        let most = min(pieces.count, WriteQueue.mostPieces)
+        let result = withUnsafeTemporaryAllocation(of: iovec.self, capacity: most) { vectors in
+            for (index, piece) in pieces.prefix(most).enumerated() {
+                // The address is valid until the call returns: `pieces` retains the memory.
+                (vectors.baseAddress! + index).initialize(to: piece.withUnsafeBytes { iovec(of: $0) })
+            }
+            return callSend(UnsafeBufferPointer(vectors))
+        }
+        return didTransmit(result, in: turn)
+    }
+
     @inline(__always)
     func didTransmit(_ result: Int, in turn: UInt32) -> Int {
         if result < 0 && result != -Int(EAGAIN) {
@@ -53,23 +66,18 @@ extension Connection {
 
     func enqueue(_ append: (WriteQueue) -> Void) {
         writer.enqueue(append)
-        queueDidGrow()
-    }
-
-    func queueDidGrow() {
         updateCongestion()
         updateInterest()
     }
 
     /// Sends the queue, and then the end if it is due. Makes at most 16 calls, so that a connection with a fast reader
     /// does not delay the others.
-    /// - Parameter isReady: whether the poller has reported room.
-    func flush(isReady: Bool = false) {
+    func flush() {
         guard let queue = writer.queue else { return }
         for call in 0..<16 {
             let (result, offered) = queue.withIOVectors { callSend($0) }
             if result == -Int(EAGAIN) {
-                if isReady && call == 0 { noteSpuriousReadiness(writeCall) }
+                if call == 0 { noteSpuriousReadiness(writeCall) }
                 break
             }
             if result < 0 {

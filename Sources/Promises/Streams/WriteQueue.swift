@@ -60,7 +60,7 @@ final class WriteQueue {
     /// Larger writes keep their array. Bytes without a promise are joined up to this size.
     static var coalesceLimit: Int { 16_384 }
     /// IOV_MAX: the kernel refuses more pieces in a call.
-    private static var mostPieces: Int { 1024 }
+    static var mostPieces: Int { 1024 }
     /// A call offers further entries until it offers this many bytes.
     private static var mostBytes: Int { 256 << 10 }
 
@@ -96,14 +96,23 @@ final class WriteQueue {
         bytes.withUnsafeBytes { append($0, of: bytes, from: start, isFinal: isFinal, promise) }
     }
 
-    /// Queues several pieces as one write.
-    /// - Parameter budget: counts the memory of the pieces that are not copied.
-    func append(_ pieces: [SharedBytes], _ promise: PromiseCore, _ budget: MemoryBudget?) {
-        let pieces = pieces.filter { !$0.isEmpty }
-        if pieces.isEmpty { return append(Entry(promise: promise)) }
-        for (index, piece) in pieces.enumerated() {
-            let isLast = index == pieces.count - 1
-            var entry = Entry(promise: isLast ? promise : nil, piecesBefore: Int32(index), endsWrite: isLast)
+    /// Queues the rest of several pieces as one write.
+    /// - Parameters:
+    ///   - sent: the number of their bytes that the kernel has taken.
+    ///   - budget: counts the memory of the pieces that are not copied.
+    func append(_ pieces: [SharedBytes], from sent: Int, _ promise: PromiseCore, _ budget: MemoryBudget?) {
+        var left = sent
+        var rest = pieces.map { piece in
+            let start = min(left, piece.count)
+            left -= start
+            return piece[start..<piece.count]
+        }
+        rest.removeAll(where: \.isEmpty)
+        if rest.isEmpty { return append(Entry(promise: promise)) }
+        for (index, piece) in rest.enumerated() {
+            let isLast = index == rest.count - 1
+            var entry = Entry(
+                promise: isLast ? promise : nil, piecesBefore: Int32(index), endsWrite: isLast, isBegun: sent > 0)
             if piece.count < SharedBytes.leastKept {
                 entry.bytes = [UInt8](piece)
             } else {
