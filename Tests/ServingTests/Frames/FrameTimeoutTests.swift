@@ -109,6 +109,14 @@ struct FrameTimeoutTests {
         endless.catch { _ in }
     }
 
+    @Test(.pair(.virtual)) func aPendingReadOfBytesHasNone() throws {
+        let read = connection.receive()
+        connection.frameTimeouts = limits
+        hang(after(.seconds(100)))
+        try net.deliver("x", from: peer)
+        expectEqual(try hang(read), [0x78])
+    }
+
     @Test(.network(.virtual)) func theTimerGoesWithTheConnection() throws {
         for way in 0..<3 {
             let (connection, peer) = try net.pair()

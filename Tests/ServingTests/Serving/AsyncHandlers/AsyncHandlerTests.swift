@@ -123,6 +123,7 @@ private final class Store {
         }
         try listener.end(served)
         expectEqual(errors, ["Flaw(number: 7) false"])
+        expect(!net.loop.isAlive)
     }
 
     @Test(.listener) func theyCountUntilTheyHaveEnded() throws {
