@@ -1,3 +1,4 @@
+@testable import Promises
 @testable import PromisesTestSupport
 
 /// The memory that counts against the limit of the write queue.
@@ -63,7 +64,7 @@ struct WriteQueueMemoryTests {
                 write.cancel()
             }
             expectEqual(refused, 0)
-            expectEqual(connection.queuedBytes, 5)
+            expect(connection.queuedBytes == 5 && connection.heldMemory < 50_000)
             expect(first.isPending)
             first.catch { _ in }
         }
