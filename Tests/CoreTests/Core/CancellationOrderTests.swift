@@ -23,7 +23,7 @@ struct CancellationOrderTests {
     }
 
     /// The end of the chain may be an operator, a promise that a handler has returned, or one of several.
-    @Test(.inLoop, arguments: 0..<8) func hangReturnsAfterTheCleanUps(shape: Int) throws {
+    @Test(.inLoop, arguments: 0..<9) func hangReturnsAfterTheCleanUps(shape: Int) throws {
         let log = Log()
         let cleaned = { log.cleaned(after(.seconds(60)).map { 1 }.asPromise()) }
         // It goes on, for another handler.
@@ -41,6 +41,7 @@ struct CancellationOrderTests {
                 ])
             case 5: when(fulfilled: [1], concurrently: 1) { _ in cleaned() }.map { $0[0] }
             case 6: when(fulfilled: [cleaned(), other]).map { $0[0] }
+            case 7: when(fulfilled: [cleaned(), other], concurrently: 2) { $0 }.map { $0[0] }
             default: cleaned().timeout(.seconds(30))
             }
         loop.schedule(after: .seconds(1)) { end.cancel() }

@@ -46,6 +46,7 @@ struct LongLivedPromiseTests {
             }
             try loop.turn(.poll)
         }
+        expect(!loop.canWakeItself)
         expect(worker.ended.isPending)
         expect(worker.waitersForEnd == 1 && group[0].waitersForEnd == 0)
         group.stop()

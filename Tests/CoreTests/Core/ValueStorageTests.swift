@@ -126,6 +126,7 @@ struct ValueStorageTests {
             Promise.value(()).then { promise }.recover { Promise<Int>(error: $0) }.ignoringErrors()
             promise.ensureThen { .value }.ignoringErrors()
             when(fulfilled: [promise, promise]).ignoringErrors()
+            when(fulfilled: [promise, promise], concurrently: 2) { $0 }.ignoringErrors()
             try loop.turn(.poll)
             resolver.reject(Loaded(token: tally.token()))
             resolver.reject(Loaded(token: tally.token()))

@@ -46,6 +46,23 @@ extension APlusTests {
             }
         }
 
+        @Test("2.3.1 a circle through a promise that followed another before it was returned", .inLoop)
+        func throughOneThatFollowedBefore() throws {
+            let (first, second) = (Promise<Void>.pending(), Promise<Void>.pending())
+            var end: Promise<Int>?
+            let start = second.promise.then { end! }
+            // Only its producer and the handler that returns it have it: so it is linked.
+            var middle: Promise<Int>? = Promise.value(()).then { start }
+            end = first.promise.then { middle.take()! }
+            for pair in [first, second] {
+                try loop.run()
+                pair.resolver.fulfill()
+            }
+            try loop.run()
+            expectEqual([start, end!].map(\.promiseError), [.returnedSelf, .returnedSelf])
+            end = nil
+        }
+
         @Test("2.3.1 nothing of a circle is leaked", .inLoop, arguments: Settling.allCases, 1...4)
         func nothingIsLeaked(settling: Settling, length: Int) throws {
             let tally = Tally()
