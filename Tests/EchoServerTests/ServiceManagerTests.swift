@@ -1,3 +1,4 @@
+@testable import echo_server
 @testable import PromisesTestSupport
 
 /// The protocol of systemd, played by the shell and by sockets of the test.
@@ -128,6 +129,17 @@ struct ServiceManagerTests {
         _ = try server.terminate()
     }
 
+    // In a separate process, whose environment it changes.
+    @Test func aManagerThatHearsNothingForAMinuteIsGivenUp() async {
+        await #expect(processExitsWith: .success) {
+            let folder = Folder()
+            let manager = try OwnSocket(SOCK_DGRAM, folder.address("notify"))
+            precondition(manager.fill() > 0)
+            setenv("NOTIFY_SOCKET", folder["notify"], 1)
+            withExtendedLifetime((folder, manager)) { expectOneWarningAfterAMinute() }
+        }
+    }
+
     /// Clients may exhaust the descriptors of a server; its manager must not take that for a failure.
     @Test(.disabled(if: isSanitized)) func theWatchdogIsFedWithoutDescriptors() throws {
         let folder = Folder()
@@ -151,5 +163,16 @@ struct ServiceManagerTests {
         for number in 0..<50 { expect(try client.echoes("message \(number)")) }
         try client.leave()
         expect(try server.terminate().hasPrefix("totals: "))
+    }
+}
+
+private func expectOneWarningAfterAMinute() {
+    withVirtualTime { (_: VirtualClock) in
+        var warnings: [String] = []
+        Service(on: .current) { warnings.append($0) }.notifyReady([]) { .value }
+        hang(after(.seconds(55)))
+        precondition(warnings.isEmpty)
+        hang(after(.seconds(10)))
+        precondition(warnings.count == 1 && warnings[0].contains("(EAGAIN)"), "\(warnings)")
     }
 }

@@ -232,6 +232,16 @@ struct PoolStateTests {
         expectEqual(state.didMake(4), [.lend(4, fifth)])
     }
 
+    @Test func aDrainClosesWhatIsIdleAndACloseCancelsWhatIsMade() {
+        let state = Numbers(PoolLimits(perKey: 1))
+        _ = state.request(a)
+        _ = state.didMake(0)
+        expectEqual(state.didReturn(0, isReusable: true), [.park(0)])
+        let (waiting, _) = state.request(.name("b"))
+        expectEqual(state.drain(), [.close(0)])
+        expectEqual(state.close(), [.reject(waiting, "failed"), .cancelMake(1)])
+    }
+
     private let a = PoolKey.name("a")
     private let b = PoolKey.name("b")
 
