@@ -53,6 +53,21 @@ struct FilterStallTests {
         func write(_ bytes: RawSpan, _ output: inout FilterOutput) { if !mayWrite { output.waitForInput() } }
     }
 
+    /// Its writes wait for input, which it refuses.
+    private struct Refusing: ConnectionFilter {
+        func receive(_ bytes: RawSpan, _ output: inout FilterOutput) throws { throw Flaw() }
+        func write(_ bytes: RawSpan, _ output: inout FilterOutput) { output.waitForInput() }
+    }
+
+    @Test(.pair) func aFailureEndsACloseThatWaitsForInput() throws {
+        _ = try hang(connection.filter(Refusing()), timeout: patience)
+        let write = connection.write("x")
+        connection.close(linger: .seconds(60))
+        try peer.send([1])
+        expect(write, failsWith: Flaw())
+        expectEqual(try peer.readToEnd(), [])
+    }
+
     @Test(.pair) func deferredWritesWithoutOutputEndTheWaitForRoom() throws {
         _ = try hang(connection.filter(Collecting()), timeout: patience)
         connection.writeWatermarks = (low: 10, high: 100)
