@@ -34,16 +34,16 @@ struct InputBuffer {
     ///   - receive: returns the number of bytes that it has stored; below 1 if none.
     /// - Returns: its result.
     mutating func receive(
-        _ missing: Int, expecting expected: Int, _ receive: (UnsafeMutableRawBufferPointer) -> Int?
-    ) -> Int? {
+        _ missing: Int, expecting expected: Int, _ receive: (UnsafeMutableRawBufferPointer) -> Int
+    ) -> Int {
         let wanted = max([UInt8].room(for: missing, behind: count), expected)
         if start > 0 || bytes.capacity - bytes.count < min(wanted, 16_384) { move(reserving: wanted) }
         let room = min(bytes.capacity - bytes.count, missing, Self.mostReceived)
-        var result: Int?
+        var result = 0
         bytes.append(addingCapacity: room) { output in
             output.withUnsafeMutableBufferPointer { buffer, initialized in
                 result = receive(UnsafeMutableRawBufferPointer(buffer))
-                initialized = max(result ?? 0, 0)
+                initialized = max(result, 0)
             }
         }
         if bytes.isEmpty { bytes = [] }

@@ -81,7 +81,12 @@ extension Connection {
     func receiveInPlace(_ missing: Int, expecting expected: Int = 0) -> Int? {
         // A read of bytes takes them all at once.
         defer { if !reader.form.isOfBytes { noteHeldMemory() } }
-        return ensuredColdState.input.receive(missing, expecting: expected) { receiveOnce(into: $0) }
+        guard let limit = receiveLimit(.max) else { return nil }
+        // Only the call is made during the change of the buffer: a pause or a report may run user code.
+        let count = ensuredColdState.input.receive(missing, expecting: expected) {
+            callReceive(into: $0, atMost: limit)
+        }
+        return didReceiveTimed(count)
     }
 
     @inline(__always)

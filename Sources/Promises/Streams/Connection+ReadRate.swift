@@ -25,16 +25,26 @@ extension Connection {
     /// As `receiveOnce`, with an `idleTimeout` or a `readRate`.
     @inline(never)
     func receiveTimed(into buffer: UnsafeMutableRawBufferPointer, atMost limit: Int) -> Int? {
-        let pace = lifecycle.isOpen ? cold?.rare?.readPace : nil
-        let allowed = pace?.allowance(at: loop.now) ?? limit
-        guard allowed > 0 else {
-            pace?.pause()
-            return nil
-        }
-        let count = didReceive(callReceive(into: buffer, atMost: min(limit, allowed)))
-        if let count, count > 0 {
+        guard let limit = receiveLimit(limit) else { return nil }
+        return didReceiveTimed(callReceive(into: buffer, atMost: limit))
+    }
+
+    private var readPace: ReadPace? { lifecycle.isOpen ? cold?.rare?.readPace : nil }
+
+    /// - Returns: the number of bytes to receive now, at most `limit`; `nil` in a pause, which this begins.
+    func receiveLimit(_ limit: Int) -> Int? {
+        guard let pace = readPace, let allowed = pace.allowance(at: loop.now) else { return limit }
+        if allowed > 0 { return min(limit, allowed) }
+        pace.pause()
+        return nil
+    }
+
+    /// As `didReceive`, with an `idleTimeout` or a `readRate`.
+    func didReceiveTimed(_ result: Int) -> Int? {
+        guard let count = didReceive(result) else { return nil }
+        if count > 0 {
             noteActivity()
-            pace?.spend(count, at: loop.now)
+            readPace?.spend(count, at: loop.now)
         }
         return count
     }

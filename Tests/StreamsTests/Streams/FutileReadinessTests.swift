@@ -45,6 +45,24 @@ struct FutileReadinessTests {
         expectEqual(try hang(exchange), [0x78])
     }
 
+    /// The report is made while a read receives in place.
+    @Test(.pair(.virtual)) func theLogHandlerMayEndTheConnection() throws {
+        try peer.send("x")
+        awaitArrival(of: POLLIN, at: try #require(net.ledger.accepted.first))
+        net.kernel.receive = { _, _, _ in -Int(EAGAIN) }
+        let thread = pthread_self()
+        // The handler is called by this thread.
+        nonisolated(unsafe) let connection = connection
+        let recorder = LogRecorder(where: { _ in pthread_equal(pthread_self(), thread) != 0 }) { _ in
+            connection.abort()
+        }
+        defer { recorder.stop() }
+        let read = connection.read(exactly: 10_000)
+        net.settle(.milliseconds(520))
+        expectEqual((read.error as? SystemError)?.code, ECANCELED)
+        expectEqual(recorder.count, 1)
+    }
+
     @Test(.pair(.virtual)) func aWriteWithoutReadinessDoesNotCount() throws {
         let budget = net.limitSends(to: 0)
         let value = SharedBytes(pattern(20_000))
