@@ -51,7 +51,7 @@ extension Cancellation {
                 // Where one row has ended, all do: `all` continues when the last handler has been marked.
                 if ends[core.ref] != nil || !(evenIfWanted && core === first) && core.isWanted { return shared = core }
                 if isExternal {
-                    if core.mayWaitForCleanUps { topmostLater = height }
+                    if core.mayEndLater { topmostLater = height }
                     return height += 1
                 }
                 let producer = core.settlingCore

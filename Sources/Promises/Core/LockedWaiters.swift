@@ -13,7 +13,7 @@ struct LockedWaiters: ~Copyable {
     /// The first node of the list.
     let newest: CoreRef?
 
-    /// `nil` if the core is not pending, or is being settled.
+    /// `nil` if the core is not pending, or is claimed.
     @inline(__always)
     init?(of core: PromiseCore) {
         var seen = core.state.load()
@@ -32,8 +32,8 @@ struct LockedWaiters: ~Copyable {
 
     deinit { core.borrow { $0.state.unlock() } }
 
-    /// Whether a node of the list no longer waits for this core, and is a tombstone. It may have run since, and may now
-    /// wait for another core.
+    /// Whether a node of the list no longer waits for this core, and is a tombstone. It is never attached again
+    /// while it is here, since its `next` belongs to this list.
     func isWithdrawn(_ node: CoreRef) -> Bool { Self.isWithdrawn(node, from: core) }
 
     private static func isWithdrawn(_ node: CoreRef, from core: CoreRef) -> Bool {

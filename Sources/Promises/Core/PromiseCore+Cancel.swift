@@ -68,8 +68,9 @@ extension PromiseCore {
         return nil
     }
 
-    /// Withdraws this waiter, which belongs to this thread, and drops its operation. If its source has settled, nothing
-    /// happens: it has run, or is about to. The caller must hold the core that the waiter was attached to.
+    /// Withdraws this waiter, and drops its operation. If its source has settled, nothing happens: it has run, or is about
+    /// to. If another thread may run the waiter, which has no loop then, or takes it without a reference, as from a `hang`,
+    /// the caller must hold the core that the waiter was attached to.
     /// - Returns: the source that it was withdrawn from.
     @discardableResult
     func withdraw() -> PromiseCore? {

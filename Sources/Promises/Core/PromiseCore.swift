@@ -108,8 +108,9 @@ class PromiseCore: Job, @unchecked Sendable {
     /// - Parameter cancellation: continues with the promise that this one waits for.
     func cancelExternally(with error: (any Error)?, in cancellation: inout Cancellation) {}
 
-    /// Whether this externally settled promise may wait for another one, which only its own thread can examine.
-    var mayWaitForCleanUps: Bool { false }
+    /// Whether a cancellation may reject this externally settled promise only when clean-ups, or its work, have ended. Any
+    /// thread.
+    var mayEndLater: Bool { false }
 
     /// Whether the job that settles this externally settled promise is in the queue of that pool, and the promise that has
     /// to settle before there is a job. Any thread.

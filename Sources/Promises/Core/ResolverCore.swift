@@ -11,7 +11,7 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
     /// only the party that has claimed it accesses this.
     @exclusivity(unchecked) private(set) final var isCancelled = false
 
-    override var mayWaitForCleanUps: Bool {
+    override var mayEndLater: Bool {
         LockedWaiters(of: self)?.contains(where: LockedWaiters.isCleanUpOfResolver) ?? false
     }
 
@@ -78,7 +78,7 @@ final class ExternalCore: PromiseCore, @unchecked Sendable {
     override var callSite: CallSite? { madeAt }
 
     private let settlesLater: Bool
-    override var mayWaitForCleanUps: Bool { settlesLater }
+    override var mayEndLater: Bool { settlesLater }
 
     /// Called on any thread if the promise is cancelled, which is claimed then: rejects the promise, and ends the work.
     var onCancel: (_ core: ExternalCore, _ error: (any Error)?) -> Void = { _, _ in }

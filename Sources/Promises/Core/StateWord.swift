@@ -6,7 +6,7 @@ import Synchronization
 /// | Kind | Marks | Address | Meaning | Changed next by |
 /// | --- | --- | --- | --- | --- |
 /// | `pending` | | newest waiter, or 0 | No outcome yet, and the right to settle is not claimed | any thread: pushes a waiter (CAS); `claim`; `LockedWaiters`; the settling thread; the loop's thread: links it |
-/// | `pending` | `claimed` | newest waiter, or 0 | A party has claimed the right to settle and is about to settle | that party; any thread pushes waiters |
+/// | `pending` | `claimed` | newest waiter, or 0 | A party has claimed the right to settle, and will: perhaps much later, after clean-ups | that party; any thread pushes waiters |
 /// | `pending` | `locked` | newest waiter | A thread reads the list, or removes nodes from it | that thread unlocks it; any thread pushes, or claims; a thread that is about to take the list waits |
 /// | `pending` | `claimed`, `locked` | newest waiter | Claimed while the list was locked | the thread that has locked it; any thread pushes |
 /// | `fulfilled` | | 0 | The value is in the payload | no thread; constant until the core is released |

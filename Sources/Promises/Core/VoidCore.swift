@@ -15,6 +15,7 @@ extension PromiseCore {
 
     @inline(never)
     private static func makeVoid() -> CoreRef {
+        // By a store: the static property owns it, so there is no retain that could move below.
         addressOfVoid.store(voidCore.address, ordering: .releasing)
         return voidCore.ref
     }

@@ -228,7 +228,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
 
     // MARK: Cancellation
 
-    override var mayWaitForCleanUps: Bool { true }
+    override var mayEndLater: Bool { true }
 
     override func cancelExternally(with error: (any Error)?, in cancellation: inout Cancellation) {
         // A job that ends between the claim and the rejection no longer keeps the loop alive for the handlers.

@@ -55,7 +55,7 @@ extension Connection: ReadinessHandler {
     @inline(never)
     private var pollsIndirectly: Bool { path == .discarding ? discardsInput : cold?.layer?.pollsForInput == true }
 
-    /// Whether a close reads and drops input, on the path `lingering`: until the peer has ended.
+    /// Whether a close reads and drops input, on the path `discarding`: until the peer has ended.
     var discardsInput: Bool {
         lifecycle == .lingering
             || lifecycle == .flushing && path == .discarding && !reader.hasEnded && cold?.close?.inputHasEnded == false
@@ -83,7 +83,7 @@ extension Connection: ReadinessHandler {
         do throws(SystemError) { try loop.setInterest(wanted, of: fd, handler: self) } catch { refuse(error) }
     }
 
-    /// Lets the poller report no input, and the peer's end instead. Recorded is what is wanted, so that nothing tells
+    /// Lets the poller report no input, but an error or a hang-up. Recorded is what is wanted, so that nothing tells
     /// the poller otherwise before that changes: only `ReadPace` knows of the pause.
     func pauseReading() {
         let wanted = wantedInterest

@@ -139,7 +139,7 @@ extension Connection {
     /// Reads the descriptor once, and counts what it returns. All input of a connection comes through here.
     /// - Parameter limit: the maximum number of bytes; at least one, since reading none would look like the end.
     /// - Returns: the number of bytes; 0 at the end of the stream, and the negative errno of an error. `nil` if there
-    ///   was nothing to read, and nothing else to do.
+    ///   was nothing to read, or `readRate` pauses.
     @inline(__always)
     func receiveOnce(into buffer: UnsafeMutableRawBufferPointer, atMost limit: Int = .max) -> Int? {
         if notesActivity { return receiveTimed(into: buffer, atMost: limit) }

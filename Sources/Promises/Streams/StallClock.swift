@@ -13,7 +13,7 @@ final class StallClock {
     private var timer: EventLoop.Timer?
     /// When bytes of waiting writes were last sent; for `idleTimeout`, the `lastActivity` that was last seen.
     private var lastProgress: LoopInstant
-    /// Whether the limit has been reached once, and was postponed because the descriptor may be ready.
+    /// Whether the limit has been reached, and was postponed once, so that ready handlers run first.
     private var wasPostponed = false
 
     init(_ limit: Duration, of connection: Connection, watchesWrites: Bool = false) {
