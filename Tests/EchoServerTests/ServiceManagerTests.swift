@@ -130,7 +130,7 @@ struct ServiceManagerTests {
     }
 
     // In a separate process, whose environment it changes.
-    @Test func aManagerThatHearsNothingForAMinuteIsGivenUp() async {
+    @Test(.ownThread) func aManagerThatHearsNothingForAMinuteIsGivenUp() async {
         await #expect(processExitsWith: .success) {
             let folder = Folder()
             let manager = try OwnSocket(SOCK_DGRAM, folder.address("notify"))
