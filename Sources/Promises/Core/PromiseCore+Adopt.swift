@@ -57,7 +57,8 @@ extension PromiseCore {
     /// can read its outcome, attach a handler, or cancel it. On the thread at `here`, to which it must belong.
     ///
     /// The producer of a pending promise holds one reference; a combinator's holds one per pending source, and the timer
-    /// of `timeout` another one. So the promises of `timeout`, and of several sources, are not linked. Nothing that runs on this thread releases it meanwhile.
+    /// of `timeout` another one: so the promises of `timeout`, and of several pending sources, are not linked. Nothing that
+    /// runs on this thread releases it meanwhile.
     @inline(__always)
     private static func isKnownToProducerOnly(_ inner: CoreRef, _ here: LoopRef) -> Bool {
         // The count before the annotations: another thread may have made one before it released the core.

@@ -29,9 +29,9 @@ import Reactor
 // would reach a kept core or the next promise then reaches freed memory.
 //
 // The functions that clients call are not static: callers in another module reach static ones through a second
-// function, which drops the type. They are never inlined, and only they rewrite the constants of a core: no function that has
-// read these also sees them rewritten. (Keeping a core rewrites none.) Their uncommon parts are separate functions, so
-// that they need not save registers.
+// function, which drops the type. They are never inlined, and only they rewrite the constants of a core: no function
+// that has read these also sees them rewritten. (Keeping a core rewrites none.) Their uncommon parts are separate
+// functions, so that they need not save registers.
 
 /// A pending core of this thread's loop. The caller stores its operation.
 @usableFromInline @inline(never)

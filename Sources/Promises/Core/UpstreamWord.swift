@@ -12,7 +12,8 @@ import Synchronization
 /// | `taken` | 0 | The operation has been taken out, to run or to be dropped; of a `hang`, it has been woken | the node's thread, if it waits again: `linkedFrom`, `waiting`, `none` (`InputLoop.wait`), `fulfilled` (`enqueueAgain`), an outcome (`followSlow`) |
 ///
 /// While the mark is `waiting`, the address is not owned, but valid: the producer of a pending core holds that core,
-/// and notifies every waiter, with a reference except to a lone `hang`, before it releases the core. A cancellation climbs by this word.
+/// and notifies every waiter, with a reference except to a lone `hang`, before it releases the core. A cancellation
+/// climbs by this word.
 @usableFromInline
 struct UpstreamWord: Equatable {
     @usableFromInline enum Mark { case none, waiting, fulfilled, rejected, linkedFrom, taken }
