@@ -24,8 +24,12 @@ extension Listener {
     /// is not cancelled by a close, however that ends, nor by the peer's orderly end, after which the peer may wait for
     /// its answer. The connection counts as active until the task or the loop has ended. When the peer has gone, or the
     /// connection was closed, reads and writes throw. The loop stays alive until the task has ended.
-    /// - Parameter onError: as for `serve`. If a failure of the connection has cancelled a handler, it is called with
-    ///   that failure.
+    /// - Parameters:
+    ///   - options: the limits, and the signals that stop the server.
+    ///   - onError: called with an error that a handler has thrown, and its connection. Not for a cancellation, except
+    ///     by a failure of the connection, which is then the error; nor for a connection that `drain` has ended.
+    ///     Without it errors are not reported.
+    ///   - handler: handles one connection; called on the loop of the listener.
     /// - Returns: as `serve`. Also rejected at once with `DispatchError.badInput` if `handler` belongs to an actor that
     ///   is not on this loop.
     @discardableResult
