@@ -52,7 +52,8 @@ struct InputNode {
         core.payload.pointer(to: Input.self).pointee.combinator.take()?.release()
     }
 
-    /// Withdraws from the source, which the combinator no longer needs. Returns the core to cancel for that, if any.
+    /// Withdraws from the source, which the combinator no longer needs.
+    /// - Returns: the source, to be cancelled if nothing else needs it; `nil` if it has settled.
     func leave() -> PromiseCore? {
         // The list or queue may release the node meanwhile.
         let node = core.object

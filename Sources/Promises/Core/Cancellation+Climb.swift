@@ -49,7 +49,8 @@ extension Cancellation {
                 if !isExternal && loop != here { return height += 1 }
                 if !isExternal && here.borrow({ $0.hasEnded }) { return }
                 // Where one row has ended, all do: `all` continues when the last handler has been marked.
-                if ends[core.ref] != nil || !(evenIfWanted && core === first) && core.isWanted { return shared = core }
+                if ends[core.ref] != nil { return shared = core }
+                if !(evenIfWanted && core === first) && core.isStillWanted() { return shared = core }
                 if isExternal {
                     if core.mayEndLater { topmostLater = height }
                     return height += 1
@@ -90,7 +91,7 @@ extension Cancellation {
                 next += 1
                 guard next == rows.count else { continue }
                 // The cancellation continues where all waiters of a promise have been marked, in the order of the climb.
-                let joined = ends.filter { core, _ in !core.borrow { $0.isWanted } }
+                let joined = ends.filter { core, _ in !core.borrow { $0.isStillWanted() } }
                 for (core, below) in joined.sorted(by: { $0.value[0] < $1.value[0] }) {
                     ends[core] = nil
                     append(Row(from: core.object, below: below, evenIfWanted: true, startedAt: start, ends))

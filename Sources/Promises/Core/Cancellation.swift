@@ -4,8 +4,8 @@ import Reactor
 ///
 /// The first one climbs (`Row`): from the cancelled promise to the one that it waits for, and so on, as long as no other
 /// handler waits there; from a combinator to all its sources. It marks each of them with `isEndingCancelled`. A promise is
-/// no longer wanted if all its waiters are marked, unless one is a clean-up in progress (`isWanted`). The pass may drop
-/// tombstones from lists, and changes nothing else that code outside of the lists can see. The release of a tombstone may
+/// no longer wanted if all its waiters are marked, unless one is a clean-up in progress (`isStillWanted`). The pass may
+/// drop tombstones from lists, and changes nothing else that code outside of the lists can see. The release of a tombstone may
 /// report its unhandled error to `conf.logHandler`; no other user code runs.
 ///
 /// The second one rejects the marked promises, from the cancelled one upwards: all of them before `cancel` returns,
@@ -79,8 +79,8 @@ struct Cancellation {
         // The handler that has kept it alive may belong to another thread, which has withdrawn it meanwhile, having seen the
         // waiter of a row. Both look again after they have withdrawn.
         for row in rows {
-            guard let shared = row.shared, shared.role.contains(.externallySettled), !shared.isWanted else { continue }
-            sources.append((shared, nil))
+            guard let shared = row.shared, shared.role.contains(.externallySettled) else { continue }
+            if !shared.isStillWanted() { sources.append((shared, nil)) }
         }
     }
 
@@ -103,7 +103,7 @@ struct Cancellation {
     ) -> PromiseCore? {
         if core.role.contains(.externallySettled) {
             // The climb cannot pass through it: its source, if it has one, comes later; see `cancel(_:andThen:)`.
-            if !request.sparesWanted || !core.isWanted { core.cancelExternally(with: request.error, in: &self) }
+            if !request.sparesWanted || !core.isStillWanted() { core.cancelExternally(with: request.error, in: &self) }
             return nil
         }
         guard core.state.load().isClaimable, let loop = core.loop else { return nil }

@@ -17,7 +17,7 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
     /// The loop is ending, and the source at `index` has not settled. Must end with `inputDidEnd`.
     func loopEnds(beforeSourceAt index: Int) { preconditionFailure("abstract") }
 
-    /// Rejects the result when the sources have settled that are left.
+    /// The cancellation that rejects the result, once the sources that are left have settled.
     private var rejection: CancellationRequest?
 
     /// The nodes that wait for sources.

@@ -48,7 +48,7 @@ struct CoreMarks: OptionSet {
     /// or to be rejected after its source. On a core that another one is linked to it is only a hint for
     /// `adoptionLeads`: such a core never runs again.
     static var hasNextStep: CoreMarks { CoreMarks(rawValue: 1 << 0) }
-    /// A cancellation's climb has reached it; `Row.ending` says when it settles. Another cancellation has no effect.
+    /// It ends by a cancellation, of which `Row.ending` says when it settles. Another cancellation has no effect.
     @usableFromInline static var isEndingCancelled: CoreMarks { CoreMarks(rawValue: 1 << 1) }
     /// The loop counts the node among its waiting handlers.
     static var countsAsWaiting: CoreMarks { CoreMarks(rawValue: 1 << 2) }

@@ -95,7 +95,7 @@ extension PromiseCore {
 }
 
 /// Whether this reference to a core is the only one. If so, the caller sees what other parties did with the core before
-/// they released it: load what you need to know of that after this call, not before.
+/// they released it: load what they may have changed after this call, not before.
 @inlinable @inline(__always)
 func isOnlyReference(_ core: inout PromiseCore) -> Bool {
     guard isKnownUniquelyReferenced(&core) else { return false }

@@ -3,23 +3,19 @@ import Reactor
 // How waiters that were taken out of a list are notified.
 
 extension PromiseCore {
-    /// Notifies a waiter of this core, and schedules it: `word` becomes its `upstream`, with the reference that it
-    /// contains. Consumes the list's reference to the waiter.
+    /// Notifies a waiter of this core that does not run inline, and schedules it on its loop: `word` becomes its
+    /// `upstream`, with the reference that it contains. Consumes the list's reference to the waiter.
     /// - Returns: false if the waiter has been withdrawn, and only its node remained in the list. Both are then
     ///   released.
     @discardableResult
     func deliver(_ word: UpstreamWord, toOwned node: CoreRef) -> Bool {
         // No reference is counted here: the waiter must be released where it is discarded, not nested inside this call.
-        let (loop, isInlineAtHome) = node.borrow { ($0.loop, $0.role.contains(.inlineAtHome)) }
+        let loop = node.borrow { $0.loop.unsafelyUnwrapped }
         guard pass(word, to: node) else { return false }
-        guard let loop else {
-            EventLoop.ofCurrentThread.jobs.runInline(node.job)
-            return true
-        }
         // The loop exists: it does not end before the handler has arrived.
         let isDelivered = loop.borrow {
             guard loop == .ofThisThread else { return $0.post(node.job) }
-            if isInlineAtHome { $0.jobs.runInline(node.job) } else { $0.enqueueOwned(node.job) }
+            $0.enqueueOwned(node.job)
             return true
         }
         // Only for a `hang` on a loop that has ended; it has captured nothing.
@@ -37,7 +33,7 @@ extension PromiseCore {
         return false
     }
 
-    /// Whether a waiter runs at once when that thread notifies it.
+    /// Whether a waiter runs at once when that thread notifies it. A waiter without a loop always does.
     @inline(__always)
     fileprivate func runsInline(at here: LoopRef) -> Bool {
         loop == nil || loop == here && role.contains(.inlineAtHome)

@@ -135,8 +135,9 @@ struct LockedWaiters: ~Copyable {
 // The nodes that keep the producer working.
 
 extension LockedWaiters {
-    /// Whether a node keeps the producer working that no cancellation has reached. May remove tombstones.
-    consuming func isWanted() -> Bool {
+    /// Unlocks the list. May remove tombstones.
+    /// - Returns: whether a node keeps the producer working that no cancellation has reached.
+    consuming func unlockAndFindKeeper() -> Bool {
         var kept = newest
         var keeper: CoreRef?
         var removed: [(first: CoreRef?, end: CoreRef?)] = []
@@ -200,12 +201,12 @@ extension LockedWaiters {
 
 extension PromiseCore {
     /// Whether a handler that no cancellation has reached, or a `hang`, waits here. While a thread settles the core, it
-    /// counts as wanted.
-    var isWanted: Bool {
+    /// counts as wanted. Locks the list, and may remove tombstones from it, whose release may call `conf.logHandler`.
+    func isStillWanted() -> Bool {
         // A settled combinator lets it continue.
         if has(.isLetGo) || isAlwaysWanted { return true }
         guard let waiters = LockedWaiters(of: self) else { return true }
-        return waiters.isWanted()
+        return waiters.unlockAndFindKeeper()
     }
 
     /// Counts a waiter of the list that has become a tombstone.

@@ -3,8 +3,9 @@ import Reactor
 // How a core adopts the outcome of another.
 
 extension PromiseCore {
-    /// Settles this core, whose operation has run, as `inner` settles. If the core must wait, `code` settles it.
-    /// Consumes a reference to this core, and one to `inner`, which must be the caller's last.
+    /// Settles this core, whose operation has run, as `inner` settles. If the core must wait, `adopt` settles it: the code
+    /// of an operation that passes on the outcome of its source, and nothing else. Consumes a reference to this core, and
+    /// one to `inner`, which must be the caller's last.
     ///
     /// Where possible, `inner` is linked: its producer then settles this core's root itself. A link points to the root
     /// directly, so recursion through `then` has one level however long it runs, and each level's promises are freed as
@@ -13,8 +14,8 @@ extension PromiseCore {
     /// The two then are one promise, with one outcome, and cancelling one cancels the other. So only a promise is
     /// linked that no other code can read, or attach to: see `isKnownToProducerOnly`.
     @usableFromInline
-    func follow(owned inner: CoreRef, by code: @escaping (PromiseCore, CorePhase) -> Void) {
-        if !linkAtOnce(inner, .ofThisThread) { followSlow(inner, by: code) }
+    func follow(owned inner: CoreRef, by adopt: @escaping (PromiseCore, CorePhase) -> Void) {
+        if !linkAtOnce(inner, .ofThisThread) { followSlow(inner, by: adopt) }
     }
 
     /// The usual case of `follow`: `inner` is a new promise of this thread that waits for something else. The core's
@@ -88,7 +89,7 @@ extension PromiseCore {
     }
 
     @inline(never)
-    private func followSlow(_ inner: CoreRef, by code: @escaping (PromiseCore, CorePhase) -> Void) {
+    private func followSlow(_ inner: CoreRef, by adopt: @escaping (PromiseCore, CorePhase) -> Void) {
         defer { inner.release() }
         if Tracing.isOn { inner.borrow { Tracing.adopt(self, $0) } }
         let here = LoopRef.ofThisThread
@@ -113,7 +114,7 @@ extension PromiseCore {
                 source.borrow { $0.markHandled() }
                 source.retain()
                 upstream.store(.settled(source.address, as: seen))
-                return code(self, .run)
+                return adopt(self, .run)
             }
             // A core with waiters keeps them, and their order. A core that another thread may settle cannot be linked
             // from here.
@@ -137,9 +138,9 @@ extension PromiseCore {
             return release()
         }
         // Reuses the memory of the operation.
-        continueBy(code)
+        continueBy(adopt)
         // Only a core of this thread can be linked to the root, so the root waits for `inner` too.
-        root.borrow { root in root.marks.formUnion(.hasNextStep) }
+        root.borrow { $0.marks.formUnion(.hasNextStep) }
         inner.borrow { $0.attach(self) }
         release()
     }

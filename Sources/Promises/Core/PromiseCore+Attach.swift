@@ -99,7 +99,6 @@ extension PromiseCore {
         waiter.upstream.store(.settled(address, as: seen))
         here.borrow { $0.jobs.runInline(node.job) }
     }
-
 }
 
 /// As `attach` of `source`, but consumes a reference to `source`, a promise without other uses.
@@ -134,10 +133,10 @@ extension PromiseCore {
         return false
     }
 
-    /// This waiter has arrived on its loop's thread, or has been withdrawn there: no other thread will post it. It
-    /// leaves its loop's `OutsideWaiters`.
+    /// Leaves its loop's `OutsideWaiters`: it has arrived on that loop's thread, or has been withdrawn there, so no other
+    /// thread will post it.
     @inline(__always)
-    func hasArrived() {
+    func leaveOutsideWaiters() {
         let number = outsideNumber
         guard number != 0, let loop else { return }
         let moved = CoreRef(loop.borrow { $0.removeOutsideWaiter(number) })
@@ -156,7 +155,7 @@ extension PromiseCore {
 
     @inline(__always)
     func leaveLoop() {
-        hasArrived()
+        leaveOutsideWaiters()
         waitsNoMore()
     }
 }

@@ -88,7 +88,7 @@ extension PromiseCore {
         let word = upstream.load()
         // Retained before the node withdraws: afterwards nothing keeps the source alive on its behalf.
         guard let source = word.source, upstream.replace(word, by: .taken) else { return nil }
-        hasArrived()
+        leaveOutsideWaiters()
         return source
     }
 

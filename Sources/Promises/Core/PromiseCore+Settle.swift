@@ -75,14 +75,6 @@ extension PromiseCore {
         settleRetaining(.fulfilled(isTrivial: CorePayload.isTrivial(Value.self)))
     }
 
-    /// Fulfills a core and passes the caller's reference, the producer's, on: a lone waiter receives it as its source,
-    /// so that nothing is retained.
-    @inline(__always)
-    static func fulfill<Value>(owned core: CoreRef, _ value: consuming Value) {
-        core.payload.store(value)
-        core.borrow { $0.settle(.fulfilled(isTrivial: CorePayload.isTrivial(Value.self))) }
-    }
-
     @usableFromInline
     func reject(_ error: any Error) { reject(error, at: callSite) }
 

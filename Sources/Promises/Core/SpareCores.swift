@@ -89,7 +89,15 @@ enum SpareCores {
         let payload = spare.payload.address
         (payload - 16).storeBytes(of: loop, as: LoopRef?.self)
         (payload - 8).storeBytes(of: code, as: CoreCode.self)
-        begin(spare, as: state)
+        spare.borrow { core in
+            assert(core.state.loadRelaxed() == .spare, "a kept core was changed")
+            #if DEBUG
+            if !core.payload.isPoisoned { fatalError("swift-reactor: a kept core was written") }
+            #endif
+            core.state.store(state)
+            core.upstream.store(.none)
+            core.resetMarks()
+        }
         return spare.takeOver()
     }
 
@@ -110,20 +118,6 @@ enum SpareCores {
         if hasQuarantine { return takeFromQuarantine(loop) }
         #endif
         return loop.borrow { $0.takeSpare() }.map { CoreRef($0) }
-    }
-
-    /// Resets a kept core to this state; its constants already fit.
-    @inline(__always)
-    private static func begin(_ spare: CoreRef, as state: StateWord) {
-        spare.borrow { core in
-            assert(core.state.loadRelaxed() == .spare, "a kept core was changed")
-            #if DEBUG
-            if !core.payload.isPoisoned { fatalError("swift-reactor: a kept core was written") }
-            #endif
-            core.state.store(state)
-            core.upstream.store(.none)
-            core.resetMarks()
-        }
     }
 
     /// Whether the loop at `here` can keep a core to which the caller has the only reference, apart from the core's

@@ -7,8 +7,8 @@ import Synchronization
 /// | --- | --- | --- | --- | --- |
 /// | `pending` | | newest waiter, or 0 | No outcome yet, and the right to settle is not claimed | any thread: pushes a waiter (CAS); `claim`; `LockedWaiters`; the settling thread; the loop's thread: links it |
 /// | `pending` | `claimed` | newest waiter, or 0 | A party has claimed the right to settle, and will: perhaps much later, after clean-ups | that party; any thread pushes waiters |
-/// | `pending` | `locked` | newest waiter | A thread reads the list, or removes nodes from it | that thread unlocks it; any thread pushes, or claims; a thread that is about to take the list waits |
-/// | `pending` | `claimed`, `locked` | newest waiter | Claimed while the list was locked | the thread that has locked it; any thread pushes |
+/// | `pending` | `locked` | newest waiter, or 0 | A thread reads the list, or removes nodes from it | that thread unlocks it; any thread pushes, or claims; a thread that is about to take the list waits |
+/// | `pending` | `claimed`, `locked` | newest waiter, or 0 | Claimed while the list was locked | the thread that has locked it; any thread pushes |
 /// | `fulfilled` | | 0 | The value is in the payload | no thread; constant until the core is released |
 /// | `fulfilled` | `trivial` | 0 | As above, and the value needs no destruction | no thread |
 /// | `fulfilled` | `settling`, perhaps `trivial` | newest late waiter, or 0 | The value is in the payload, but not all earlier waiters have been notified yet | the settling thread: takes late waiters, or ends the settlement; any thread pushes |
