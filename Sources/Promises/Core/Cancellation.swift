@@ -141,7 +141,8 @@ struct Cancellation {
         switch producer.upstream.load() {
         // It has no source: its operation, or the combinator, stands for the work.
         case .none:
-            guard producer.cancelProducer() else {
+            // A linked one that cannot stop goes on for nobody.
+            guard producer.cancelProducer() || producer !== core else {
                 producer.marks.remove(.isEndingCancelled)
                 return nil
             }

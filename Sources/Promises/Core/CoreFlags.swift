@@ -62,7 +62,7 @@ struct CoreMarks: OptionSet {
 /// State of a core that several threads may change, in one word. It tells nothing about the rest of the core, so every
 /// access is relaxed: `state` orders what threads do with a core.
 ///
-///     bits 0 … 2     the annotations
+///     bits 0 … 3     the annotations
 ///     bits 8 … 31    the count of withdrawals, signed
 struct SharedWord: ~Copyable {
     private let word = Atomic<UInt32>(0)
@@ -73,7 +73,7 @@ struct SharedWord: ~Copyable {
 
     // MARK: Annotations
 
-    private static var annotationsMask: UInt32 { 7 }
+    private static var annotationsMask: UInt32 { 15 }
 
     /// Marks of other parts of the library that refer to the core. A marked core is never reused. Any thread that has a
     /// reference may add a mark, and another thread may release the core.
@@ -129,4 +129,8 @@ struct CoreAnnotations: OptionSet {
     /// A settled combinator no longer waits for it: it continues, and its rejection is not reported if it has no
     /// handler.
     static var isLetGo: CoreAnnotations { CoreAnnotations(rawValue: 1 << 2) }
+    /// Its producer may hand it out, or attach a waiter to it, after it has handed it out once.
+    static var isHandedOutAgain: CoreAnnotations { CoreAnnotations(rawValue: 1 << 3) }
+    /// A core with one of these is never linked.
+    static var ofUnlinked: CoreAnnotations { [.isLetGo, .isHandedOutAgain] }
 }

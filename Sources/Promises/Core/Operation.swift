@@ -98,10 +98,10 @@ extension PromiseCore {
         payload.store(operation)
     }
 
-    /// A pending core that its holder settles, on this thread.
-    @inlinable @inline(__always)
+    /// A pending core that its holder settles, on this thread, and may hand out several times.
     convenience init<Value>(root type: Value.Type) {
         self.init(state: .pending, loop: .ofThisThread, code: .of(Follow<Value>.self))
+        annotate(.isHandedOutAgain)
     }
 
     /// A core that is rejected from the start.

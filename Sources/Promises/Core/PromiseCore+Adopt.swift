@@ -64,7 +64,7 @@ extension PromiseCore {
     private static func isKnownToProducerOnly(_ inner: CoreRef, _ here: LoopRef) -> Bool {
         // The count before the annotations: another thread may have made one before it released the core.
         inner.borrow { $0.loop.is(here) && !$0.role.contains(.externallySettled) } && inner.referenceCount == 2
-            && inner.borrow { !$0.has(.isLetGo) }
+            && inner.borrow { $0.shared.annotations.isDisjoint(with: .ofUnlinked) }
     }
 
     /// Makes this core, which was pending without a waiter, a link to `root`. Its producer settles the root from now
@@ -118,7 +118,7 @@ extension PromiseCore {
             }
             // A core with waiters keeps them, and their order. A core that another thread may settle cannot be linked
             // from here.
-            guard seen.waiters == nil && !seen.isLocked && root.borrow({ $0.loop == here }),
+            guard source == inner && seen.waiters == nil && !seen.isLocked && root.borrow({ $0.loop == here }),
                 Self.isKnownToProducerOnly(inner, here)
             else { break }
             let isLinked = source.borrow { source in

@@ -184,7 +184,7 @@ extension PromiseCore {
     private func settleRootAndRelease(_ outcome: StateWord) {
         let root = state.load().root
         let here = LoopRef.ofThisThread
-        guard SpareCores.canKeep(self, at: here), !root.borrow({ $0.state.load().isLink }) else {
+        guard isOpen, SpareCores.canKeep(self, at: here), !root.borrow({ $0.state.load().isLink }) else {
             settleRoot(outcome)
             return release()
         }
@@ -196,6 +196,8 @@ extension PromiseCore {
     /// Settles the root in place of this core, which has been linked meanwhile.
     @inline(never)
     private func settleRoot(_ outcome: StateWord) {
+        // The root was cancelled, and the producer of this core could not stop.
+        guard isOpen else { return dropOutcome(outcome) }
         // There may be a million links on the way.
         let root = self.root
         // A later result of its producer is too late.
@@ -203,6 +205,15 @@ extension PromiseCore {
         root.payload.move(from: payload)
         root.retain()
         root.settle(outcome)
+    }
+
+    /// Destroys the payload of this core, an outcome that is too late.
+    private func dropOutcome(_ outcome: StateWord) {
+        if outcome.isRejected {
+            _ = payload.takeError()
+        } else if !outcome.isFulfilledTrivially {
+            code(self, .destroy)
+        }
     }
 
     /// For the newest waiter of a list: whether it is a `hang`, and the only waiter, so that no other queues after it.

@@ -20,7 +20,8 @@ extension Thenable {
     /// Handlers run as for any rejection: as jobs, never inside this call. `catch` and `recover` ignore cancellations
     /// unless their policy is `.allErrors`. Cancelling twice has no further effect.
     ///
-    /// Work that other handlers wait for continues. This includes a promise that a handler has returned.
+    /// Work that other handlers wait for continues. This includes a promise that a handler has returned. The promise of
+    /// an operation that cannot be stopped, such as `close`, stays pending; those that wait for it are rejected.
     ///
     /// A guarantee has no error to report. Its handlers are released without being called; seen as a promise, it is
     /// rejected with `PromiseError.cancelled`.

@@ -22,6 +22,8 @@ final class AcceptQueue: IOProducer {
     /// Begins a call of `serve`; no other may be running.
     func begin(_ promise: PromiseCore, limit: Int, signals: StopSignals?, _ start: @escaping (Accepted) -> Void) {
         (service, self.limit, self.signals, self.start) = (promise, limit, signals, start)
+        // `StopSignals` watches it.
+        promise.annotate(.isHandedOutAgain)
     }
 
     /// Ends the call of `serve`, and the watch of its signals.

@@ -39,6 +39,24 @@ struct CancellationTests {
         expect(Promise<Int>(outer).isCancelled)
     }
 
+    /// A handler has returned the promise of a producer that cannot stop.
+    @Test(.inLoop, arguments: [false, true])
+    func theOutcomeOfWorkThatGoesOnIsReleased(isFulfilled: Bool) throws {
+        struct Held: Error { let token: Tally.Token }
+        let tally = Tally()
+        var work: PromiseCore? = PromiseCore.pending(.of(Follow<Tally.Token>.self))
+        let producer = CoreRef.retaining(work!)
+        let outer = Promise.value.then { Promise<Tally.Token>(work.take()!) }
+        try loop.turn(.poll)
+        expect(producer.borrow { $0.state.load().isLink })
+        outer.cancel()
+        expect(outer.isCancelled)
+        producer.borrow { isFulfilled ? $0.fulfill(tally.token()) : $0.reject(Held(token: tally.token())) }
+        producer.release()
+        expectEqual(tally.alive, 0)
+        expect(outer.isCancelled)
+    }
+
     @Test(.inLoop) func handlersKeepTheirOrderAroundWithdrawnOnes() throws {
         var order: [Int] = []
         let (source, resolver) = Promise<Int>.pending()
