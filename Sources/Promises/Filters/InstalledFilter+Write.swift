@@ -28,8 +28,7 @@ extension InstalledFilter {
             takeUp(output, isDeferred ? nil : core)
             proceed()
         }
-        // The call may have failed the filter, or closed the connection.
-        if takesWrites { connection.updateCongestion() } else { connection.noteHeldMemory() }
+        connection.updateCongestion()
         connection.updateInterest()
         return Promise(core)
     }

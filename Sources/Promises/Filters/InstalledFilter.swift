@@ -121,9 +121,9 @@ final class InstalledFilter: ConnectionLayer {
         }
         if connection.layer === self, isRemoved { remove() }
         if isEndDue && deferred.isEmpty && connection.lifecycle.hasDescriptor { sendDueEnd() }
+        connection.updateCongestion()
         // A filter may have taken deferred writes without any output.
         connection.signalWritableIfNeeded()
-        connection.noteHeldMemory()
         serveRead(isInEvent: isInEvent)
     }
 

@@ -93,7 +93,7 @@ enum ByteWrite {
         connection.loop.assertOwner()
         guard connection.canWrite, !connection.writer.isQueued, connection.loop.isBeingDriven, !bytes.isEmpty,
             connection.writer.canGather(bytes.count),
-            connection.writer.weight + bytes.count <= connection.writeQueueLimit
+            connection.writer.queuedBytes + bytes.count <= connection.writeQueueLimit
         else { return postAtOnce(bytes, of: array, to: connection, overflow) }
         if connection.writer.gather(bytes) { FlushJob.enqueue(for: connection) }
         return true
@@ -206,10 +206,8 @@ enum ByteWrite {
 
     /// The error for a write that finds the queue full.
     static func refusalAsFull(_ connection: Connection, _ reason: String = "") -> SystemError {
-        let (queue, deferred) = (connection.writer.queue, connection.layer?.deferred)
-        let bytes = (queue?.count ?? 0) + (deferred?.byteCount ?? 0)
-        let writes = (queue?.writes ?? 0) + (deferred?.count ?? 0)
-        let weight = (queue?.weight ?? 0) + (deferred?.weight ?? 0)
+        let writes = (connection.writer.queue?.writes ?? 0) + (connection.layer?.deferred.count ?? 0)
+        let (bytes, weight) = (connection.queuedBytes, connection.queuedWeight)
         let held = "\(bytes) bytes in \(writes) writes are waiting, which take \(weight) bytes"
         let detail = "\(reason)\(held); the limit is \(connection.writeQueueLimit)"
         return SystemError(connection.writeCall, ENOBUFS, detail: detail)

@@ -66,24 +66,28 @@ extension Connection {
         signalWritableIfNeeded()
     }
 
-    /// Whether the queued writes have reached the limit.
+    /// The memory of the writes that wait, for the kernel or for a filter.
+    var queuedWeight: Int { (writer.queue?.weight ?? 0) + (layer?.deferred.weight ?? 0) }
+
+    /// Whether they have reached the limit.
     var isFull: Bool {
-        let (queue, deferred) = (writer.queue, layer?.deferred.weight ?? 0)
-        return (queue != nil || deferred > 0) && (queue?.weight ?? 0) + deferred >= writeQueueLimit
+        let weight = queuedWeight
+        return weight > 0 && weight >= writeQueueLimit
     }
 
     func updateCongestion() {
         // Gathered bytes leave at the end of the turn, and only what the kernel does not take is queued then.
         let isOpen = !writer.isCongested && !writer.isGathering && failure == nil
         if isOpen && (queuedBytes >= writeWatermarks.high || isFull) { writer.isCongested = true }
-        if writer.isQueued { cold?.rare?.writeClock?.start() }
+        // A close has its own limits.
+        if writer.isQueued && lifecycle == .open { cold?.rare?.writeClock?.start() }
         noteHeldMemory()
     }
 
     /// Fulfills `writable()` if there is room again. A flush calls this last, since a handler may write again.
     func signalWritableIfNeeded() {
-        guard writer.isCongested, queuedBytes <= writeWatermarks.low else { return }
-        if let queue = writer.queue, queue.weight > writeQueueLimit / 2 { return }
+        guard writer.isCongested, queuedBytes <= writeWatermarks.low, queuedWeight <= max(writeQueueLimit / 2, 0)
+        else { return }
         endCongestion()
     }
 

@@ -133,9 +133,7 @@ struct ConnectionWriter: ~Copyable {
 
     /// The bytes that wait for the kernel.
     var queuedBytes: Int { isGathering ? gatheredCount : queue?.count ?? 0 }
-    /// The memory of these bytes and their writes.
-    var weight: Int { isGathering ? gatheredCount : queue?.weight ?? 0 }
-    /// As `weight`, including unused memory.
+    /// The memory of these bytes and their writes, including unused memory.
     var memory: Int {
         if case .gathering(let block) = state { block.capacity } else { queue?.memory ?? 0 }
     }

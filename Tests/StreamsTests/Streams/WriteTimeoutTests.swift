@@ -49,6 +49,22 @@ struct WriteTimeoutTests {
         expectEqual(try rejection(of: write), ETIMEDOUT)
     }
 
+    /// The filter makes the output when the input arrives, not when the write begins.
+    @Test(.network(.virtual)) func aStalledWriteThatNeededInputFails() throws {
+        let (connection, peer) = try pair(net, filtered: true)
+        connection.writeTimeout = .seconds(60)
+        try net.deliver(RecordFilter.data([1]) + RecordFilter.record(.hold), from: peer)
+        expectEqual(try hang(connection.receive()), [1])
+        let write = connection.write(block)
+        try net.deliver(RecordFilter.record(.release), from: peer)
+        try net.loop.turn(.poll)
+        let begin = net.loop.now
+        hang(after(.seconds(50)))
+        expect(write.isPending)
+        expectEqual(try rejection(of: write), ETIMEDOUT)
+        expectEqual(begin.duration(to: net.loop.now), .seconds(60))
+    }
+
     @Test(.pair(.virtual)) func nothingIsLimitedWhileNoWriteWaits() throws {
         connection.writeTimeout = .seconds(1)
         for _ in 0..<3 {

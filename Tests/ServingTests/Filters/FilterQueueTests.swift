@@ -1,0 +1,50 @@
+@testable import PromisesTestSupport
+
+/// Writes that wait for the kernel and writes that wait for the filter are one queue for the limits of a connection.
+struct FilterQueueTests {
+    enum Place: CaseIterable { case kernel, filter, both }
+    enum Measure: CaseIterable { case bytes, memory }
+
+    @Test(.filteredPair(turns: 2000), arguments: Place.allCases, Measure.allCases)
+    func congestionEndsOnlyWhenThereIsRoom(place: Place, measure: Measure) throws {
+        let budget = net.limitSends(to: place == .filter ? .max : 0)
+        switch measure {
+        case .bytes: connection.writeWatermarks = (low: 20, high: 100)
+        case .memory: connection.writeQueueLimit = 2000
+        }
+        var writes = place == .both ? [connection.write("first")] : []
+        try peer.send(RecordFilter.data([1]) + (place == .kernel ? [] : RecordFilter.record(.hold)))
+        expectEqual(try hang(connection.receive(), timeout: patience), [1])
+        while connection.isWritable { writes.append(connection.write(measure == .bytes ? pattern(30) : [7])) }
+        let writable = connection.writable()
+        // An event that makes no room.
+        try peer.send(RecordFilter.data([2], at: 1))
+        expectEqual(try hang(connection.receive(), timeout: patience), [2])
+        expect(!connection.isWritable && writable.isPending && writes.allSatisfy(\.isPending))
+        if measure == .memory { expectEqual(code(connection.write("x")), ENOBUFS) }
+        budget.remaining = .max
+        if place != .kernel { try peer.send(RecordFilter.record(.release)) }
+        try hang(writable, timeout: patience)
+        try hang(when(fulfilled: writes), timeout: patience)
+        expect(connection.isWritable && connection.queuedBytes == 0)
+    }
+
+    /// Output of deferred writes, and of no write.
+    @Test(.filteredPair, arguments: [true, false]) func outputThatInputCausesCountsLikeThatOfAWrite(isOfWrite: Bool)
+        throws
+    {
+        connection.writeWatermarks = (low: 10, high: 105)
+        try peer.send(RecordFilter.data([1]) + (isOfWrite ? RecordFilter.record(.hold) : []))
+        expectEqual(try hang(connection.receive(), timeout: patience), [1])
+        let budget = net.limitSends(to: 0)
+        let write = isOfWrite ? connection.write(pattern(100)) : .value
+        expect(connection.isWritable)
+        let pings = [[UInt8]](repeating: RecordFilter.record(.ping), count: 21).flatMap(\.self)
+        try peer.send((isOfWrite ? RecordFilter.record(.release) : pings) + RecordFilter.data([2], at: 1))
+        expectEqual(try hang(connection.receive(), timeout: patience), [2])
+        expect(connection.queuedBytes == 105 && !connection.isWritable)
+        budget.remaining = .max
+        try hang(connection.writable(), timeout: patience)
+        try hang(write, timeout: patience)
+    }
+}
