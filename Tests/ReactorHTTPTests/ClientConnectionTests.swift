@@ -63,7 +63,7 @@ struct ClientConnectionTests {
             let response = try fetch()
             try hang(response.body.bytes(), timeout: patience)
             hang(after(.milliseconds(1)))
-            #expect(isGone)
+            expect(isGone)
             withExtendedLifetime(response) {}
         }
     }
@@ -79,40 +79,26 @@ struct ClientConnectionTests {
         expectEqual(lengths.reduce(0, +), 7 * 2 + 6 * 100_000)
     }
 
-    @Test func theEndOfTheConnectionCanBeAskedFor() throws {
-        var fields: [String?] = []
-        let handler = { (request: Request) -> Answer in
-            fields.append(request.headers["connection"])
-            return .now(Response("x", headers: ["X-Port": "\(request.connection?.peerAddress?.port ?? 0)"]))
-        }
-        let connections = try withCounting(handler) { client, base in
-            for headers: Headers in [
-                ["Connection": "close"], ["connection": "x, Close"], ["Connection": "keep-alive, te"], [:],
-            ] {
-                let text = client.fetch(base, headers: headers).then { $0.body.text() }
-                expectEqual(try hang(text, timeout: patience), "x")
-            }
-        }
-        expectEqual(fields, ["close", "close", nil, nil])
-        expectEqual(connections, 3)
-    }
-
     /// Even if the server continues.
-    @Test(.inRealTime) func aConnectionWhoseEndWasAskedForIsNotUsedAgain() throws {
+    @Test(.inRealTime) func theEndOfTheConnectionCanBeAskedFor() throws {
         let listener = try Listener.bind("127.0.0.1:0")
-        var accepted = 0
+        var (accepted, heads) = (0, [String]())
         listener.serve { connection in
             accepted += 1
-            return connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { _, _ in
-                connection.write("HTTP/1.1 200 x\r\nContent-Length: 2\r\n\r\nok")
+            return connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { head, _ in
+                heads.append(String(decoding: head, as: UTF8.self))
+                return connection.write("HTTP/1.1 200 x\r\nContent-Length: 2\r\n\r\nok")
             }
         }
         let client = HTTPClient()
-        for _ in 0..<2 {
-            let fetching = client.fetch("http://\(listener.localAddress)/", headers: ["Connection": "close"])
+        for headers: Headers in [
+            ["Connection": "close"], ["connection": "x, Close"], ["Connection": "keep-alive, te"], [:],
+        ] {
+            let fetching = client.fetch("http://\(listener.localAddress)/", headers: headers)
             expectEqual(try hang(fetching.then { $0.body.text() }, timeout: patience), "ok")
         }
-        expectEqual(accepted, 2)
+        expectEqual(heads.map { $0.contains("\r\nConnection: close") }, [true, true, false, false])
+        expectEqual(accepted, 3)
         client.close()
         listener.close()
     }
@@ -134,11 +120,6 @@ struct ClientConnectionTests {
         }
         client.close()
         listener.close()
-    }
-
-    @Test(arguments: ["HTTP/1.1 200 x\r\nA", "HTTP/1.1 200 x\r\nA: b\r\n", "HTTP/1.1 103 x\r\n\r\n", "H", ""])
-    func anEndInsideTheHeadIsOneOfTheClientsErrors(_ answer: String) throws {
-        #expect(throws: FetchError.endedEarly) { _ = try fetched(answer) }
     }
 
     /// The server does not know of the request, and would never answer.
@@ -193,7 +174,7 @@ struct ClientConnectionTests {
     }
 
     /// RFC 9110, section 10.1.5.
-    @Test func aRequestNamesTheClient() throws {
+    @Test func aRequestNamesTheClientAndTheHost() throws {
         let begin = "GET / HTTP/1.1\r\nHost: server"
         expectEqual(
             try heads(HTTPClient.Options(), [[:], ["user-agent": "mine/1"]]),
@@ -202,15 +183,9 @@ struct ClientConnectionTests {
         options.userAgent = "a\r\nb"
         expectEqual(try heads(options, [[:]]), [begin + "\r\nUser-Agent: a  b"])
         options.userAgent = nil
-        expectEqual(try heads(options, [[:]]), [begin])
-    }
-
-    @Test func aHostOfTheProgramReplacesThatOfTheAddress() throws {
-        var options = HTTPClient.Options()
-        options.userAgent = nil
-        expectEqual(
-            try heads(options, [["Host": "virtual.example"], ["A": "b", "host": "[::1]:80"]]),
-            ["GET / HTTP/1.1\r\nHost: virtual.example", "GET / HTTP/1.1\r\nHost: [::1]:80\r\nA: b"])
+        let hosts: [Headers] = [[:], ["Host": "virtual.example"], ["A": "b", "host": "[::1]:80"]]
+        let replaced = ["GET / HTTP/1.1\r\nHost: virtual.example", "GET / HTTP/1.1\r\nHost: [::1]:80\r\nA: b"]
+        expectEqual(try heads(options, hosts), [begin] + replaced)
     }
 
     @Test(.inRealTime) func requestsThatCannotBeMadeSoAreRefused() throws {

@@ -19,10 +19,9 @@ struct JSONTests {
                     types.append(response.headers["content-type"])
                     return try response.json()
                 }
-            let user = try hang(made, timeout: patience)
-            #expect(user == User(name: "Zoë!"))
+            expectEqual(try hang(made, timeout: patience), User(name: "Zoë!"))
         }
-        #expect(types == ["application/json", "application/json", "text/json", "application/json"])
+        expectEqual(types, ["application/json", "application/json", "text/json", "application/json"])
     }
 
     @Test(.served, arguments: ["", "{", "[]", #"{"name": 1}"#]) func whatIsNoSuchValueIsAnError(_ text: String) throws {
@@ -35,11 +34,9 @@ struct JSONTests {
         }
         // In the body of a request it is the client's mistake.
         let posted = client.fetch("http://\(address)/", .post, body: .text(text))
-        let status = try hang(posted, timeout: patience).status
-        #expect(status == .badRequest)
+        expectEqual(try hang(posted, timeout: patience).status, .badRequest)
         #expect(throws: HTTPError(.badRequest)) {
-            _ = try hang(
-                client.fetch("http://\(address)/", .post).then { try $0.json(User.self) }, timeout: patience)
+            _ = try hang(client.fetch("http://\(address)/", .post).then { try $0.json(User.self) }, timeout: patience)
         }
     }
 
@@ -55,6 +52,6 @@ struct JSONTests {
     func theClientLearnsWhatIsWrong(_ text: String, _ sentence: String) throws {
         let request = try Request(.post, "/", body: .text(text))
         let error = #expect(throws: HTTPError.self) { try hang(request.json(User.self), timeout: patience) }
-        #expect(error?.detail == sentence)
+        expectEqual(error?.detail, sentence)
     }
 }

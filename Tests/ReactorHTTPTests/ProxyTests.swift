@@ -1,7 +1,8 @@
 struct ProxyTests {
     /// A small proxy: records the heads of requests, forwards a request as its first line says, and opens tunnels.
-    private final class SmallProxy {
+    final class SmallProxy {
         let listener: Listener
+        lazy var client = HTTPClient(options)
         var heads: [String] = []
         var answer: String?
         var options: HTTPClient.Options {
@@ -41,7 +42,10 @@ struct ProxyTests {
             .now(Response("\(request.target) \(request.headers["proxy-authorization"] ?? "-")"))
         }
         let proxy = try SmallProxy(to: address)
-        atEnd { proxy.listener.drain(deadline: .zero) }
+        atEnd {
+            proxy.client.close()
+            proxy.listener.drain(deadline: .zero)
+        }
         return proxy
     }
 
@@ -51,23 +55,20 @@ struct ProxyTests {
 
     @Test(.served) func plainRequestsGoThroughAProxyInAbsoluteForm() throws {
         let proxy = try serveProxy()
-        let client = HTTPClient(proxy.options)
+        let client = proxy.client
         let texts = try ["http://a.example:81/x?y", "http://b.example/"].map { try text($0, client) }
-        #expect(texts == ["http://a.example:81/x?y -", "http://b.example/ -"])
-        #expect(proxy.heads == ["GET http://a.example:81/x?y HTTP/1.1\r\nHost: a.example:81"])
-        client.close()
+        expectEqual(texts, ["http://a.example:81/x?y -", "http://b.example/ -"])
+        expectEqual(proxy.heads, ["GET http://a.example:81/x?y HTTP/1.1\r\nHost: a.example:81"])
     }
 
     @Test(.served) func secureRequestsGoThroughATunnelThatIsKept() throws {
         let proxy = try serveProxy()
-        let client = HTTPClient(proxy.options)
+        let client = proxy.client
         for host in ["a.example", "a.example", "b.example:444", "[2001:db8::1]", "10.0.0.1"] {
-            let found = try text("https://\(host)/x", client, ["Proxy-Authorization": "secret"])
-            #expect(found == "/x -")
+            expectEqual(try text("https://\(host)/x", client, ["Proxy-Authorization": "secret"]), "/x -")
         }
         let targets = ["a.example:443", "b.example:444", "[2001:db8::1]:443", "10.0.0.1:443"]
-        #expect(proxy.heads == targets.map { "CONNECT \($0) HTTP/1.1\r\nHost: \($0)" })
-        client.close()
+        expectEqual(proxy.heads, targets.map { "CONNECT \($0) HTTP/1.1\r\nHost: \($0)" })
     }
 
     @Test(.served) func theAccountOfAProxyIsForTheProxy() throws {
@@ -79,19 +80,18 @@ struct ProxyTests {
         let plain = try text("http://a.example/", client)
         let secure = try text("https://a.example/", client)
         // The small proxy forwards the field, a real one does not.
-        #expect(plain == "http://a.example/ Basic bWVAeDpwOnc=" && secure == "/ -")
-        #expect(proxy.heads.allSatisfy { $0.hasSuffix("\r\nProxy-Authorization: Basic bWVAeDpwOnc=") })
+        expect(plain == "http://a.example/ Basic bWVAeDpwOnc=" && secure == "/ -")
+        expect(proxy.heads.allSatisfy { $0.hasSuffix("\r\nProxy-Authorization: Basic bWVAeDpwOnc=") })
         client.close()
     }
 
     @Test(.served) func aRefusedTunnelIsAnErrorWithItsStatus() throws {
         let proxy = try serveProxy()
-        let client = HTTPClient(proxy.options)
+        let client = proxy.client
         proxy.answer = "HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n"
         #expect(throws: FetchError.refusedByProxy(Status(407))) { _ = try text("https://a.example/", client) }
         proxy.answer = "HTTP/1.1 200"
         #expect(throws: (any Error).self) { _ = try text("https://a.example/", client) }
-        client.close()
     }
 
     @Test(
@@ -105,20 +105,20 @@ struct ProxyTests {
             let error = #expect(throws: FetchError.self) {
                 _ = try hang(HTTPClient(options).fetch(address), timeout: patience)
             }
-            #expect(error.map { "\($0)".hasSuffix("is not the address of a proxy for HTTP") } == true)
-            #expect(error.map { !"\($0)".contains(":y@") } == true)
+            expectEqual(error.map { "\($0)".hasSuffix("is not the address of a proxy for HTTP") }, true)
+            expectEqual(error.map { !"\($0)".contains(":y@") }, true)
         }
     }
 
     @Test func theEnvironmentIsReadAsCurlDoes() {
         func proxies(_ variables: [String: String]) -> Proxies { Proxies { variables[$0] } }
-        #expect(proxies([:]) == Proxies())
+        expectEqual(proxies([:]), Proxies())
         #expect(
             proxies(["http_proxy": "a", "HTTPS_PROXY": "b", "NO_PROXY": "c"])
                 == Proxies(http: "a", https: "b", exceptions: "c"))
         // A client of a CGI program chooses the value of HTTP_PROXY.
-        #expect(proxies(["HTTP_PROXY": "a"]) == Proxies())
-        #expect(proxies(["all_proxy": "a", "https_proxy": ""]) == Proxies(http: "a", https: "a"))
+        expectEqual(proxies(["HTTP_PROXY": "a"]), Proxies())
+        expectEqual(proxies(["all_proxy": "a", "https_proxy": ""]), Proxies(http: "a", https: "a"))
         #expect(
             proxies(["ALL_PROXY": "a", "https_proxy": "b", "no_proxy": "d", "NO_PROXY": "e"])
                 == Proxies(http: "a", https: "b", exceptions: "d"))
@@ -146,6 +146,6 @@ struct ProxyTests {
         ("::1:80", "::1", false), ("1:2:3", "a.example", false),
     ])
     func exceptionsAreReachedDirectly(_ exceptions: String, _ host: String, _ isDirect: Bool) {
-        #expect(Proxies(exceptions: exceptions).isExcepted(host, port: 80) == isDirect)
+        expectEqual(Proxies(exceptions: exceptions).isExcepted(host, port: 80), isDirect)
     }
 }

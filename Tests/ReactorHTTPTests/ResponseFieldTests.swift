@@ -121,7 +121,7 @@ struct ResponseFieldTests {
     @Test func aFoldedFieldDelimitsTheBody() throws {
         let length = try fetched("HTTP/1.1 200 x\r\nContent-Length:\r\n 3\r\n\r\nabcde")
         expect(length == (200, "abc"))
-        let chunks = try fetched("HTTP/1.1 200 x\r\nTransfer-Encoding:\r\n\tchunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n")
+        let chunks = try fetched("HTTP/1.1 200\r\nTransfer-Encoding:\r\n\tchunked\r\n\r\n3\r\nabc\r\n0\r\n\r\nmore")
         expect(chunks == (200, "abc"))
         let name = try fetched("HTTP/1.1 200 x\r\nContent-Length : 3\r\n\r\nabcde")
         expect(name == (200, "abc"))

@@ -2,22 +2,21 @@ struct ServerTests {
     static let get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
     @Test(.served) func answersInTheFormOfTheRequest() throws {
-        try serve { _ in .now(Response("hi\n", headers: ["X-A": "1", "Content-Length": "99"])) }
+        try serve { request in
+            if request.path == "/none" { return .now(Response("text", status: .noContent)) }
+            return .now(Response("hi\n", headers: ["X-A": "1", "Content-Length": "99"]))
+        }
         let answer = try conversation(address, Self.get)
-        #expect(answer.hasPrefix("HTTP/1.1 200 OK\r\nDate: "))
-        #expect(answer.hasSuffix("X-A: 1\r\nContent-Length: 3\r\n\r\nhi\n"))
+        expect(answer.hasPrefix("HTTP/1.1 200 OK\r\nDate: "))
+        expect(answer.hasSuffix("X-A: 1\r\nContent-Length: 3\r\n\r\nhi\n"))
         let head = try conversation(address, "HEAD / HTTP/1.1\r\nHost: x\r\n\r\n")
-        #expect(head.hasSuffix("Content-Length: 3\r\n\r\n"))
+        expect(head.hasSuffix("Content-Length: 3\r\n\r\n"))
         let old = try conversation(address, "GET / HTTP/1.0\r\n\r\n")
-        #expect(old.contains("\r\nConnection: close\r\n"))
+        expect(old.contains("\r\nConnection: close\r\n"))
         let kept = try conversation(address, "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
-        #expect(kept.contains("\r\nConnection: keep-alive\r\n"))
-    }
-
-    @Test(.served) func aStatusWithoutABodyHasNone() throws {
-        try serve { _ in .now(Response("text", status: .noContent)) }
-        let answer = try conversation(address, Self.get)
-        #expect(answer.hasSuffix("\r\n\r\n") && !answer.contains("Content-Length"))
+        expect(kept.contains("\r\nConnection: keep-alive\r\n"))
+        let none = try conversation(address, "GET /none HTTP/1.1\r\nHost: x\r\n\r\n")
+        expect(none.hasSuffix("\r\n\r\n") && !none.contains("Content-Length"))
     }
 
     @Test(.served) func pipelinedRequestsAreAnsweredInOrder() throws {
@@ -31,7 +30,7 @@ struct ServerTests {
         }
         let answers = try conversation(address, String(repeating: Self.get, count: 100))
         let bodies = answers.components("\r\n\r\n").dropFirst().map { $0.prefix { $0 != ";" } }
-        #expect(bodies == (1...100).map { Substring("\($0)") })
+        expect(bodies == (1...100).map { Substring("\($0)") })
     }
 
     @Test(.served) func nothingIsWrittenBehindTheEndOfAStream() throws {
@@ -47,16 +46,8 @@ struct ServerTests {
                 })
         }
         let answers = try conversation(address, Self.get + Self.get)
-        #expect(!answers.contains("late") && refused == 1)
-        #expect(answers.hasSuffix("\r\n\r\n1\r\na\r\n0\r\n\r\n"))
-    }
-
-    @Test(.served) func aStreamForAClientThatWaitsToSendIsFollowedByNothing() throws {
-        try serve { _ in .now(.stream { $0.write("a") }) }
-        let answer = try conversation(
-            address, "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n")
-        #expect(answer.contains("\r\nConnection: close\r\n") && !answer.contains("100 Continue"))
-        #expect(answer.hasSuffix("\r\n\r\n1\r\na\r\n0\r\n\r\n"))
+        expect(!answers.contains("late") && refused == 1)
+        expect(answers.hasSuffix("\r\n\r\n1\r\na\r\n0\r\n\r\n"))
     }
 
     /// `100 Continue` must not appear inside a response.
@@ -74,8 +65,7 @@ struct ServerTests {
         let head = "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n"
         _ = try hang(client.write(head).then { client.read(until: "1\r\na\r\n") }, timeout: patience)
         try hang(client.write("hello").then { client.shutdownWrite() }, timeout: patience)
-        let rest = try readToEnd(client)
-        #expect(rest == "5\r\nhello\r\n0\r\n\r\n")
+        expectEqual(try readToEnd(client), "5\r\nhello\r\n0\r\n\r\n")
         client.close()
     }
 
@@ -87,21 +77,25 @@ struct ServerTests {
         let client = try hang(connect(to: address), timeout: patience)
         let head = "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n"
         let first = try hang(client.write(head).then { client.read(until: "\r\n\r\n") }, timeout: patience)
-        #expect(first.map { String(decoding: $0, as: UTF8.self) } == "HTTP/1.1 100 Continue")
+        expectEqual(first.map { String(decoding: $0, as: UTF8.self) }, "HTTP/1.1 100 Continue")
         try hang(client.write("hello" + Self.get).then { client.shutdownWrite() }, timeout: patience)
         let rest = try readToEnd(client)
-        #expect(statuses(rest) == [200, 200] && rest.contains("\r\n\r\nhello"))
+        expect(statuses(rest) == [200, 200] && rest.contains("\r\n\r\nhello"))
         client.close()
     }
 
     /// The client may or may not send the body then, so the start of its next request is unknown.
-    @Test(.served) func nothingFollowsABodyThatWasNotAskedFor() throws {
+    @Test(.served, arguments: [true, false]) func nothingFollowsABodyThatWasNotAskedFor(_ isTouched: Bool) throws {
         try serve { request in
-            _ = request.body
+            if isTouched { _ = request.body }
             return .now(.stream { $0.write("a") })
         }
         let head = "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n"
-        try expect([200], address, head + Self.get)
+        for next in ["", Self.get] {
+            let answer = try conversation(address, head + next)
+            expect(isTouched || answer.contains("\r\nConnection: close\r\n"))
+            expect(statuses(answer) == [200] && answer.hasSuffix("\r\n\r\n1\r\na\r\n0\r\n\r\n"))
+        }
     }
 
     @Test func whatNoClientUnderstandsIsAnswered500() throws {
@@ -122,8 +116,7 @@ struct ServerTests {
         }
         try withServer(onError: { error, _ in errors.append(error as? ResponseError) }, handler) { address, _ in
             let sent = ["GET /a", "HEAD /a", "GET /b", "HEAD /b", "GET /c", "GET /d"]
-            try expect(
-                sent.map { _ in 500 }, address, sent.map { "\($0) HTTP/1.1\r\nHost: x\r\n\r\n" }.joined())
+            try expect(sent.map { _ in 500 }, address, sent.map { "\($0) HTTP/1.1\r\nHost: x\r\n\r\n" }.joined())
         }
         #expect(
             errors == [
@@ -142,14 +135,14 @@ struct ServerTests {
             _ = try conversation(
                 address, "GET /a?x=1 HTTP/1.1\r\nHost: x\r\nA:  1 \r\n\r\nPUT /b HTTP/1.1\r\nHost: x\r\na: 2\r\n\r\n")
         }
-        #expect(kept.map(\.path) == ["/a", "/b"] && kept.map(\.query) == ["x=1", nil])
-        #expect(kept.map { $0.headers["a"] } == ["1", "2"] && kept.map(\.method) == [.get, .put])
+        expect(kept.map(\.path) == ["/a", "/b"] && kept.map(\.query) == ["x=1", nil])
+        expect(kept.map { $0.headers["a"] } == ["1", "2"] && kept.map(\.method) == [.get, .put])
         let two: Headers = ["A": "1", "a": "2"]
-        #expect(two["a"] == "1", "the first of several")
-        #expect(kept.allSatisfy { $0.connection == nil })
+        expectEqual(two["a"], "1", "the first of several")
+        expect(kept.allSatisfy { $0.connection == nil })
         // Its memory is reused for other requests, so nothing may return an unowned reference to it.
         let parts = Mirror(reflecting: kept[0]).children
-        #expect(parts.map(\.label) == ["method", "target", "headers"])
+        expectEqual(parts.map(\.label), ["method", "target", "headers"])
     }
 
     /// Which may look like a field.
@@ -162,14 +155,8 @@ struct ServerTests {
         try withServer(handler) { address, _ in
             try expect([200, 200], address, "GET http://x/ HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.0\r\n\r\n")
         }
-        #expect(fields[0] == ["Host": "x"] && fields[0].map(\.name) == ["Host"] && fields[0]["GET http"] == nil)
-        #expect(fields[1].isEmpty && fields[1].description == "")
-    }
-
-    @Test func aTypeThatIsSetReplacesThatOfTheFields() {
-        var response = Response("a", headers: ["Content-Type": "a/b"])
-        response.contentType = "c/d"
-        #expect(response.contentType == "c/d")
+        expect(fields[0] == ["Host": "x"] && fields[0].map(\.name) == ["Host"] && fields[0]["GET http"] == nil)
+        expect(fields[1].isEmpty && fields[1].description == "")
     }
 
     @Test func anErrorOfAHandlerIsAnswered() throws {
@@ -186,7 +173,7 @@ struct ServerTests {
             let sent = ["/a", "/b", "/c"].map { "GET \($0) HTTP/1.1\r\nHost: x\r\n\r\n" }.joined()
             try expect([403, 500, 500], address, sent)
         }
-        #expect(reported == 2)
+        expectEqual(reported, 2)
     }
 
     @Test(.inRealTime) func anAsyncHandlerAnswers() throws {
@@ -197,7 +184,7 @@ struct ServerTests {
         }
         let answers = try conversation(
             listener.localAddress, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc" + Self.get)
-        #expect(answers.contains("got abc") && answers.hasSuffix("got "))
+        expect(answers.contains("got abc") && answers.hasSuffix("got "))
         _ = hang(listener.drain(deadline: .seconds(10)))
     }
 
@@ -210,30 +197,17 @@ struct ServerTests {
             return .now(.stream { $0.write("a") })
         }
         _ = try conversation(address, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\na")
-        #expect(kept[0].body.isComplete == false)
+        expectEqual(kept[0].body.isComplete, false)
         #expect(throws: BodyError.unreadable) { _ = try hang(kept[0].body.bytes()) }
-    }
-
-    @Test func aBodyThatHasFailedIsNotReadAgain() throws {
-        var second: (any Error)?
-        let handler = { (request: Request) -> Answer in
-            let read = request.body.bytes().recover { _ in request.body.bytes().tapError { second = $0 } }
-            return .later(read.map { _ in Response("") })
-        }
-        try withServer(handler) { address, _ in
-            _ = try conversation(address, "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n")
-        }
-        #expect(second as? BodyError == .unreadable)
     }
 
     @Test(.served) func trailersAreThere() throws {
         try serve { request in
             .later(request.body.bytes().map { _ in Response(request.body.trailers["check"] ?? "none") })
         }
-        let sent =
-            "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nCheck: sum \r\n\r\n"
+        let sent = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nCheck: sum \r\n\r\n"
         let answer = try conversation(address, sent)
-        #expect(answer.hasSuffix("sum"))
+        expect(answer.hasSuffix("sum"))
     }
 
     @Test(.served) func aHandlerChoosesTheLimitOfItsBody() throws {
@@ -259,9 +233,9 @@ struct ServerTests {
                 })
         }
         let answer = try conversation(address, Self.get)
-        #expect(answer.hasSuffix("\r\n\r\n3\r\nabc\r\n10\r\n0123456789abcdef\r\n0\r\nT: x\r\n\r\n"))
+        expect(answer.hasSuffix("\r\n\r\n3\r\nabc\r\n10\r\n0123456789abcdef\r\n0\r\nT: x\r\n\r\n"))
         let old = try conversation(address, "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
-        #expect(old.contains("Connection: close\r\n") && old.hasSuffix("\r\n\r\nabc0123456789abcdef"))
+        expect(old.contains("Connection: close\r\n") && old.hasSuffix("\r\n\r\nabc0123456789abcdef"))
     }
 
     @Test(.served) func aStreamThatFailsIsNoWholeResponse() throws {
@@ -272,7 +246,7 @@ struct ServerTests {
         }
         try expect([500, 500], address, Self.get + Self.get)
         let late = try conversation(address, "GET /late HTTP/1.1\r\nHost: x\r\n\r\n" + Self.get)
-        #expect(statuses(late) == [200] && late.hasSuffix("1\r\na\r\n"))
+        expect(statuses(late) == [200] && late.hasSuffix("1\r\na\r\n"))
     }
 
     @Test(.served) func aStreamKeepsToItsLength() throws {
@@ -280,7 +254,7 @@ struct ServerTests {
             .now(.stream(length: 3) { output in output.write(request.path == "/long" ? "abcd" : "ab") })
         }
         let short = try conversation(address, Self.get + Self.get)
-        #expect(statuses(short) == [200] && short.hasSuffix("Content-Length: 3\r\n\r\nab"))
+        expect(statuses(short) == [200] && short.hasSuffix("Content-Length: 3\r\n\r\nab"))
         try expect([500], address, "GET /long HTTP/1.1\r\nHost: x\r\n\r\n")
     }
 
@@ -295,20 +269,8 @@ struct ServerTests {
         }
         let head = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
         let counted = try conversation(address, head + "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
-        #expect(counted.hasSuffix("\r\n\r\n5"))
+        expect(counted.hasSuffix("\r\n\r\n5"))
         try expect([403], address, head + "1\r\n!\r\n0\r\n\r\n")
-    }
-
-    /// A reset could destroy the response.
-    @Test func aWholeResponseIsDeliveredWhereTheBodyOfTheRequestEndsEarly() throws {
-        let handler = { (_: Request) in Answer.now(.stream(length: 3) { output in output.write("abc") }) }
-        for version in ["1.0", "1.1"] {
-            try withServer(handler) { address, _ in
-                let sent = "POST / HTTP/\(version)\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc"
-                let answer = try conversation(address, sent)
-                #expect(answer.hasSuffix("\r\n\r\nabc"))
-            }
-        }
     }
 
     // MARK: Upgrade
@@ -322,8 +284,8 @@ struct ServerTests {
             Self.get
             + "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: lines\r\n\r\nfirst\nGET / HTTP/1.1\n"
         let answers = try conversation(address, sent)
-        #expect(statuses(answers) == [200, 101])
-        #expect(answers.hasSuffix("Connection: Upgrade\r\nUpgrade: lines\r\n\r\n<first><GET / HTTP/1.1>"))
+        expectEqual(statuses(answers), [200, 101])
+        expect(answers.hasSuffix("Connection: Upgrade\r\nUpgrade: lines\r\n\r\n<first><GET / HTTP/1.1>"))
     }
 
     /// RFC 9110, section 7.8: the other protocol begins after the whole request, and a waiting client is asked to send
@@ -338,12 +300,12 @@ struct ServerTests {
         try hang(client.write("GET / HTTP/1.1\r\nHost: x\r\n\(fields)\r\n"), timeout: patience)
         if waits {
             let asked = try hang(client.read(until: "\r\n\r\n"), timeout: patience) ?? []
-            #expect(String(decoding: asked, as: UTF8.self).hasPrefix("HTTP/1.1 100 "))
+            expect(String(decoding: asked, as: UTF8.self).hasPrefix("HTTP/1.1 100 "))
         }
         try hang(client.write("a\nb\ncd\n").then { client.shutdownWrite() }, timeout: patience)
         let answer = try readToEnd(client)
-        #expect(statuses(answer) == [101])
-        #expect(answer.hasSuffix("\r\n\r\n<d>"))
+        expectEqual(statuses(answer), [101])
+        expect(answer.hasSuffix("\r\n\r\n<d>"))
     }
 
     @Test(.served) func behindARefusedUpgradeTheNextRequestIsRead() throws {
@@ -364,27 +326,19 @@ struct ServerTests {
             defer { client.close() }
             try hang(client.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n"), timeout: patience)
             let answer = try readToEnd(client)
-            #expect(statuses(answer) == [200] && answer.contains("early"))
+            expect(statuses(answer) == [200] && answer.contains("early"))
         }
-        #expect(errors == 1)
+        expectEqual(errors, 1)
     }
 
     // MARK: Limits of time
-
-    @Test(.inLoop, arguments: ["GET / HTTP/1.1\r\nHo", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nab"])
-    func aSlowRequestIsAnswered408(_ sent: String) throws {
-        let client = try serveClient { Listener.echo($0) }
-        try hang(client.write(sent))
-        let answers = try readToEnd(client)
-        #expect(statuses(answers) == [408])
-    }
 
     @Test(.inLoop) func aSilentClientSeesTheEnd() throws {
         let client = try serveClient { _ in .later(after(.seconds(600)).map { Response("late") }) }
         try hang(client.write(Self.get))
         // The handler takes longer than any limit for clients.
         let answer = try readToEnd(client)
-        #expect(answer.hasSuffix("late") && statuses(answer) == [200])
+        expect(answer.hasSuffix("late") && statuses(answer) == [200])
     }
 
     // MARK: The end
@@ -402,7 +356,7 @@ struct ServerTests {
         listener.drain(deadline: .seconds(20))
         open(())
         let answer = try readToEnd(client)
-        #expect(answer.contains("Connection: close\r\n") && answer.hasSuffix("done"))
+        expect(answer.contains("Connection: close\r\n") && answer.hasSuffix("done"))
         client.close()
     }
 
@@ -416,23 +370,10 @@ struct ServerTests {
         let drained = listener.drain(deadline: .seconds(20))
         open(())
         // The second request is not answered: its client repeats it on another connection.
-        let rest = try readToEnd(client)
-        #expect(rest == "1\r\nb\r\n0\r\n\r\n")
+        expectEqual(try readToEnd(client), "1\r\nb\r\n0\r\n\r\n")
         client.close()
         let result = try hang(drained.asPromise(), timeout: patience)
-        #expect(result.aborted == 0)
-    }
-
-    @Test(.served) func aResetInsideABodyEndsTheRequest() throws {
-        let (ended, end) = Guarantee<Bool>.pending()
-        try serve { request in
-            .later(request.body.bytes().tap { end($0.isFailure) }.map { _ in Response("") })
-        }
-        let client = try hang(connect(to: address), timeout: patience)
-        try hang(client.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc"))
-        client.abort()
-        let hasFailed = try hang(ended.asPromise(), timeout: patience)
-        #expect(hasFailed)
+        expectEqual(result.aborted, 0)
     }
 
     @Test func aLineOfTheLogNamesTheClientTheRequestAndTheStatus() throws {
@@ -442,9 +383,9 @@ struct ServerTests {
         try withServer(limits: options, { _ in .now(Response("")) }) { address, _ in
             _ = try conversation(address, Self.get + "GET /\u{1}\r\n\r\n")
         }
-        #expect(log.lines.count == 2)
-        #expect(log.lines.first?.hasPrefix("127.0.0.1:") == true && log.lines.first?.contains(" GET / 200 ") == true)
-        #expect(log.lines.last?.contains(" - 400 ") == true)
+        expectEqual(log.lines.count, 2)
+        expect(log.lines.first?.hasPrefix("127.0.0.1:") == true && log.lines.first?.contains(" GET / 200 ") == true)
+        expectEqual(log.lines.last?.contains(" - 400 "), true)
     }
 
     /// Part of the stream has been sent.
@@ -466,9 +407,9 @@ struct ServerTests {
         try withServer(limits: options, onError: { _, _ in errors += 1 }, handler) { address, _ in
             _ = try conversation(address, Self.get)
         }
-        #expect(log.lines == ["/ 200"])
+        expectEqual(log.lines, ["/ 200"])
         // A client that leaves is no error of the server.
-        #expect(errors == (leaves ? 0 : 1))
+        expect(errors == (leaves ? 0 : 1))
     }
 
     @Test func aResponseIsLoggedWhenItHasBeenSent() throws {
@@ -480,16 +421,12 @@ struct ServerTests {
             let client = try hang(connect(to: address), timeout: patience)
             defer { client.close() }
             _ = try hang(client.write(Self.get).then { client.read(exactly: 1) }, timeout: patience)
-            #expect(log.lines.isEmpty)
+            expect(log.lines.isEmpty)
             client.abort()
             try EventLoop.current.run(until: { !log.lines.isEmpty })
         }
-        #expect(log.lines == ["200 true"])
+        expectEqual(log.lines, ["200 true"])
     }
-}
-
-extension Result {
-    fileprivate var isFailure: Bool { if case .failure = self { true } else { false } }
 }
 
 // Attempts of clients to keep a server busy.
@@ -529,59 +466,32 @@ struct HostileClientTests {
         }
     }
 
-    @Test(.served) func anEndlessBodyIsNotCollected() throws {
-        var options = HTTPOptions()
-        options.maxBody = 1000
-        try serve(limits: options) { Listener.echo($0) }
-        let client = try hang(connect(to: address), timeout: patience)
-        let chunk = "64\r\n" + String(repeating: "a", count: 100) + "\r\n"
-        let sent =
-            "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + String(repeating: chunk, count: 11)
-        try hang(client.write(sent), timeout: patience)
-        let answer = try readToEnd(client)
-        #expect(statuses(answer) == [413] && answer.contains("Connection: close\r\n"))
-        client.close()
-    }
-
     /// A decoder that failed inside a part must not see its bytes again: the rest would be taken for requests.
     @Test(.served) func nothingIsReadBehindABodyThatHasFailed() throws {
-        try serve { request in .later(request.body.text().recover { _ in .value("failed") }.map { Response($0) }) }
+        try serve { request in
+            let again = { request.body.text().recover { .value("\($0 as? BodyError == .unreadable)") } }
+            return .later(request.body.text().recover { _ in again() }.map { Response($0) })
+        }
         let sent =
             "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n0\r\n\r\nx\r\n\(ServerTests.get)"
         let answer = try conversation(address, sent)
-        #expect(statuses(answer) == [200] && answer.hasSuffix("failed"))
-        #expect(answer.contains("Connection: close\r\n"))
+        expect(statuses(answer) == [200] && answer.hasSuffix("true"))
+        expect(answer.contains("Connection: close\r\n"))
     }
 
     /// A byte now and then extends neither the time for a head nor for a body.
     @Test(
         .inLoop,
-        arguments: ["GET / HTTP/1.1\r\nHost: x\r\nA: ", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n"])
-    func aTrickleIsEnded(_ sent: String) throws {
+        arguments: ["GET / HTTP/1.1\r\nHost: x\r\nA: ", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n"],
+        [false, true])
+    func aSlowRequestIsAnswered408(_ sent: String, trickles: Bool) throws {
         let client = try serveClient { Listener.echo($0) }
         try hang(client.write(sent))
-        var isEnded = false
-        let answer = client.receive().ensure { isEnded = true }
-        var seconds = 0
-        let trickle = repeatWhile {
-            after(.seconds(1)).then { client.write("a") }.map {
-                seconds += 1
-                return !isEnded && seconds < 1000
-            }
-        }
-        let text = String(decoding: try hang(answer, timeout: .seconds(3600)), as: UTF8.self)
-        trickle.cancel()
-        #expect(statuses(text) == [408])
-        #expect(seconds <= 35)
-    }
-
-    /// The handler does not need the rest of the body, so the client gets its response.
-    @Test(.inLoop) func aResponseIsSentToAClientThatDoesNotSendTheRestOfTheBody() throws {
-        let client = try serveClient { _ in .now(Response(.unauthorized)) }
-        try hang(client.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nab"))
         let begin = EventLoop.current.now
-        let answer = try readToEnd(client)
-        #expect(statuses(answer) == [401])
-        #expect(begin.duration(to: EventLoop.current.now) <= .seconds(31))
+        let trickle = repeatWhile { after(.seconds(1)).then { client.write("a") }.map { trickles } }
+        let answer = try hang(client.receive(), timeout: .seconds(3600))
+        trickle.cancel()
+        expectEqual(statuses(String(decoding: answer, as: UTF8.self)), [408])
+        expect(begin.duration(to: EventLoop.current.now) <= .seconds(35))
     }
 }

@@ -545,33 +545,19 @@ struct WebSocketClientTests {
     @Test(arguments: ["ws", "wss"]) func aProxyOpensATunnel(_ scheme: String) throws {
         try withEcho { _, base, _ in
             let server = try SocketAddress(String(base.dropFirst(5)))
-            let proxy = try Listener.bind("127.0.0.1:0")
-            var heads: [String] = []
-            proxy.serve { client in
-                client.read(until: "\r\n\r\n").then { head -> Promise<Void> in
-                    heads.append(String(decoding: head ?? [], as: UTF8.self))
-                    return connect(to: server).then { server in
-                        client.write("HTTP/1.1 200 x\r\n\r\n").then { () -> Promise<Void> in
-                            when(
-                                fulfilled: pipe(from: client, to: server, endingSink: true).asVoid(),
-                                pipe(from: server, to: client, endingSink: true).asVoid()
-                            ).asVoid()
-                        }.ensure { server.close() }
-                    }
-                }
-            }
-            var options = HTTPClient.Options()
-            options.startTLS = { connection, _ in .value(connection) }
-            let address = "http://me:secret@\(proxy.localAddress)"
-            options.proxies = Proxies(http: address, https: address)
+            let proxy = try ProxyTests.SmallProxy(to: server)
+            var options = proxy.options
+            options.proxies.http = "http://me:secret@\(proxy.listener.localAddress)"
+            options.proxies.https = options.proxies.http
             let socket = try hang(HTTPClient(options).webSocket("\(scheme)://a.example/x"), timeout: patience)
             socket.send("a")
             expectEqual(try hang(socket.receive(), timeout: patience), .text("a"))
             try hang(socket.close(), timeout: patience)
             let target = "a.example:\(scheme == "ws" ? 80 : 443)"
             expectEqual(
-                heads, ["CONNECT \(target) HTTP/1.1\r\nHost: \(target)\r\nProxy-Authorization: Basic bWU6c2VjcmV0"])
-            proxy.close()
+                proxy.heads,
+                ["CONNECT \(target) HTTP/1.1\r\nHost: \(target)\r\nProxy-Authorization: Basic bWU6c2VjcmV0"])
+            proxy.listener.close()
         }
     }
 

@@ -53,8 +53,7 @@ struct WebSocketReadingTests {
             for (connection, bytes) in [(control[1], [0]), (client, Self.frame(0x81, "hello"))] {
                 connection.write(bytes).cauterize()
             }
-            let answer = try hang(client.read(exactly: 7), timeout: .seconds(5))
-            #expect(answer == [0x81, 5] + Array("hello".utf8))
+            expectEqual(try hang(client.read(exactly: 7), timeout: .seconds(5)), [0x81, 5] + Array("hello".utf8))
             for connection in control { connection.abort() }
         }
     }
@@ -75,8 +74,7 @@ struct WebSocketReadingTests {
         }
         try withClient(serve) { client in
             client.write(Self.frame(0x81, "hello")).cauterize()
-            let answer = try hang(client.read(exactly: 8), timeout: .seconds(5))
-            #expect(answer == [0x81, 6] + Array("1 of 1".utf8))
+            expectEqual(try hang(client.read(exactly: 8), timeout: .seconds(5)), [0x81, 6] + Array("1 of 1".utf8))
         }
     }
 
@@ -101,11 +99,9 @@ struct WebSocketReadingTests {
         try withClient({ Self.serve(handler, $0) }) { client in
             // Some receive the first one, with others it waits.
             try hang(client.write(Self.frame(0x81, "a") + Self.frame(0x89, "p")))
-            let first = try next(client)
-            #expect(first == [0x8A, 1, 0x70])
+            expectEqual(try next(client), [0x8A, 1, 0x70])
             try hang(after(.seconds(5)).then { client.write(Self.frame(0x82, "b") + Self.frame(0x89, "q")) })
-            let second = try next(client)
-            #expect(second == [0x8A, 1, 0x71])
+            expectEqual(try next(client), [0x8A, 1, 0x71])
         }
     }
 
@@ -116,11 +112,10 @@ struct WebSocketReadingTests {
             let message = sendsMessage ? Self.frame(0x81, "a") : []
             let begin = EventLoop.current.now
             try hang(client.write(message + WebSocketTests.closed))
-            let rest = try rest(client)
-            #expect(rest == WebSocketTests.ended)
+            expectEqual(try rest(client), WebSocketTests.ended)
             // A body in progress is waited for.
             let limit = handler == .isInBody && sendsMessage ? 20.0 : 6
-            #expect(begin.duration(to: EventLoop.current.now) <= .seconds(limit) + .milliseconds(100))
+            expect(begin.duration(to: EventLoop.current.now) <= .seconds(limit) + .milliseconds(100))
         }
     }
 
@@ -140,7 +135,7 @@ struct WebSocketReadingTests {
             }
             if end != .reset { _ = try? hang(client.receiveAll(), timeout: .seconds(300)) }
             hang(after(.seconds(30)))
-            #expect(hasEnded)
+            expect(hasEnded)
         }
     }
 
@@ -172,14 +167,13 @@ struct WebSocketReadingTests {
             let begin = EventLoop.current.now
             listener.drain(deadline: .seconds(10))
             let frame = try next(client)
-            #expect(frame == [0x88, 2, 0x03, 0xE9])
+            expectEqual(frame, [0x88, 2, 0x03, 0xE9])
             try hang(flooded.then { client.write(WebSocketTests.frame(0x88, [0x03, 0xE9])) }, timeout: .seconds(4))
-            let rest = try rest(client)
-            #expect(rest == [])
+            expectEqual(try rest(client), [])
             client.close()
             let result = try hang(served, timeout: .seconds(20))
-            #expect(result.aborted == 0)
-            #expect(begin.duration(to: EventLoop.current.now) < limit)
+            expectEqual(result.aborted, 0)
+            expect(begin.duration(to: EventLoop.current.now) < limit)
         }
     }
 
@@ -196,10 +190,9 @@ struct WebSocketReadingTests {
         try withClient(serve) { client in
             try hang(client.write(Self.frame(0x81, "a") + Self.frame(0x81, "b") + Self.frame(0x81, "c")))
             try hang(client.write(WebSocketTests.closed))
-            let rest = try rest(client)
-            #expect(rest == WebSocketTests.ended)
+            expectEqual(try rest(client), WebSocketTests.ended)
         }
-        #expect(received == [.text("a"), .text("b"), .text("c"), nil])
+        expectEqual(received, [.text("a"), .text("b"), .text("c"), nil])
     }
 
     /// Messages to a handler that receives slowly stay in the kernel, and at the client.
@@ -210,7 +203,7 @@ struct WebSocketReadingTests {
             after(.seconds(100)).then {
                 socket.forEach { message in
                     let text = "\(received)" + String(repeating: "x", count: 5000)
-                    #expect(message == .text(text))
+                    expectEqual(message, .text(text))
                     received += 1
                 }
             }
@@ -220,11 +213,10 @@ struct WebSocketReadingTests {
             for number in 0..<count { frames += Self.frame(0x81, "\(number)" + String(repeating: "x", count: 5000)) }
             let written = client.write([frames, WebSocketTests.closed])
             hang(after(.seconds(99)))
-            #expect(written.isPending && received == 0)
-            let rest = try rest(client)
-            #expect(rest == WebSocketTests.ended)
+            expect(written.isPending && received == 0)
+            expectEqual(try rest(client), WebSocketTests.ended)
         }
-        #expect(received == count)
+        expectEqual(received, count)
     }
 
     @Test func aReceiveThatIsCancelledLosesNothing() throws {
@@ -232,16 +224,15 @@ struct WebSocketReadingTests {
         let serve = { (socket: WebSocket) -> Promise<Void> in
             let first = socket.receive().timeout(.seconds(1)).map { _ in false }.recover { _ in .value(true) }
             return first.then { isLate -> Promise<Void> in
-                #expect(isLate)
+                expect(isLate)
                 return after(.seconds(2)).then { socket.receive() }.done { received = $0 }
             }
         }
         try withClient(serve) { client in
             try hang(after(.seconds(2)).then { client.write(Self.frame(0x81, "a")) })
-            let frame = try next(client)
-            #expect(frame == WebSocketTests.ended)
+            expectEqual(try next(client), WebSocketTests.ended)
         }
-        #expect(received == .text("a"))
+        expectEqual(received, .text("a"))
     }
 
     @Test func aSecondReceiveIsRefused() throws {
@@ -253,10 +244,9 @@ struct WebSocketReadingTests {
         }
         try withClient(serve) { client in
             try hang(client.write(Self.frame(0x81, "a")))
-            let frame = try next(client)
-            #expect(frame == WebSocketTests.ended)
+            expectEqual(try next(client), WebSocketTests.ended)
         }
-        #expect((error as? SystemError)?.description.contains("EBUSY") == true)
+        expectEqual((error as? SystemError)?.description.contains("EBUSY"), true)
     }
 
     /// The body of the first `forEach` has failed.
@@ -272,10 +262,9 @@ struct WebSocketReadingTests {
         }
         try withClient(serve) { client in
             try hang(client.write(Self.frame(0x81, "a") + Self.frame(0x81, "b") + WebSocketTests.closed))
-            let rest = try rest(client)
-            #expect(rest == WebSocketTests.ended)
+            expectEqual(try rest(client), WebSocketTests.ended)
         }
-        #expect(received == [.text("a"), .text("b")])
+        expectEqual(received, [.text("a"), .text("b")])
     }
 
     /// A socket whose handler is pending when the loop ends.
@@ -292,9 +281,9 @@ struct WebSocketReadingTests {
             let sent = client.write(Array((WebSocketTests.handshake + "\r\n").utf8) + Self.frame(0x81, "a"))
             _ = try hang(sent.then { client.read(until: "\r\n\r\n") }, timeout: .seconds(1))
             hang(after(.milliseconds(10)))
-            #expect(socket != nil)
+            expect(socket != nil)
             withExtendedLifetime((client, served)) {}
         }
-        #expect(socket == nil)
+        expect(socket == nil)
     }
 }

@@ -66,12 +66,12 @@ struct BadPeerTests {
         let connecting = near.startTLS(as: client, serverName: each.name)
         let accepting = far.startTLS(as: server)
         let (atClient, atServer) = (try cause(of: connecting), try cause(of: accepting))
-        #expect(atClient == each.atClient)
-        #expect(atServer == each.atServer)
+        expectEqual(atClient, each.atClient)
+        expectEqual(atServer, each.atServer)
         let fault = connecting.error as? TLSError
-        #expect(fault?.peer == near.peerAddress && fault?.reason.isEmpty == false)
+        expect(fault?.peer == near.peerAddress && fault?.reason.isEmpty == false)
         // It stays failed.
-        #expect(try error(of: near.write("x")) as? TLSError == fault)
+        expect(try error(of: near.write("x")) as? TLSError == fault)
         hang(near.close())
         hang(far.close())
     }
@@ -85,10 +85,10 @@ struct BadPeerTests {
         let (near, far) = try net.pair()
         let accepting = far.startTLS(as: try TLSServer(serverConfiguration()))
         try hang(near.write(text), timeout: patience)
-        #expect(try cause(of: accepting) == .handshakeOrRecord(reason: Int(reason)))
+        expectEqual(try cause(of: accepting), .handshakeOrRecord(reason: Int(reason)))
         far.close()
         // An alert, or nothing, and the end.
-        #expect(try hang(readToEnd(near), timeout: patience).count <= 7)
+        expect(try hang(readToEnd(near), timeout: patience).count <= 7)
         hang(near.close())
     }
 
@@ -96,7 +96,7 @@ struct BadPeerTests {
         let (near, far) = try net.pair()
         let connecting = near.startTLS(as: try TLSClient(clientConfiguration()), serverName: "localhost")
         try hang(far.write("220 mail.example.org ESMTP\r\n"), timeout: patience)
-        #expect(try cause(of: connecting) == .handshakeOrRecord(reason: Int(SSL_R_WRONG_VERSION_NUMBER)))
+        expectEqual(try cause(of: connecting), .handshakeOrRecord(reason: Int(SSL_R_WRONG_VERSION_NUMBER)))
         near.abort()
         far.abort()
     }
@@ -114,10 +114,10 @@ struct BadPeerTests {
             let client = try TLSClient(clientConfiguration { $0.maximumVersion = version })
             let connecting = near.startTLS(as: client, serverName: "localhost")
             let accepting = far.startTLS(as: server)
-            #expect(try cause(of: accepting) == .certificate(.missing))
+            expectEqual(try cause(of: accepting), .certificate(.missing))
             // In TLS 1.3 the client's handshake has already ended.
             let refusal = version == .tls13 ? connecting.then { $0.readLine() }.asVoid() : connecting.asVoid()
-            #expect(try cause(of: refusal) == .alert(version == .tls13 ? 116 : 40))
+            expectEqual(try cause(of: refusal), .alert(version == .tls13 ? 116 : 40))
             near.abort()
             far.abort()
         }
@@ -132,8 +132,8 @@ struct BadPeerTests {
             })
         let client = try TLSClient(clientConfiguration { $0.identity = Certificates.shared.client })
         let connecting = near.startTLS(as: client, serverName: "localhost")
-        #expect(try cause(of: far.startTLS(as: server)) == .certificate(.unknownAuthority))
-        #expect(try cause(of: connecting.then { $0.readLine() }) == .alert(48))
+        expectEqual(try cause(of: far.startTLS(as: server)), .certificate(.unknownAuthority))
+        expectEqual(try cause(of: connecting.then { $0.readLine() }), .alert(48))
         near.abort()
         far.abort()
     }
@@ -175,7 +175,7 @@ struct BadPeerTests {
         let isTruncation = found as? ConnectionFilterError == .truncated
         // From a socket that is closed with unread bytes.
         let isReset = count == 0 && found is SystemError
-        #expect(isTruncation || isReset, "cut at \(count): \(String(describing: found))")
+        expect(isTruncation || isReset, "cut at \(count): \(String(describing: found))")
         cut.abort()
     }
 
@@ -187,14 +187,14 @@ struct BadPeerTests {
         _ = try hang(when(fulfilled: [ends.clientReady, ends.serverReady]), timeout: patience)
         let (victim, other) = atServer ? (ends.server, ends.client) : (ends.client, ends.server)
         try hang(other.write("before"), timeout: patience)
-        #expect(try hang(victim.read(exactly: 6), timeout: patience) == Array("before".utf8))
+        expectEqual(try hang(victim.read(exactly: 6), timeout: patience), Array("before".utf8))
         let line = victim.readLine()
         let source = atServer ? ends.relay.nearServer : ends.relay.nearClient
         // A record of application data with invalid content.
         try hang(source.write([23, 3, 3, 0, 32] + [UInt8](repeating: 7, count: 32)), timeout: patience)
         let reason = SSL_R_DECRYPTION_FAILED_OR_BAD_RECORD_MAC
-        #expect(try cause(of: line) == .handshakeOrRecord(reason: Int(reason)))
-        #expect(try cause(of: other.readLine()) == .alert(20))
+        expectEqual(try cause(of: line), .handshakeOrRecord(reason: Int(reason)))
+        expectEqual(try cause(of: other.readLine()), .alert(20))
         ends.abort()
     }
 
@@ -207,8 +207,8 @@ struct BadPeerTests {
             serverConfiguration { $0.handshakeTimeout = atServer ? .seconds(10) : nil })
         ends.relay.trickle(every: .seconds(1))
         let slow = atServer ? ends.serverReady : ends.clientReady
-        #expect(try error(of: slow) as? PromiseError == .timedOut)
-        #expect(begin.duration(to: net.loop.now) == .seconds(10))
+        expect(try error(of: slow) as? PromiseError == .timedOut)
+        expectEqual(begin.duration(to: net.loop.now), .seconds(10))
         ends.abort()
     }
 
@@ -218,9 +218,9 @@ struct BadPeerTests {
         ends.relay.trickle(every: .milliseconds(1))
         _ = try hang(when(fulfilled: [ends.clientReady, ends.serverReady]))
         ends.client.write("slowly").cauterize()
-        #expect(try hang(ends.server.read(exactly: 6)) == Array("slowly".utf8))
+        expectEqual(try hang(ends.server.read(exactly: 6)), Array("slowly".utf8))
         ends.server.write("too").cauterize()
-        #expect(try hang(ends.client.read(exactly: 3)) == Array("too".utf8))
+        expectEqual(try hang(ends.client.read(exactly: 3)), Array("too".utf8))
         ends.abort()
     }
 }

@@ -11,17 +11,17 @@ struct EndTests {
             ends.relay.start()
             _ = try hang(when(fulfilled: [ends.clientReady, ends.serverReady]), timeout: patience)
             try hang(ends.client.write("all"), timeout: patience)
-            #expect(try hang(ends.server.read(exactly: 3), timeout: patience) == Array("all".utf8))
+            expectEqual(try hang(ends.server.read(exactly: 3), timeout: patience), Array("all".utf8))
             let line = ends.server.readLine()
             if isOrderly {
                 try hang(ends.client.shutdownWrite(), timeout: patience)
-                #expect(try hang(line, timeout: patience) == nil)
+                expect(try hang(line, timeout: patience) == nil)
                 try hang(ends.server.write("answer"), timeout: patience)
-                #expect(try hang(ends.client.receive(), timeout: patience) == Array("answer".utf8))
+                expectEqual(try hang(ends.client.receive(), timeout: patience), Array("answer".utf8))
             } else {
                 ends.relay.nearServer.shutdownWrite().cauterizeAll()
-                #expect(try error(of: line) as? ConnectionFilterError == .truncated)
-                #expect(ends.server.read().settledValue == failed(EPROTO))
+                expect(try error(of: line) as? ConnectionFilterError == .truncated)
+                expectEqual(ends.server.read().settledValue, failed(EPROTO))
             }
             ends.abort()
         }
@@ -32,12 +32,12 @@ struct EndTests {
         let filters = [client, server].compactMap { $0.installedFilter as? TLSFilter }
         try #require(filters.count == 2)
         let closed = client.close()
-        #expect(try hang(server.read(), timeout: patience) == .end)
-        #expect(SSL_get_shutdown(filters[1].ssl) == SSL_RECEIVED_SHUTDOWN)
+        expectEqual(try hang(server.read(), timeout: patience), .end)
+        expectEqual(SSL_get_shutdown(filters[1].ssl), SSL_RECEIVED_SHUTDOWN)
         hang(server.close())
         try hang(closed, timeout: patience)
-        #expect(SSL_get_shutdown(filters[0].ssl) & SSL_SENT_SHUTDOWN != 0)
-        #expect(SSL_get_shutdown(filters[1].ssl) == SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN)
+        expect(SSL_get_shutdown(filters[0].ssl) & SSL_SENT_SHUTDOWN != 0)
+        expectEqual(SSL_get_shutdown(filters[1].ssl), SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN)
     }
 
     @Test(.tls) func aPartOfARecordIsInsideARecord() throws {
@@ -46,12 +46,12 @@ struct EndTests {
         _ = try hang(when(fulfilled: [ends.clientReady, ends.serverReady]), timeout: patience)
         let filter = try #require(ends.server.installedFilter as? TLSFilter)
         let line = ends.server.readLine()
-        #expect(!filter.isInsideRecord)
+        expect(!filter.isInsideRecord)
         for part in [[23, 3], [3, 0, 32, 1, 2, 3]] as [[UInt8]] {
             let received = ends.server.bytesReceived
             try hang(ends.relay.nearServer.write(part), timeout: patience)
             try net.loop.run(until: { ends.server.bytesReceived > received })
-            #expect(filter.isInsideRecord)
+            expect(filter.isInsideRecord)
         }
         line.cancel()
         ends.abort()
@@ -62,12 +62,12 @@ struct EndTests {
         do {
             let (client, server) = try net.tls()
             filter = client.installedFilter as? TLSFilter
-            #expect(filter != nil)
+            expect(filter != nil)
             if isFailed { server.abort() } else { server.close() }
             _ = try hang(client.read(), timeout: patience)
             hang(client.close())
         }
-        #expect(filter == nil)
+        expect(filter == nil)
     }
 
     @Test(.tls) func aRenegotiationIsRefused() throws {
@@ -76,11 +76,11 @@ struct EndTests {
         let number = try handshakes(server)
         // The client's settings also forbid it.
         copenssl_allow_renegotiation(filter.ssl)
-        #expect(SSL_renegotiate(filter.ssl) == 1)
+        expectEqual(SSL_renegotiate(filter.ssl), 1)
         // Sent before the bytes; the server answers with a warning, and continues to read or ends.
         let write = client.write("x")
         _ = try hang(server.read(), timeout: patience)
-        #expect(try handshakes(server) == number)
+        expectEqual(try handshakes(server), number)
         write.cauterizeAll()
         client.abort()
         server.abort()

@@ -3,62 +3,50 @@ import ReactorHTTP
 
 /// ReactorHTTP over TLS.
 struct FetchTests {
-    @Test(.tls) func fetchesOverTLS() throws {
-        let server = try TLSServer(serverConfiguration())
-        let tls = try TLSClient(clientConfiguration())
+    private func serve(_ handler: @escaping (Request) throws -> Response) throws -> Listener {
         let listener = try Listener.bind("127.0.0.1:0")
-        var isSecure: [Bool] = []
-        listener.serveHTTP(serving: .tls(server)) { request in
-            isSecure.append(request.connection?.tlsVersion != nil)
-            return Response("hello")
-        }
-        var options = HTTPClient.Options()
-        options.startTLS = { connection, host in connection.startTLS(as: tls, serverName: host) }
-        let client = HTTPClient(options)
-        let port = listener.localAddress.port
-        for _ in 0..<2 {
-            let page = client.fetch("https://localhost:\(port)/").then { $0.body.text() }
-            let text = try hang(page, timeout: patience)
-            #expect(text == "hello")
-        }
-        #expect(isSecure == [true, true])
-        client.close()
-        hang(listener.drain(deadline: .zero))
+        listener.serveHTTP(serving: .tls(try TLSServer(serverConfiguration())), handler: handler)
+        return listener
     }
 
-    @Test(.tls) func aWebSocketOverTLS() throws {
-        let server = try TLSServer(serverConfiguration())
-        let tls = try TLSClient(clientConfiguration())
-        let listener = try Listener.bind("127.0.0.1:0")
-        listener.serveHTTP(serving: .tls(server)) { request in
-            Response.webSocket(request) { socket in socket.forEach { socket.send($0).asVoid() } }
-        }
+    /// The options of a client whose servers show a certificate for `name`, or for the name in the address.
+    private func options(_ tls: TLSClient, name: String? = nil) -> HTTPClient.Options {
         var options = HTTPClient.Options()
-        options.startTLS = { connection, host in connection.startTLS(as: tls, serverName: host) }
-        let client = HTTPClient(options)
-        let socket = try hang(client.webSocket("wss://localhost:\(listener.localAddress.port)/"), timeout: patience)
+        options.startTLS = { connection, host in connection.startTLS(as: tls, serverName: name ?? host) }
+        return options
+    }
+
+    @Test(.tls) func fetchesAndWebSocketsOverTLS() throws {
+        let tls = try TLSClient(clientConfiguration())
+        var isSecure: [Bool] = []
+        let listener = try serve { request in
+            isSecure.append(request.connection?.tlsVersion != nil)
+            if request.path == "/page" { return Response("hello") }
+            return Response.webSocket(request) { socket in socket.forEach { socket.send($0).asVoid() } }
+        }
+        let client = HTTPClient(options(tls))
+        let server = "localhost:\(listener.localAddress.port)"
+        for _ in 0..<2 {
+            let page = client.fetch("https://\(server)/page").then { $0.body.text() }
+            expectEqual(try hang(page, timeout: patience), "hello")
+        }
+        let socket = try hang(client.webSocket("wss://\(server)/"), timeout: patience)
         for count in [0, 5, 70_000] {
             let message = WebSocket.Message.text(String(repeating: "x", count: count))
             socket.send(message)
-            let answer = try hang(socket.receive(), timeout: patience)
-            #expect(answer == message)
+            expectEqual(try hang(socket.receive(), timeout: patience), message)
         }
         try hang(socket.close(), timeout: patience)
-        let end = try hang(socket.receive(), timeout: patience)
-        #expect(end == nil)
-        // The certificate is for another name.
-        options.startTLS = { connection, _ in connection.startTLS(as: tls, serverName: "other.example") }
-        let other = HTTPClient(options).webSocket("wss://localhost:\(listener.localAddress.port)/")
+        expectEqual(try hang(socket.receive(), timeout: patience), nil)
+        expectEqual(isSecure, [true, true, true])
+        let other = HTTPClient(options(tls, name: "other.example")).webSocket("wss://\(server)/")
         #expect(throws: TLSError.self) { try hang(other, timeout: patience) }
         client.close()
         hang(listener.drain(deadline: .zero))
     }
 
     @Test(.tls) func fetchesThroughATunnel() throws {
-        let server = try TLSServer(serverConfiguration())
-        let tls = try TLSClient(clientConfiguration())
-        let listener = try Listener.bind("127.0.0.1:0")
-        listener.serveHTTP(serving: .tls(server)) { request in Response(request.target) }
+        let listener = try serve { Response($0.target) }
         let (address, proxy) = (listener.localAddress, try Listener.bind("127.0.0.1:0"))
         var heads: [String] = []
         proxy.serve { client in
@@ -73,54 +61,38 @@ struct FetchTests {
                 }
             }
         }
-        var options = HTTPClient.Options()
-        options.startTLS = { connection, host in connection.startTLS(as: tls, serverName: host) }
+        var options = options(try TLSClient(clientConfiguration()))
         options.proxies = Proxies(https: "\(proxy.localAddress)")
         let client = HTTPClient(options)
         for path in ["/a", "/b"] {
-            let text = try hang(client.fetch("https://localhost\(path)").then { $0.body.text() }, timeout: patience)
-            #expect(text == path)
+            let text = client.fetch("https://localhost\(path)").then { $0.body.text() }
+            expectEqual(try hang(text, timeout: patience), path)
         }
-        #expect(heads == ["CONNECT localhost:443 HTTP/1.1\r\nHost: localhost:443"])
+        expectEqual(heads, ["CONNECT localhost:443 HTTP/1.1\r\nHost: localhost:443"])
         client.close()
         hang(proxy.drain(deadline: .zero))
         hang(listener.drain(deadline: .zero))
     }
 
-    @Test func trustsNobodyUnasked() throws {
-        _ = try refusal(by: TLSConfiguration(), of: serverConfiguration())
-    }
-
-    @Test(arguments: ["localhost", "127.0.0.1"]) func refusesACertificateForAnotherName(host: String) throws {
-        let server = serverConfiguration { $0.identity = Certificates.shared.other }
-        let error = try refusal(by: clientConfiguration(), of: server, at: host)
-        #expect(error?.cause == .certificate(.wrongName))
-    }
-
-    /// The error of a client that must not send a request to a server.
-    private func refusal(
-        by client: TLSConfiguration, of server: TLSConfiguration, at host: String = "localhost"
-    ) throws -> TLSError? {
-        var error: TLSError?
-        try withNetwork { _ in
-            let server = try TLSServer(server)
-            let tls = try TLSClient(client)
-            let listener = try Listener.bind("127.0.0.1:0")
-            var requests = 0
-            listener.serveHTTP(serving: .tls(server)) { _ in
-                requests += 1
-                return Response("hello")
-            }
-            var options = HTTPClient.Options()
-            options.startTLS = { connection, host in connection.startTLS(as: tls, serverName: host) }
-            let client = HTTPClient(options)
-            let fetched = client.fetch("https://\(host):\(listener.localAddress.port)/")
-            error = #expect(throws: TLSError.self) { try hang(fetched, timeout: patience) }
-            #expect(requests == 0)
-            client.close()
-            hang(listener.drain(deadline: .zero))
+    /// No request is sent to a server whose certificate is from a stranger or for another name.
+    @Test(.tls, arguments: [nil, "localhost", "127.0.0.1"]) func refusesACertificateBeforeTheRequest(host: String?)
+        throws
+    {
+        let server = try TLSServer(
+            serverConfiguration { if host != nil { $0.identity = Certificates.shared.other } })
+        let listener = try Listener.bind("127.0.0.1:0")
+        var requests = 0
+        listener.serveHTTP(serving: .tls(server)) { _ in
+            requests += 1
+            return Response("hello")
         }
-        return error
+        let client = HTTPClient(options(try TLSClient(host == nil ? TLSConfiguration() : clientConfiguration())))
+        let fetched = client.fetch("https://\(host ?? "localhost"):\(listener.localAddress.port)/")
+        let error = #expect(throws: TLSError.self) { try hang(fetched, timeout: patience) }
+        expect(host == nil || error?.cause == .certificate(.wrongName))
+        expectEqual(requests, 0)
+        client.close()
+        hang(listener.drain(deadline: .zero))
     }
 }
 #endif

@@ -72,10 +72,10 @@ struct ServeTLSTests {
         let stranger = connect(
             to: listener.localAddress,
             tls: try TLSClient(clientConfiguration { $0.trustRoots = .pem(Certificates.shared.stranger) }))
-        #expect(try cause(of: stranger) == .certificate(.unknownAuthority))
+        expectEqual(try cause(of: stranger), .certificate(.unknownAuthority))
         try converse(with: "localhost:\(listener.localAddress.port)", try TLSClient(clientConfiguration()))
         try net.loop.run(until: { errors.count == 2 })
-        #expect(errors.allSatisfy { ($0 as? TLSError)?.peer != nil })
+        expect(errors.allSatisfy { ($0 as? TLSError)?.peer != nil })
         listener.close()
         try hang(served, timeout: patience)
     }
@@ -96,9 +96,9 @@ struct ServeTLSTests {
         ]
         for connection in try hang(when(fulfilled: connects), timeout: patience) { connection.close() }
         try net.loop.run(until: { names.count == 5 })
-        #expect(Set(names) == ["localhost", "a.example.test", nil])
+        expectEqual(Set(names), ["localhost", "a.example.test", nil])
         let wrong = connect(to: "127.0.0.1:\(port)", tls: client, serverName: "wrong.test")
-        #expect(try cause(of: wrong) == .certificate(.wrongName))
+        expectEqual(try cause(of: wrong), .certificate(.wrongName))
         listener.close()
         try hang(served, timeout: patience)
     }
@@ -107,9 +107,9 @@ struct ServeTLSTests {
         let listener = try Listener.bind("127.0.0.1:0")
         let connecting = connect(to: listener.localAddress, tls: try TLSClient(clientConfiguration()))
         let silent = try hang(listener.accept(), timeout: patience)
-        #expect(try hang(silent.receive(), timeout: patience).first == 22, "its first message")
+        expectEqual(try hang(silent.receive(), timeout: patience).first, 22, "its first message")
         connecting.cancel()
-        #expect(try hang(readToEnd(silent), timeout: patience).isEmpty)
+        expect(try hang(readToEnd(silent), timeout: patience).isEmpty)
         silent.close()
         listener.close()
     }
@@ -120,11 +120,11 @@ struct ServeTLSTests {
         let client = try hang(
             connect(to: listener.localAddress, tls: try TLSClient(clientConfiguration())), timeout: patience)
         try hang(client.write("one\n"), timeout: patience)
-        #expect(try hang(client.readLine(), timeout: patience) == "one")
+        expectEqual(try hang(client.readLine(), timeout: patience), "one")
         let line = client.readLine()
         let drained = listener.drain(deadline: patience)
         // Not truncated.
-        #expect(try hang(line, timeout: patience) == nil)
+        expect(try hang(line, timeout: patience) == nil)
         client.close()
         _ = hang(drained)
         try hang(served, timeout: patience)
@@ -137,11 +137,11 @@ private func echoLines(_ connection: Connection) -> Promise<Void> {
 
 private func converse(with address: String, _ client: TLSClient?) throws {
     let connection = try hang(connect(to: address, tls: client), timeout: patience)
-    #expect((connection.tlsVersion == nil) == (client == nil))
+    expect((connection.tlsVersion == nil) == (client == nil))
     try hang(connection.write("hello\n"), timeout: patience)
-    #expect(try hang(connection.readLine(), timeout: patience) == "hello")
+    expectEqual(try hang(connection.readLine(), timeout: patience), "hello")
     try hang(connection.shutdownWrite(), timeout: patience)
-    #expect(try hang(connection.readLine(), timeout: patience) == nil)
+    expect(try hang(connection.readLine(), timeout: patience) == nil)
     hang(connection.close())
 }
 #endif

@@ -9,11 +9,11 @@ struct TLSConfigurationTests {
 
     @Test func anIdentityHasTheNamesOfItsCertificate() throws {
         let info = certificates.server.certificateInfo
-        #expect(info.subject == "CN=localhost,O=Reactor" && info.issuer == "CN=Test Intermediate")
-        #expect(info.dnsNames == ["localhost", "*.example.test"])
+        expect(info.subject == "CN=localhost,O=Reactor" && info.issuer == "CN=Test Intermediate")
+        expectEqual(info.dnsNames, ["localhost", "*.example.test"])
         let now = Int(time(nil))
-        #expect((now + 86_400...now + 3 * 86_400).contains(info.expiration) && info.derBytes.first == 0x30)
-        #expect(certificates.expired.certificateInfo.expiration < now)
+        expect((now + 86_400...now + 3 * 86_400).contains(info.expiration) && info.derBytes.first == 0x30)
+        expect(certificates.expired.certificateInfo.expiration < now)
     }
 
     @Test func anEncryptedKeyNeedsItsPassword() throws {
@@ -68,14 +68,14 @@ struct TLSConfigurationTests {
     @Test func theDefaultCiphersAreForwardSecretAndAuthenticated() throws {
         let context = try #require(SSL_CTX_new(TLS_method()))
         defer { SSL_CTX_free(context) }
-        #expect(SSL_CTX_set_cipher_list(context, TLSConfiguration().ciphers) == 1)
+        expectEqual(SSL_CTX_set_cipher_list(context, TLSConfiguration().ciphers), 1)
         let ssl = try #require(SSL_new(context))
         defer { SSL_free(ssl) }
         let names = (0..<40).compactMap { SSL_get_cipher_list(ssl, $0) }.map { String(cString: $0) }
-        #expect(names.count == 9, "three of TLS 1.3; three with ECDSA and three with RSA of TLS 1.2")
+        expectEqual(names.count, 9, "three of TLS 1.3; three with ECDSA and three with RSA of TLS 1.2")
         for name in names {
-            #expect(name.hasPrefix("TLS_") || name.hasPrefix("ECDHE-"))
-            #expect(name.contains("GCM") || name.contains("CHACHA20"))
+            expect(name.hasPrefix("TLS_") || name.hasPrefix("ECDHE-"))
+            expect(name.contains("GCM") || name.contains("CHACHA20"))
         }
     }
 
@@ -84,7 +84,7 @@ struct TLSConfigurationTests {
             $0.maximumVersion = .tls12
             if $0.identity == nil { $0.ciphers = "ECDHE-ECDSA-AES128-SHA" } else { $0.ciphers += ":ECDHE+AES" }
         }
-        #expect(server.tlsCipher == "ECDHE-ECDSA-AES128-SHA")
+        expectEqual(server.tlsCipher, "ECDHE-ECDSA-AES128-SHA")
         client.abort()
         server.abort()
     }
@@ -98,23 +98,22 @@ struct TLSConfigurationTests {
             $0.ciphers = "ECDHE-ECDSA-AES128-GCM-SHA256"
             $0.cipherSuites = "TLS_CHACHA20_POLY1305_SHA256"
         }
-        let cipher =
-            version == .tls12 ? "ECDHE-ECDSA-AES128-GCM-SHA256" : "TLS_CHACHA20_POLY1305_SHA256"
+        let cipher = version == .tls12 ? "ECDHE-ECDSA-AES128-GCM-SHA256" : "TLS_CHACHA20_POLY1305_SHA256"
         for end in [client, server] {
-            #expect(end.tlsVersion == version && end.tlsCipher == cipher && !end.hasResumedTLSSession)
-            #expect(end.negotiatedProtocol == "http/1.1", "the server's order counts")
+            expect(end.tlsVersion == version && end.tlsCipher == cipher && !end.hasResumedTLSSession)
+            expectEqual(end.negotiatedProtocol, "http/1.1", "the server's order counts")
         }
-        #expect(client.peerCertificate == certificates.server.certificateInfo && server.peerCertificate == nil)
-        #expect(server.requestedServerName == "localhost")
+        expect(client.peerCertificate == certificates.server.certificateInfo && server.peerCertificate == nil)
+        expectEqual(server.requestedServerName, "localhost")
         client.abort()
         server.abort()
-        #expect(client.tlsVersion == nil && client.peerCertificate == nil && client.negotiatedProtocol == nil)
+        expect(client.tlsVersion == nil && client.peerCertificate == nil && client.negotiatedProtocol == nil)
     }
 
     @Test(.tls) func aConnectionWithoutTLSHasNoneOfIt() throws {
         let (client, server) = try net.pair()
-        #expect(client.tlsVersion == nil && client.tlsCipher == nil && !client.hasResumedTLSSession)
-        #expect(client.peerCertificate == nil && client.requestedServerName == nil)
+        expect(client.tlsVersion == nil && client.tlsCipher == nil && !client.hasResumedTLSSession)
+        expect(client.peerCertificate == nil && client.requestedServerName == nil)
         client.abort()
         server.abort()
     }
@@ -127,7 +126,7 @@ struct TLSConfigurationTests {
                 $0.trustRoots = .pem(certificates.authority)
             }
             let expected = wish == .notRequested ? nil : certificates.client.certificateInfo
-            #expect(server.peerCertificate == expected)
+            expectEqual(server.peerCertificate, expected)
             client.abort()
             server.abort()
         }
@@ -144,7 +143,7 @@ struct TLSConfigurationTests {
             far.abort()
         }
         let (near, far) = try net.pair()
-        #expect(try cause(of: near.startTLS(as: TLSClient(), serverName: nil)) == .configuration)
+        expectEqual(try cause(of: near.startTLS(as: TLSClient(), serverName: nil)), .configuration)
         near.abort()
         far.abort()
     }
@@ -155,7 +154,7 @@ struct TLSConfigurationTests {
         let ready = near.startTLS(as: try TLSClient(clientConfiguration()), serverName: name)
         let accepted = far.startTLS(as: try TLSServer(serverConfiguration()))
         _ = try hang(when(fulfilled: [ready, accepted]), timeout: patience)
-        #expect(far.requestedServerName == (name == "127.0.0.1" ? nil : name.lowercased()))
+        expect(far.requestedServerName == (name == "127.0.0.1" ? nil : name.lowercased()))
         near.abort()
         far.abort()
     }
@@ -176,14 +175,14 @@ struct TLSConfigurationTests {
             let (near, far) = try net.pair()
             let ready = near.startTLS(as: client, serverName: name)
             _ = try hang(when(fulfilled: [ready, far.startTLS(as: server)]), timeout: patience)
-            #expect(near.peerCertificate == identity.certificateInfo)
+            expectEqual(near.peerCertificate, identity.certificateInfo)
             near.abort()
             far.abort()
         }
         let (near, far) = try net.pair()
         let ready = near.startTLS(as: client, serverName: "refused.test")
-        #expect(try error(of: far.startTLS(as: server)) is NoSuchName)
-        #expect(try cause(of: ready) == .alert(80))
+        expect(try error(of: far.startTLS(as: server)) is NoSuchName)
+        expectEqual(try cause(of: ready), .alert(80))
         near.abort()
         far.abort()
     }
@@ -198,12 +197,12 @@ struct TLSConfigurationTests {
             let server = try TLSServer(serverConfiguration { $0.resumesSessions = allows })
             for round in 0..<3 {
                 let (near, far) = try net.tls(client, server)
-                #expect(near.hasResumedTLSSession == (allows && round > 0))
-                #expect(far.hasResumedTLSSession == (allows && round > 0))
-                #expect(near.peerCertificate != nil, "that of the first handshake")
+                expect(near.hasResumedTLSSession == (allows && round > 0))
+                expect(far.hasResumedTLSSession == (allows && round > 0))
+                expect(near.peerCertificate != nil, "that of the first handshake")
                 // The tickets of TLS 1.3 arrive after the handshake.
                 try hang(far.write("x"), timeout: patience)
-                #expect(try hang(near.receive(), timeout: patience) == [0x78])
+                expectEqual(try hang(near.receive(), timeout: patience), [0x78])
                 near.close()
                 _ = try hang(far.read(), timeout: patience)
                 hang(far.close())
@@ -228,19 +227,19 @@ struct TLSConfigurationTests {
         let server = try TLSServer(TLSConfiguration(identity: identity))
         let client = try TLSClient(clientConfiguration { $0.serverVerification = .none })
         let before = try net.tls(client, server)
-        #expect(before.client.peerCertificate?.subject == "CN=localhost,O=Reactor")
+        expectEqual(before.client.peerCertificate?.subject, "CN=localhost,O=Reactor")
         // Only one of the files has been replaced.
         try folder.write(try folder.read("new.pem"), to: "chain")
         expectRefusal("key values mismatch") { try server.reload() }
         let between = try net.tls(client, server)
-        #expect(between.client.peerCertificate?.subject == "CN=localhost,O=Reactor")
+        expectEqual(between.client.peerCertificate?.subject, "CN=localhost,O=Reactor")
         try folder.write(try folder.read("new.key"), to: "key")
         try server.reload()
         let after = try net.tls(client, server)
-        #expect(after.client.peerCertificate?.subject == "CN=new" && !after.client.hasResumedTLSSession)
+        expect(after.client.peerCertificate?.subject == "CN=new" && !after.client.hasResumedTLSSession)
         // Open connections continue.
         try hang(before.client.write("still"), timeout: patience)
-        #expect(try hang(before.server.receive(), timeout: patience) == Array("still".utf8))
+        expectEqual(try hang(before.server.receive(), timeout: patience), Array("still".utf8))
         for ends in [before, between, after] {
             ends.client.abort()
             ends.server.abort()
@@ -254,8 +253,7 @@ func expectRefusal(_ text: String, at place: SourceLocation = #_sourceLocation, 
         try body()
         Issue.record("not refused", sourceLocation: place)
     } catch let error as TLSError {
-        #expect(
-            error.cause == .configuration && "\(error)".contains(text), "\(error)", sourceLocation: place)
+        #expect(error.cause == .configuration && "\(error)".contains(text), "\(error)", sourceLocation: place)
     } catch { Issue.record(error, sourceLocation: place) }
 }
 #endif
