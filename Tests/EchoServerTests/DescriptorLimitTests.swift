@@ -13,6 +13,9 @@ struct DescriptorLimitTests {
         let endless = DescriptorLimit(initial: .max, current: .max)
         let ofEndless = try endless.share(of: 10_000, listeners: 1, others: 27)
         expectEqual(ofEndless.maxConnections, 10_000)
+        let scarce = DescriptorLimit(initial: 200, current: 200)
+        expect(try scarce.share(of: 106, listeners: 1, others: 27).maxConnections < 106 + 64)
+        expectEqual(try scarce.share(of: 85, listeners: 1, others: 27), .init(maxConnections: 85, maxLingering: 85))
     }
 
     @Test(arguments: [31, 32, 40, 100, 1024, 4096], [1, 2]) func tooLowForAll(current: Int, listeners: Int) throws {
@@ -31,14 +34,6 @@ struct DescriptorLimitTests {
         expectEqual(error?.needed, needed)
         let share = try limit.share(of: 10, listeners: 1, others: others, spare: 1)
         expectEqual(share, .init(maxConnections: 1, maxLingering: 0))
-    }
-
-    @Test func justEnough() throws {
-        let limit = DescriptorLimit(initial: 200, current: 200)
-        let less = try limit.share(of: 106, listeners: 1, others: 27)
-        expect(less.maxConnections < 106 + 64)
-        let all = try limit.share(of: 85, listeners: 1, others: 27)
-        expectEqual(all, .init(maxConnections: 85, maxLingering: 85))
     }
 
     /// Each time half of many connections have ended, and never for a few.

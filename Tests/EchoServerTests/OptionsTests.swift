@@ -63,13 +63,10 @@ struct OptionsTests {
     @Test func listenMayBeRepeatedAndKeepsItsOrder() throws {
         let parsed = try options("--listen", "[::1]:7001", "--listen=localhost:7002", "--listen", "0.0.0.0:0")
         expectEqual(parsed.addresses.map(\.description), ["[::1]:7001", "127.0.0.1:7002", "0.0.0.0:0"])
-    }
-
-    @Test func unixAddresses() throws {
-        let parsed = try options("--listen", "unix:/run/a=b.sock", "--listen=unix:@a=b", "--metrics=unix:relative")
-        expectEqual(parsed.addresses.map(\.description), ["unix:/run/a=b.sock", "unix:@a=b"])
-        expectEqual(parsed.addresses.map(\.unixPath), ["/run/a=b.sock", nil])
-        expectEqual(parsed.metricsAddress?.unixPath, "relative")
+        let unix = try options("--listen", "unix:/run/a=b.sock", "--listen=unix:@a=b", "--metrics=unix:relative")
+        expectEqual(unix.addresses.map(\.description), ["unix:/run/a=b.sock", "unix:@a=b"])
+        expectEqual(unix.addresses.map(\.unixPath), ["/run/a=b.sock", nil])
+        expectEqual(unix.metricsAddress?.unixPath, "relative")
     }
 
     @Test func theLastOfOtherOptionsCounts() throws {
@@ -77,54 +74,46 @@ struct OptionsTests {
         expectEqual(try options("--metrics", "[::]:1", "--metrics", "[::]:2").metricsAddress?.port, 2)
     }
 
-    @Test(arguments: [
-        ("250ms", Duration.milliseconds(250)), ("1.5s", .milliseconds(1500)), ("2m", .seconds(120)), ("3", .seconds(3)),
-        ("0.25", .milliseconds(250)), ("1ms", .milliseconds(1)), ("31536000", .seconds(31_536_000)),
-    ])
-    func aTime(text: String, expected: Duration) throws {
-        expectEqual(try options("--drain-timeout", text).drainTimeout, expected)
+    @Test func aTime() throws {
+        for (text, expected) in [
+            ("250ms", Duration.milliseconds(250)), ("1.5s", .milliseconds(1500)), ("2m", .seconds(120)),
+            ("3", .seconds(3)), ("0.25", .milliseconds(250)), ("1ms", .milliseconds(1)),
+            ("31536000", .seconds(31_536_000)),
+        ] { expectEqual(try options("--drain-timeout", text).drainTimeout, expected) }
+        // Zero is no idle timeout, and no drain.
+        for text in ["0", "0s", "0ms", "0.0"] {
+            expectEqual(try options("--idle-timeout", "5", "--idle-timeout", text).idleTimeout, nil)
+            expectEqual(try options("--drain-timeout", text).drainTimeout, .zero)
+        }
     }
 
-    @Test(arguments: ["0", "0s", "0ms", "0.0"]) func zeroIsNoIdleTimeoutAndNoDrain(text: String) throws {
-        expectEqual(try options("--idle-timeout", "5", "--idle-timeout", text).idleTimeout, nil)
-        expectEqual(try options("--drain-timeout", text).drainTimeout, .zero)
-    }
-
-    @Test(arguments: [
-        "", "s", "ms", "-1", "+1", "1h", "1 s", "abc", "nan", "inf", "1e400", "1s2", ".5", "1,5", "٣",
-    ])
-    func whatIsNoTime(text: String) {
-        for option in ["--idle-timeout", "--drain-timeout", "--stats"] {
+    @Test(arguments: ["--idle-timeout", "--drain-timeout", "--stats"]) func whatIsNoTimeOrLongerThanAYear(
+        option: String
+    ) {
+        for text in ["", "s", "ms", "-1", "+1", "1h", "1 s", "abc", "nan", "inf", "1e400", "1s2", ".5", "1,5", "٣"] {
             let expected = "\(option): '\(text)' is not a duration; write 250ms, 1.5s, 2m or a number of seconds"
             expectComplaint(expected, about: option, text)
         }
-    }
-
-    @Test(arguments: ["31536001", "400000000", "525600.1m", "31536000001ms", String(repeating: "9", count: 400)])
-    func whatIsLongerThanAYear(text: String) {
-        for option in ["--idle-timeout", "--drain-timeout", "--stats"] {
-            expectComplaint(
-                "\(option): '\(text)' is too long; the most is a year, 31536000 seconds", about: option, text)
+        for text in ["31536001", "400000000", "525600.1m", "31536000001ms", String(repeating: "9", count: 400)] {
+            let expected = "\(option): '\(text)' is too long; the most is a year, 31536000 seconds"
+            expectComplaint(expected, about: option, text)
         }
-    }
-
-    @Test func statisticsNeedAnInterval() {
         expectEqual(complaint(["--stats", "0"]), "--stats must be more than 0")
     }
 
-    @Test(arguments: ["", "0", "-1", "1.5", "many", "9223372036854775808", " 1"]) func whatIsNoCount(text: String) {
-        expectEqual(complaint(["--max-connections", text]), "--max-connections: '\(text)' is not a number above 0")
+    @Test func whatIsNoCount() {
+        for text in ["", "0", "-1", "1.5", "many", "9223372036854775808", " 1"] {
+            expectEqual(complaint(["--max-connections", text]), "--max-connections: '\(text)' is not a number above 0")
+        }
+        for text in ["", "-1", "+1", "1025", "1.5", "many", "9223372036854775808", " 1", "0x1"] {
+            expectComplaint("--threads: '\(text)' is not a number from 0 to 1024", about: "--threads", text)
+        }
     }
 
     @Test(arguments: ["0", "1", "2", "1024"]) func aNumberOfThreads(text: String) throws {
         let parsed = try options("--threads", text)
         expectEqual(parsed.threads, Int(text))
         expectEqual(parsed.loops, (text == "0" ? LoopGroup.defaultLoops : Int(text)))
-    }
-
-    @Test(arguments: ["", "-1", "+1", "1025", "1.5", "many", "9223372036854775808", " 1", "0x1"])
-    func whatIsNoNumberOfThreads(text: String) {
-        expectComplaint("--threads: '\(text)' is not a number from 0 to 1024", about: "--threads", text)
     }
 
     @Test(arguments: [
@@ -144,24 +133,22 @@ struct OptionsTests {
         }
     }
 
-    @Test(arguments: [
-        "--listen", "--max-connections", "--threads", "--idle-timeout", "--drain-timeout", "--stats", "--metrics",
-    ])
-    func anOptionWithoutItsValue(option: String) {
-        expectEqual(complaint([option]), "\(option) needs a value")
-        expectEqual(complaint(["--quiet", option]), "\(option) needs a value")
-    }
-
-    @Test(arguments: ["--nonsense", "--nonsense=1", "-x", "7000", "", "--Listen", "--", "="])
-    func whatIsUnknown(argument: String) {
-        expectEqual(complaint([argument]), "unknown option '\(argument)'")
-        expectEqual(complaint(["--quiet", argument]), "unknown option '\(argument)'")
-    }
-
-    @Test(arguments: ["--quiet", "--help", "-h", "--version"]) func whatTakesNoValue(option: String) {
-        for value in ["1", "", "yes", "=", "a=b"] {
-            expectEqual(complaint(["\(option)=\(value)"]), "\(option) takes no value")
-            expectEqual(complaint(["--quiet", "\(option)=\(value)", "--help"]), "\(option) takes no value")
+    @Test func whatIsUnknownOrHasTooFewValuesOrTooMany() {
+        let taking = [
+            "--listen", "--max-connections", "--threads", "--idle-timeout", "--drain-timeout", "--stats", "--metrics",
+        ]
+        let unknown = ["--nonsense", "--nonsense=1", "-x", "7000", "", "--Listen", "--", "="]
+        for (arguments, text) in taking.map({ ($0, "\($0) needs a value") })
+            + unknown.map({ ($0, "unknown option '\($0)'") })
+        {
+            expectEqual(complaint([arguments]), text)
+            expectEqual(complaint(["--quiet", arguments]), text)
+        }
+        for option in ["--quiet", "--help", "-h", "--version"] {
+            for value in ["1", "", "yes", "=", "a=b"] {
+                expectEqual(complaint(["\(option)=\(value)"]), "\(option) takes no value")
+                expectEqual(complaint(["--quiet", "\(option)=\(value)", "--help"]), "\(option) takes no value")
+            }
         }
     }
 
@@ -170,9 +157,6 @@ struct OptionsTests {
         expectEqual(try Options.parse(["-h"]), .help)
         expectEqual(try Options.parse(["--quiet", "--help", "--nonsense"]), .help)
         expectEqual(try Options.parse(["--version"]), .version)
-    }
-
-    @Test func theHelpNamesEveryOption() {
         for option in [
             "--listen", "--max-connections", "--threads", "--idle-timeout", "--drain-timeout", "--stats", "--metrics",
             "--quiet", "--help", "--version", "unix:/PATH", "unix:@NAME",

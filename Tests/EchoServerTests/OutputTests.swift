@@ -80,21 +80,14 @@ struct OutputTests {
         expectEqual(try server.waitForExit(), .code(0))
     }
 
-    @Test func help() throws {
-        for option in ["--help", "-h"] {
-            let server = try ServerProcess([option])
-            let said = try server.readToEnd()
-            expect(said.output.hasPrefix("usage: echo-server [--listen ADDRESS]... [options]\n"))
-            expectEqual(said.errors, "")
-            expectEqual(try server.waitForExit(), .code(0))
-        }
-    }
-
-    @Test func version() throws {
-        let server = try ServerProcess(["--version"])
+    @Test(arguments: ["--help", "-h", "--version"]) func helpAndVersion(option: String) throws {
+        let server = try ServerProcess([option])
         let said = try server.readToEnd()
         let words = said.output.split { $0 == " " || $0 == "\n" }
-        expect(words.count == 2 && words.first == "echo-server")
+        expect(
+            option == "--version"
+                ? words.count == 2 && words.first == "echo-server"
+                : said.output.hasPrefix("usage: echo-server [--listen ADDRESS]... [options]\n"))
         expectEqual(said.errors, "")
         expectEqual(try server.waitForExit(), .code(0))
     }

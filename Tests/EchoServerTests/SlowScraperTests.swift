@@ -52,19 +52,20 @@ struct SlowScraperTests {
         }
     }
 
-    @Test(arguments: [
-        "GET /metrics HTTP/1.1\n\n", "GET /metrics HTTP/1.1\r\n\n", "GET /metrics HTTP/1.1\n\r\n",
-        "GET /metrics HTTP/1.1\nHost: localhost\r\nAccept: */*\n\n",
-    ])
-    func aNewlineAloneEndsALine(request: String) throws {
+    @Test func aNewlineAloneEndsALine() throws {
         try withEndpoint { endpoint, clock in
             let begin = clock.now
-            let client = try Peer(to: endpoint.address)
-            try client.send(Array(request.utf8))
-            try EventLoop.current.run(until: { client.waits(for: POLLIN, 0) })
-            expectEqual(clock.now, begin)
-            expectEqual(try Answer(client.receive()).body, "text\n")
-            client.end()
+            for request in [
+                "GET /metrics HTTP/1.1\n\n", "GET /metrics HTTP/1.1\r\n\n", "GET /metrics HTTP/1.1\n\r\n",
+                "GET /metrics HTTP/1.1\nHost: localhost\r\nAccept: */*\n\n",
+            ] {
+                let client = try Peer(to: endpoint.address)
+                try client.send(Array(request.utf8))
+                try EventLoop.current.run(until: { client.waits(for: POLLIN, 0) })
+                expectEqual(clock.now, begin)
+                expectEqual(try Answer(client.receive()).body, "text\n")
+                client.end()
+            }
         }
     }
 }

@@ -67,8 +67,7 @@ struct ThreadsTests {
 
     @Test func threadsThatCannotBeHad() throws {
         // Two descriptors each, at least.
-        let server = try ServerProcess(
-            ["--listen", "127.0.0.1:0", "--threads", "100"], limits: "ulimit -n 40")
+        let server = try ServerProcess(["--listen", "127.0.0.1:0", "--threads", "100"], limits: "ulimit -n 40")
         expect(try server.readError().hasPrefix("echo-server: "))
         expectEqual(try server.waitForExit(), .code(EX_OSERR))
     }
