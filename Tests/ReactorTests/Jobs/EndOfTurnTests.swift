@@ -4,19 +4,10 @@
 struct EndOfTurnTests {
     private let loop = EventLoop.current
 
-    private final class Late: Job {
-        private let body: () -> Void
-        init(_ body: @escaping () -> Void) {
-            self.body = body
-            super.init()
-        }
-        override func run() { body() }
-    }
-
     @Test(.inRealTime) func theyRunAfterAllReadyJobsAndThoseThatTheseAdd() throws {
         var order: [Int] = []
         loop.enqueue {
-            loop.enqueueAtEndOfTurn(Late { order.append(4) })
+            loop.enqueueAtEndOfTurn(ClosureJob { order.append(4) })
             loop.enqueue {
                 order.append(1)
                 loop.enqueue { order.append(3) }
@@ -31,7 +22,7 @@ struct EndOfTurnTests {
     @Test(.inRealTime) func theyRunBeforeATurnInsideAHandlerWaits() throws {
         var hasRun = false
         loop.enqueue {
-            loop.enqueueAtEndOfTurn(Late { hasRun = true })
+            loop.enqueueAtEndOfTurn(ClosureJob { hasRun = true })
             try! loop.turn(.poll)
             expect(hasRun)
         }
@@ -44,7 +35,7 @@ struct EndOfTurnTests {
         var seen: Int?
         func next() {
             jobs += 1
-            if jobs == 1 { loop.enqueueAtEndOfTurn(Late { seen = jobs }) }
+            if jobs == 1 { loop.enqueueAtEndOfTurn(ClosureJob { seen = jobs }) }
             if jobs < 100_000 { loop.enqueue(next) }
         }
         loop.enqueue(next)
@@ -59,8 +50,8 @@ struct EndOfTurnTests {
         try EventLoop.withLoop { loop throws in
             let held = Token()
             token = held
-            loop.enqueueAtEndOfTurn(Late { withExtendedLifetime(held) {} })
+            loop.enqueueAtEndOfTurn(ClosureJob { withExtendedLifetime(held) {} })
         }
-        #expect(token == nil)
+        expect(token == nil)
     }
 }

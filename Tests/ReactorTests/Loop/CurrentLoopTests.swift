@@ -1,19 +1,13 @@
 /// The current loop of each thread.
 struct CurrentLoopTests {
-    @Test(.inRealTime) func aThreadHasOneLoopAndAnotherThreadHasAnother() {
-        let loop = EventLoop.current
-        expect(EventLoop.current === loop)
-        expect(EventLoop.current === loop)
-        let mine = ObjectIdentifier(loop)
-        let (isOwn, isSame) = TestThread.run {
-            (ObjectIdentifier(EventLoop.current) != mine, EventLoop.current === EventLoop.current)
-        }
-        expect(isOwn && isSame)
-    }
-
-    @Test(.inRealTime) func loopsNestAndTheOuterOneComesBack() throws {
+    @Test(.inRealTime) func eachThreadHasItsLoopAndTheInnermostIsTheCurrentOne() throws {
         struct Refusal: Error {}
         let outer = EventLoop.current
+        let address = ObjectIdentifier(outer)
+        let isOther = TestThread.run {
+            ObjectIdentifier(EventLoop.current) != address && EventLoop.current === EventLoop.current
+        }
+        expect(isOther && EventLoop.current === outer)
         EventLoop.withLoop { inner in
             expect(outer !== inner)
             expect(EventLoop.current === inner)
@@ -23,25 +17,17 @@ struct CurrentLoopTests {
         expect(EventLoop.current === outer)
     }
 
-    @Test func theLoopOfAThreadEndsWithIt() {
-        let tally = Tally()
+    @Test func theLoopOfAThreadEndsWithItAndIsTheCurrentOneUntilThen() {
+        let (tally, isSame) = (Tally(), Counter())
         let remote = TestThread.run {
-            let loop = EventLoop.current
-            loop.schedule(after: .seconds(3600), tally.bound())
-            return loop.remote
-        }
-        expectEqual(tally.alive, 0)
-        expect(!remote.submit {})
-    }
-
-    @Test func whatIsReleasedAtTheEndOfAThreadMayAskForTheCurrentLoop() {
-        let isSame = Counter()
-        TestThread {
             let loop = EventLoop.current
             let address = ObjectIdentifier(loop)
             let words = LastWords { if ObjectIdentifier(EventLoop.current) == address { isSame.add() } }
-            loop.schedule(after: .seconds(3600)) { withExtendedLifetime(words) {} }
-        }.join()
+            loop.schedule(after: .seconds(3600), tally.bound { withExtendedLifetime(words) {} })
+            return loop.remote
+        }
+        expectEqual(tally.alive, 0)
         expectEqual(isSame.value, 1)
+        expect(!remote.submit {})
     }
 }

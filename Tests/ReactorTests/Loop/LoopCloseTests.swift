@@ -14,14 +14,15 @@ struct LoopCloseTests {
         expectEqual(tally.alive, 0)
     }
 
-    @Test func submissionsAreRefusedAndReleased() {
+    @Test func itTakesNoJobsAndCannotBeDrivenAnyMore() {
         let tally = Tally()
-        let remote = EventLoop.withLoop { $0.remote }
+        let (loop, remote) = EventLoop.withLoop { ($0, $0.remote) }
         expect(!remote.submit(tally.boundForThreads()))
         expectEqual(tally.alive, 0)
         expect(TestThread.run { !remote.submit(tally.boundForThreads()) })
         expectEqual(tally.alive, 0)
         expect(!remote.stop())
+        #expect(throws: SystemError(.epollWait, EBADF)) { try loop.turn(.poll) }
     }
 
     @Test func whatTheReleaseOfAJobQueuesIsReleasedToo() {
@@ -102,16 +103,11 @@ struct LoopCloseTests {
             expect(timers.allSatisfy { !$0.isActive })
             expect(timers.allSatisfy { !$0.cancel() })
         }
-        #expect(ended == nil)
-    }
-
-    @Test func itCannotBeDrivenAnyMore() {
-        let loop = EventLoop.withLoop { $0 }
-        #expect(throws: SystemError(.epollWait, EBADF)) { try loop.turn(.poll) }
+        expect(ended == nil)
     }
 }
 
-/// The report of a loop's undelivered work. It goes to one process-wide handler, so each test has a separate process.
+/// The report of a loop's undelivered work. It goes to one process-wide handler, so the test has a separate process.
 struct UndeliveredReportTests {
     /// The reports during `body`.
     private static func reports(during body: () -> Void) -> [Int] {
@@ -122,28 +118,19 @@ struct UndeliveredReportTests {
         return counts.value
     }
 
-    @Test(.ownThread) func mailThatALoopLeavesBehindIsReportedToo() async {
+    @Test(.ownThread) func mailThatALoopLeavesBehindIsReportedTooAndNoneIsForgotten() async {
         await #expect(processExitsWith: .success) {
-            let reports = UndeliveredReportTests.reports {
+            let left = UndeliveredReportTests.reports {
                 EventLoop.withLoop { loop in
                     let remote = loop.remote
                     for _ in 0..<4000 { remote.submit {} }
                     for _ in 0..<3907 { loop.enqueue {} }
                 }
+                // A stop that comes too late is no handler.
+                EventLoop.withLoop { loop in _ = loop.remote.stop() }
             }
-            expectEqual(reports, [7907])
-        }
-    }
-
-    @Test(.ownThread) func aStopThatComesTooLateIsNoHandler() async {
-        await #expect(processExitsWith: .success) {
-            let reports = UndeliveredReportTests.reports { EventLoop.withLoop { loop in _ = loop.remote.stop() } }
-            expectEqual(reports, [])
-        }
-    }
-
-    @Test(.ownThread) func submissionsRaceWithTheEndAndNoneIsForgotten() async {
-        await #expect(processExitsWith: .success) {
+            expectEqual(left, [7907])
+            // Submissions race with the end.
             let tally = Tally()
             let accepted = Counter()
             let run = Counter()

@@ -19,7 +19,7 @@ struct LoopHandleTests {
         }
     }
 
-    @Test(.inLoop, arguments: Kind.allCases) func cancelEndsItOnceAndReleasesItsClosure(_ kind: Kind) throws {
+    @Test(.inLoop, arguments: Kind.allCases) func cancelEndsItOnceAndAReleaseOnlyIfItHasNoClosure(_ kind: Kind) throws {
         let ends = Ends.pipe()
         let loop = EventLoop.current
         var isReleased = false
@@ -29,16 +29,11 @@ struct LoopHandleTests {
         expect(isReleased && !handle.isActive)
         expect(!handle.cancel())
         expect(!loop.isAlive)
-    }
-
-    @Test(.inLoop, arguments: Kind.allCases) func releasingItEndsItOnlyIfItHasNoClosure(_ kind: Kind) throws {
-        let ends = Ends.pipe()
-        let loop = EventLoop.current
-        var isReleased = false
-        var handle: (any LoopHandle)? = try make(
+        isReleased = false
+        var other: (any LoopHandle)? = try make(
             kind, on: loop, ends.near, holding: kind.continuesWhenReleased ? LastWords { isReleased = true } : nil)
-        expect(handle != nil)
-        handle = nil
+        expect(other != nil)
+        other = nil
         expect(!isReleased)
         expectEqual(loop.isAlive, [.timer, .repeatingTimer, .watch].contains(kind))
     }

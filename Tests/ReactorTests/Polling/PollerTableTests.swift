@@ -9,7 +9,7 @@ struct PollerTableTests {
             let new = Poller.Slot()
             expect(slot.generation == new.generation && slot.registered == new.registered)
             expect(slot.wanted == new.wanted && slot.isReferenced && new.isReferenced)
-            #expect(slot.handler == nil)
+            expect(slot.handler == nil)
         }
     }
 

@@ -8,13 +8,14 @@ extension ProcessWide {
         @Test(.inRealTime) func itsArgumentsAndNothingElse() throws {
             let request = SpawnRequest(
                 "/bin/sh", arguments: ["-c", "printf '<%s>' \"$@\"", "name", "a b", "", "*", "\"é\"\n"])
+            // Along the path.
+            expectEqual(try output(of: SpawnRequest("echo", arguments: ["hi"]), on: loop).text, "hi\n")
             expectEqual(try output(of: request, on: loop).text, "<a b><><*><\"é\"\n>")
         }
 
         @Test(.inRealTime) func theEnvironmentThatIsGivenOrOurs() throws {
             var request = SpawnRequest("/usr/bin/env", environment: ["A": "1=2", "B": ""])
-            let lines = try output(of: request, on: loop).text.split(separator: "\n").sorted()
-            expectEqual(lines, ["A=1=2", "B="])
+            expectEqual(try output(of: request, on: loop).text.split(separator: "\n").sorted(), ["A=1=2", "B="])
             request.environment = nil
             setenv("REACTOR_CHILD", "heir", 1)
             defer { unsetenv("REACTOR_CHILD") }
@@ -89,10 +90,6 @@ extension ProcessWide {
             try loop.run()
             expectEqual(inItsOwn.reports, [.signaled(SIGTERM)])
             expectEqual(inOurs.reports, [.signaled(SIGKILL)])
-        }
-
-        @Test(.inRealTime) func programsAlongThePath() throws {
-            expectEqual(try output(of: SpawnRequest("echo", arguments: ["hi"]), on: loop).text, "hi\n")
         }
 
         @Test(.inRealTime) func whatCannotBeStartedLeavesNothingBehind() throws {

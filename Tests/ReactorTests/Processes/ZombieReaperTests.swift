@@ -1,7 +1,7 @@
 import CLinux
 
-/// Children that outlive their loops. Each test has a separate process: elsewhere another test might start a child, and
-/// so reap the orphans first.
+/// Children that outlive their loops. In separate processes: elsewhere another test might start a child, and so reap the
+/// orphans first.
 struct ZombieReaperTests {
     /// In whichever way the loop watched it.
     @Test(.ownThread) func oneThatOutlivesItsLoopIsReapedLater() async {
@@ -14,52 +14,6 @@ struct ZombieReaperTests {
                 try startAnother(way)
                 expect(!isUnreaped(orphan))
             }
-        }
-    }
-
-    @Test(.ownThread) func aCopyOfItsPidfdIsKeptUntilThen() async {
-        await #expect(processExitsWith: .success) {
-            let orphan = try orphan()
-            let copies = pidfds()
-            expectEqual(copies.count, 1)
-            for copy in copies { expect(fcntl(copy, F_GETFD) & FD_CLOEXEC != 0) }
-            try startAnother()
-            expectEqual(pidfds(), copies, "it lives")
-            end(orphan)
-            try startAnother()
-            expect(pidfds().isEmpty)
-        }
-    }
-
-    /// If other code takes its status, its number may be reused for that code's own child. Here the two differ: the
-    /// copy stands for one child, and the number for another.
-    @Test(.ownThread) func itIsTheOneOfThePidfdAndNotOfTheNumber() async {
-        await #expect(processExitsWith: .success) {
-            let namesake = try orphan()
-            let copy = try #require(pidfds().first)
-            let other = try hostsChild()
-            let pidfd = clinux_pidfd_open(other)
-            dup2(pidfd, copy)
-            close(pidfd)
-            for child in [namesake, other] { end(child) }
-            try startAnother()
-            expect(isUnreaped(namesake))
-            expect(!isUnreaped(other))
-            expect(pidfds().isEmpty)
-            try startAnother()
-            expect(isUnreaped(namesake), "it is looked for no more")
-        }
-    }
-
-    /// Other code may have waited for any child.
-    @Test(.ownThread) func oneThatOtherCodeHasReapedIsForgotten() async {
-        await #expect(processExitsWith: .success) {
-            let orphan = try orphan()
-            end(orphan)
-            var status: CInt = 0
-            expectEqual(waitpid(-1, &status, 0), orphan)
-            try startAnother()
-            expect(pidfds().isEmpty)
         }
     }
 
@@ -88,22 +42,53 @@ struct ZombieReaperTests {
         }
     }
 
-    /// A full table has no room for one.
-    @Test(.ownThread) func withoutACopyItIsTheOneOfTheNumber() async {
+    @Test(.ownThread) func itIsKnownByACopyOfItsPidfdOrElseByItsNumber() async {
         await #expect(processExitsWith: .success) {
+            let first = try orphan()
+            let copies = pidfds()
+            expectEqual(copies.count, 1)
+            for copy in copies { expect(fcntl(copy, F_GETFD) & FD_CLOEXEC != 0) }
+            try startAnother()
+            expectEqual(pidfds(), copies, "it lives")
+            end(first)
+            try startAnother()
+            expect(pidfds().isEmpty)
+            // Other code may have waited for any child: then it is forgotten.
+            let reaped = try orphan()
+            end(reaped)
+            var status: CInt = 0
+            expectEqual(waitpid(-1, &status, 0), reaped)
+            try startAnother()
+            expect(pidfds().isEmpty)
+            // A full table has no room for a copy.
             var limit = rlimit()
             let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
             getrlimit(resource, &limit)
-            let orphan = try orphan {
+            let numbered = try orphan {
                 var none = limit
                 none.rlim_cur = 0
                 setrlimit(resource, &none)
             }
             setrlimit(resource, &limit)
             expect(pidfds().isEmpty)
-            end(orphan)
+            end(numbered)
             try startAnother()
-            expect(!isUnreaped(orphan))
+            expect(!isUnreaped(numbered))
+            // If other code takes its status, its number may be reused for that code's own child. Here the two differ:
+            // the copy stands for one child, and the number for another.
+            let namesake = try orphan()
+            let copy = try #require(pidfds().first)
+            let other = try hostsChild()
+            let pidfd = clinux_pidfd_open(other)
+            dup2(pidfd, copy)
+            close(pidfd)
+            for child in [namesake, other] { end(child) }
+            try startAnother()
+            expect(isUnreaped(namesake))
+            expect(!isUnreaped(other))
+            expect(pidfds().isEmpty)
+            try startAnother()
+            expect(isUnreaped(namesake), "it is looked for no more")
         }
     }
 }

@@ -1,8 +1,6 @@
 /// The environment that a service manager passes, and the messages to it.
 struct ServiceEnvironmentTests {
-    private func environment(
-        _ variables: [String: String], process: pid_t = 7, first: CInt = 3
-    ) -> ServiceEnvironment {
+    private func environment(_ variables: [String: String], process: pid_t = 7, first: CInt = 3) -> ServiceEnvironment {
         ServiceEnvironment(process: process, firstDescriptor: first) { variables[$0] }
     }
 

@@ -7,7 +7,8 @@ struct LineWriterTests {
     }
 
     /// Writes without a reader, to a blocking descriptor, as standard error is.
-    private func expectDrops(_ ends: Ends) {
+    @Test(arguments: [true, false]) func whatIsFullDropsLinesAndTheNextTellsHowMany(isPipe: Bool) {
+        let ends = isPipe ? Ends.pipe() : .sockets()
         fill(ends.far)
         _ = fcntl(ends.far, F_SETFL, 0)
         let writer = LineWriter(ends.far)
@@ -20,28 +21,16 @@ struct LineWriterTests {
         expectEqual(text(from: ends.near), "\(note)\nline 3\nline 4\n")
     }
 
-    @Test func aFullPipeDropsLinesAndTheNextTellsHowMany() { expectDrops(.pipe()) }
-
-    @Test func soDoesASocket() { expectDrops(.sockets()) }
-
-    @Test func withoutAReaderTheProcessLives() {
+    @Test func aLineIsOneLineAndALongOneIsCutBetweenCharacters() {
         let ends = Ends.pipe()
-        ends.closeNear()
-        LineWriter(ends.far).write("to nobody")
-    }
-
-    @Test func aLongLineIsCutBetweenCharacters() {
-        let ends = Ends.pipe()
+        LineWriter(ends.far).write("unhandled rejection: a\nb\u{1B}[2J")
+        expectEqual(text(from: ends.near), "unhandled rejection: a\\nb\\u{1B}[2J\n")
         LineWriter(ends.far).write(String(repeating: "ä", count: 5000))
         let line = text(from: ends.near)
         expect(line.utf8.count <= 4096 && line.utf8.count > 4080)
         expect(line.hasPrefix("ää") && line.hasSuffix("ä… (10000 bytes)\n"))
-    }
-
-    @Test func aLineIsOneLine() {
-        let ends = Ends.pipe()
-        LineWriter(ends.far).write("unhandled rejection: a\nb\u{1B}[2J")
-        expectEqual(text(from: ends.near), "unhandled rejection: a\\nb\\u{1B}[2J\n")
+        ends.closeNear()
+        LineWriter(ends.far).write("to nobody, which the process survives")
     }
 
     // MARK: Terminals
@@ -68,45 +57,39 @@ struct LineWriterTests {
         }
     }
 
-    @Test(.ownThread) func aTerminalTakesLinesWithoutADescriptorThatIsFree() async {
+    @Test(.ownThread) func aTerminalIsKnownByItsDescriptor() async {
         await #expect(processExitsWith: .success) {
             alarm(30)
+            // One that becomes another terminal is followed, as in a program that redirects its standard error later.
+            do {
+                let (first, second) = (Terminal(), Terminal())
+                let fd = dup(first.slave)
+                let writer = LineWriter(fd)
+                writer.write("one")
+                precondition(dup2(second.slave, fd) == fd)
+                writer.write("two")
+                first.endMaster()
+                let ends = Ends.pipe()
+                precondition(dup2(ends.far, fd) == fd)
+                writer.write("three")
+                precondition(second.read(until: "\n") == "two\n")
+                var buffer = [UInt8](repeating: 0, count: 64)
+                precondition(Glibc.read(ends.near, &buffer, 64) == 6)
+            }
+            // A master is not opened again, which would create another pair.
+            do {
+                let terminal = Terminal()
+                LineWriter(terminal.master).write("to the other side")
+                var count: CInt = 0
+                precondition(ioctl(terminal.slave, UInt(FIONREAD), &count) == 0 && count == 0)
+            }
+            // Without a descriptor that is free.
             let terminal = Terminal()
             let writer = LineWriter(terminal.slave)
             var limit = rlimit(rlim_cur: 0, rlim_max: 0)
             precondition(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0)
             writer.write("too many open files")
             precondition(terminal.read(until: "\n") == "too many open files\n")
-        }
-    }
-
-    /// As in a program that redirects its standard error later.
-    @Test(.ownThread) func aDescriptorThatBecomesAnotherTerminalIsFollowed() async {
-        await #expect(processExitsWith: .success) {
-            alarm(30)
-            let (first, second) = (Terminal(), Terminal())
-            let fd = dup(first.slave)
-            let writer = LineWriter(fd)
-            writer.write("one")
-            precondition(dup2(second.slave, fd) == fd)
-            writer.write("two")
-            first.endMaster()
-            let ends = Ends.pipe()
-            precondition(dup2(ends.far, fd) == fd)
-            writer.write("three")
-            precondition(second.read(until: "\n") == "two\n")
-            var buffer = [UInt8](repeating: 0, count: 64)
-            precondition(Glibc.read(ends.near, &buffer, 64) == 6)
-        }
-    }
-
-    /// Opening it again would create another pair.
-    @Test(.ownThread) func theMasterOfATerminalIsNotOpenedAgain() async {
-        await #expect(processExitsWith: .success) {
-            let terminal = Terminal()
-            LineWriter(terminal.master).write("to the other side")
-            var count: CInt = 0
-            precondition(ioctl(terminal.slave, UInt(FIONREAD), &count) == 0 && count == 0)
         }
     }
 }

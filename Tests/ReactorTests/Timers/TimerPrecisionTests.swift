@@ -54,7 +54,7 @@ struct TimerPrecisionTests {
         try EventLoop.withLoop(syscalls: ledger.table) { loop in
             let pipe = Ends.pipe()
             let watch = try loop.watch(pipe.near, for: .reading) { _ in }
-            #expect(ledger.openedCount == 3, "the loop has all that it needs with its first watch")
+            expectEqual(ledger.openedCount, 3, "the loop has all that it needs with its first watch")
 
             let hour = loop.schedule(after: .seconds(3600)) {}
             try loop.turn(.poll)
