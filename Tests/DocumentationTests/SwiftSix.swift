@@ -13,12 +13,12 @@ struct SwiftSix {
         for file in files {
             let text = try Repository.text(of: file)
             for word in ["@Sendable", "@unchecked", "nonisolated", "sending ", "@MainActor", "@preconcurrency"] {
-                #expect(!text.hasSomewhere(word), "\(file) has the word \(word)")
+                expect(!text.hasSomewhere(word), "\(file) has the word \(word)")
             }
         }
         for options in Self.settings + [["-swift-version", "5"]] {
             let said = try Compiler.diagnostics(of: Repository.absolute(files), module: "OneThread", options)
-            #expect(said.output == "", "\(options)")
+            expectEqual(said.output, "", "\(options)")
         }
     }
 
@@ -27,12 +27,12 @@ struct SwiftSix {
         for file in files {
             let text = try Repository.text(of: file)
             for word in ["@unchecked", "nonisolated(unsafe)", "@preconcurrency"] {
-                #expect(!text.hasSomewhere(word), "\(file) has the word \(word)")
+                expect(!text.hasSomewhere(word), "\(file) has the word \(word)")
             }
         }
         for options in Self.settings {
             let said = try Compiler.diagnostics(of: Repository.absolute(files), module: "AsyncOnLoops", options)
-            #expect(said.output == "", "\(options)")
+            expectEqual(said.output, "", "\(options)")
         }
     }
 
@@ -40,7 +40,7 @@ struct SwiftSix {
     @Test func racesThatTheCompilerDoesNotSeeCompileInSilence() throws {
         let files = try Repository.files(in: "Tests/Fixtures/RacesUnseen")
         let said = try Compiler.diagnostics(of: Repository.absolute(files), module: "RacesUnseen")
-        #expect(said.output == "")
+        expectEqual(said.output, "")
     }
 
     /// The compiler diagnoses in stages, and starts the next stage only if the last one found no error. So the refused
@@ -55,18 +55,18 @@ struct SwiftSix {
                 expected[file.nameOfFile, default: [:]][number + 1] = text
             }
         }
-        #expect(expected.count >= files.count - 1, "all but the file of what the mistakes are made with")
+        expect(expected.count >= files.count - 1, "all but the file of what the mistakes are made with")
         var left = files
         while true {
             let said = try Compiler.diagnostics(of: Repository.absolute(left), module: "AcrossThreads")
             if said.all.isEmpty {
-                #expect(said.output == "")
+                expectEqual(said.output, "")
                 break
             }
             for one in Set(said.all) {
                 let fragment = expected[one.file]?.removeValue(forKey: one.line)
                 let isExpected = fragment.map(one.text.hasSomewhere) ?? false
-                #expect(isExpected, "\(one) where \(fragment ?? "nothing") was expected")
+                expect(isExpected, "\(one) where \(fragment ?? "nothing") was expected")
             }
             let refused = Set(said.all.map(\.file))
             let count = left.count

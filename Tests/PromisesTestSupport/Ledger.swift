@@ -94,9 +94,7 @@ final class Ledger {
             + (strays.isEmpty ? [] : ["numbers are used that are not the loop's: \(strays)"])
     }
 
-    private func singly(
-        _ pieces: UnsafePointer<iovec>, _ count: Int, _ send: (UnsafeRawPointer, Int) -> Int
-    ) -> Int {
+    private func singly(_ pieces: UnsafePointer<iovec>, _ count: Int, _ send: (UnsafeRawPointer, Int) -> Int) -> Int {
         var sent = 0
         for piece in UnsafeBufferPointer(start: pieces, count: count) {
             let result = send(piece.iov_base, piece.iov_len)

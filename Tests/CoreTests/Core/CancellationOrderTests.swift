@@ -36,9 +36,7 @@ struct CancellationOrderTests {
             case 2: Promise.value(0).then { _ in cleaned() }.map { $0 }
             case 3: when(fulfilled: [cleaned(), after(.seconds(90)).map { 2 }.asPromise()]).map { $0[0] }
             case 4:
-                race(fulfilled: [
-                    cleaned(), when(fulfilled: [after(.seconds(90)).map { 2 }.asPromise()]).map { $0[0] },
-                ])
+                race(fulfilled: [cleaned(), when(fulfilled: [after(.seconds(90)).map { 2 }.asPromise()]).map { $0[0] }])
             case 5: when(fulfilled: [1], concurrently: 1) { _ in cleaned() }.map { $0[0] }
             case 6: when(fulfilled: [cleaned(), other]).map { $0[0] }
             case 7: when(fulfilled: [cleaned(), other], concurrently: 2) { $0 }.map { $0[0] }

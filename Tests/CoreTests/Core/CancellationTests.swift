@@ -16,7 +16,7 @@ struct CancellationTests {
         }
         expect(tally.alive == 0 && lines.count == 1)
         // If it still counted a handler, that would keep it.
-        #expect(ended == nil)
+        expect(ended == nil)
     }
 
     @Test(.inLoop) func whatWasToForwardAnotherLeavesNothing() {

@@ -83,7 +83,7 @@ struct CoreReuseTests {
             expect(results.allSatisfy { $0.settledValue?.first === value })
         }
         try run()
-        #expect(value == nil)
+        expect(value == nil)
     }
 
     @Test(.inLoop) func aStepThatTheProgramHoldsIsNot() throws {

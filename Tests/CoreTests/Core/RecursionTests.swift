@@ -51,8 +51,7 @@ struct RecursionTests {
             let outcome = Result(catching: { try hang(end) })
             // The handlers may be jobs of the next turn.
             hang(after(.zero))
-            let isRight =
-                shape == .rejectedAtTheEnd ? outcome.flaw == Flaw(7) : (try? outcome.get()) == 0
+            let isRight = shape == .rejectedAtTheEnd ? outcome.flaw == Flaw(7) : (try? outcome.get()) == 0
             precondition(isRight && rounds.count == count && handlers == 2, "\(shape): \(outcome), \(rounds.count)")
         }
         precondition(tally.alive == 0 && tally.peak < 20, "\(shape): \(tally.peak) closures at a time")

@@ -8,8 +8,7 @@ extension APlusTests {
             for outcome in [Result<Int, any Error>.success(1), .failure(Flaw(1))] {
                 var wasPending = setting.settling == .already
                 var promise: Promise<Int>?
-                try setting.run(
-                    outcome, beforeSettling: { wasPending = promise!.isPending }, attach: { promise = $0 })
+                try setting.run(outcome, beforeSettling: { wasPending = promise!.isPending }, attach: { promise = $0 })
                 let seen = try #require(promise)
                 expect(wasPending && !seen.isPending && isSame(seen, outcome))
                 expect(seen.isFulfilled == (outcome.flaw == nil) && seen.isRejected == (outcome.flaw != nil))

@@ -80,9 +80,7 @@ struct OnOperatorTests {
         let flaw = "\(Flaw(1))"
         expectEqual(
             seen.value,
-            [
-                flaw, "finally", flaw, "finally", "\(PromiseError.cancelled)", "finally", "finally", flaw,
-            ])
+            [flaw, "finally", flaw, "finally", "\(PromiseError.cancelled)", "finally", "finally", flaw])
     }
 
     @Test(.inLoop) func recover() {

@@ -9,8 +9,7 @@ struct OnReleaseTests {
             let mapped = { [token = tally.token()] in
                 Promise.value(1).map(on: ThreadPool.shared) { token.with($0) }
             }()
-            let left = try hang(mapped.map { _ in tally.alive })
-            expectEqual(left, 0)
+            expectEqual(try hang(mapped.map { _ in tally.alive }), 0)
         }
     }
 

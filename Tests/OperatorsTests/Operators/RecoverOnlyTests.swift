@@ -25,8 +25,7 @@ struct RecoverOnlyTests {
             return .value(2)
         }
         expect(failed().recover(only: Flaw(2), two), failsWith: Flaw(1))
-        expect(
-            failed(PromiseError.timedOut).recover(only: Flaw.self) { _ in two() }, failsWith: PromiseError.timedOut)
+        expect(failed(PromiseError.timedOut).recover(only: Flaw.self) { _ in two() }, failsWith: PromiseError.timedOut)
         expect(Promise.value(1).recover(only: Flaw(1), two), gives: 1)
         expect(Promise.value(1).recover(only: Flaw.self) { _ in two() }, gives: 1)
         expectEqual(calls, 0)

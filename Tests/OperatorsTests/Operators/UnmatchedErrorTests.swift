@@ -18,8 +18,7 @@ struct UnmatchedErrorTests {
     @Test func isReportedIfItIsNotCaught() throws {
         expectEqual(try lines { _ = $0.catch(only: Flaw(2)) {} }, report)
         expectEqual(try lines { _ = $0.catch(only: PromiseError.self) { _ in } }, report)
-        let two = try lines { _ = $0.catch(only: Flaw(2)) {}.catch(only: PromiseError.self) { _ in } }
-        expectEqual(two, report)
+        expectEqual(try lines { _ = $0.catch(only: Flaw(2)) {}.catch(only: PromiseError.self) { _ in } }, report)
     }
 
     @Test func isNotIfItWasMatched() throws {

@@ -18,10 +18,10 @@ struct HangTests {
             try EventLoop.withLoop(syscalls: syscalls) { loop throws in
                 let due = loop.now.advanced(by: .milliseconds(30))
                 hang(after(.milliseconds(30)))
-                #expect(loop.now >= due)
+                expect(loop.now >= due)
             }
         }
-        #expect(lines == ["cannot watch a descriptor for now: eventfd: Too many open files (EMFILE)"])
+        expectEqual(lines, ["cannot watch a descriptor for now: eventfd: Too many open files (EMFILE)"])
     }
 
     @Test(.inLoop) func drivesTimersAndJobs() throws {

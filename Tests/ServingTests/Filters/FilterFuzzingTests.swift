@@ -7,8 +7,7 @@ struct FilterFuzzingTests {
     ) throws {
         var dice = SplitMix64(seed &* 0x9E37 &+ 1)
         let (receive, send) = (net.kernel.receive, net.kernel.send)
-        let ends = try net.filteredEnds(
-            RecordFilter(key: 3).chatting(seed), RecordFilter(key: 200).chatting(seed ^ 9))
+        let ends = try net.filteredEnds(RecordFilter(key: 3).chatting(seed), RecordFilter(key: 200).chatting(seed ^ 9))
         // Each call gets a part, or nothing for now.
         let most = [3, 100, 5000, 65536][Int(seed % 4)]
         net.kernel.receive = { fd, bytes, count in

@@ -176,8 +176,7 @@ struct FilterWriteTests {
         try peer.send(RecordFilter.record(.release))
         try hang(when(fulfilled: writes), timeout: patience)
         let expected =
-            RecordFilter.record(.pong) + RecordFilter.data(Array("a".utf8))
-            + RecordFilter.data(Array("bc".utf8), at: 1)
+            RecordFilter.record(.pong) + RecordFilter.data(Array("a".utf8)) + RecordFilter.data(Array("bc".utf8), at: 1)
         expectEqual(try peer.receive(exactly: expected.count), expected)
         expect(!net.loop.isAlive && connection.queuedBytes == 0)
         expectEqual(try hang(connection.receive(), timeout: patience), [2, 3])

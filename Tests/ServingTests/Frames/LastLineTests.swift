@@ -52,8 +52,7 @@
         let a = try stream("b")
         expect(a.readLine(), failsWith: StreamError.endedEarly(expected: .delimiter([0x0A]), got: 1))
         expect(a.readFrame(LineDecoder()), failsWith: StreamError.endedEarly(expected: .delimiter([0x0A]), got: 1))
-        expect(
-            a.readFrame(LengthPrefixDecoder<UInt16>()), failsWith: StreamError.endedEarly(expected: .frame, got: 1))
+        expect(a.readFrame(LengthPrefixDecoder<UInt16>()), failsWith: StreamError.endedEarly(expected: .frame, got: 1))
         expectEqual(try hang(a.readFrame(decoder), timeout: patience), "b")
     }
 

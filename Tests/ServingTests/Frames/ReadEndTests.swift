@@ -50,11 +50,11 @@ struct ReadEndTests {
                 _ = try? hang(all, timeout: patience)
                 result.promise = nil
                 let place = Comment(rawValue: "\(form), \(way), \(count) bytes")
-                #expect(!all.isPending, place)
-                #expect(tally.alive == 0, place)
-                #expect(all.core.ref.referenceCount == 1, place)
+                expect(!all.isPending, place)
+                expectEqual(tally.alive, 0, place)
+                expectEqual(all.core.ref.referenceCount, 1, place)
                 let next = connection.read()
-                if case .failed(let error) = next.settledValue { #expect(error.code != EBUSY, place) }
+                if case .failed(let error) = next.settledValue { expect(error.code != EBUSY, place) }
                 connection.abort()
                 expect(!next.asPromise().isPending)
             }

@@ -120,7 +120,7 @@ struct PoolEndTests {
         }
         expectEqual(try hang(when(fulfilled: requests)), ["0", "1", "2"])
         net.settle(.milliseconds(1))
-        #expect(witness == nil)
+        expect(witness == nil)
         expect(server.accepted[0].isClosed, "its idle connection has been closed")
     }
 
@@ -165,7 +165,7 @@ struct PoolEndTests {
             try hang(items.with { _ in Promise.value })
             net.loop.enqueue { withExtendedLifetime((connections, items)) {} }
         }
-        #expect(idle == nil)
+        expect(idle == nil)
         workshop.expectAllClosed()
     }
 

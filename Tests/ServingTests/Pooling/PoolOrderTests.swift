@@ -45,7 +45,7 @@ struct PoolOrderTests {
                 list.append(item)
             }
         }
-        #expect(witness == nil)
+        expect(witness == nil)
     }
 
     @Test func anAscendingOrderAgreesWithASet() {

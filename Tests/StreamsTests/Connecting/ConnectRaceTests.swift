@@ -150,12 +150,9 @@ struct ConnectRaceTests {
         }
         let six = ["[2001:db8::1]:80", "[2001:db8::2]:80", "[2001:db8::3]:80"]
         let four = ["192.0.2.1:80", "192.0.2.2:80"]
-        let sixFirst = try order(six + four)
-        expectEqual(sixFirst, [six[0], four[0], six[1], four[1], six[2]])
-        let fourFirst = try order(four + six)
-        expectEqual(fourFirst, [four[0], six[0], four[1], six[1], six[2]])
-        let sixOnly = try order(six)
-        expectEqual(sixOnly, six)
+        expectEqual(try order(six + four), [six[0], four[0], six[1], four[1], six[2]])
+        expectEqual(try order(four + six), [four[0], six[0], four[1], six[1], six[2]])
+        expectEqual(try order(six), six)
         let distinct = try order([four[0], four[0], four[1]])
         expectEqual(distinct, four, "none twice")
     }

@@ -85,7 +85,7 @@ struct ConnectTests {
             guard case .failure(let error as SystemError) = result else { return nil }
             return error.code
         }
-        #expect(codes == Array(repeating: ECONNREFUSED, count: 5) + Array(repeating: EMFILE, count: 15))
+        expectEqual(codes, Array(repeating: ECONNREFUSED, count: 5) + Array(repeating: EMFILE, count: 15))
     }
 
     @Test(.network) func whatIsNoAddressIsRejected() throws {

@@ -65,8 +65,7 @@ struct CloseLimitsTests {
         net.kernel.send = { _, _, _ in 100 }
         _ = try peer.receive(exactly: 2 << 20)
         awaitArrival(of: POLLOUT, at: net.ledger.accepted[0])
-        let time = try time(of: closed, net, net.clock, every: .seconds(1)) {}
-        expectEqual(time, .seconds(5))
+        expectEqual(try time(of: closed, net, net.clock, every: .seconds(1)) {}, .seconds(5))
         expectEqual(code(write), ECANCELED)
     }
 

@@ -14,9 +14,7 @@ struct IOCancellationTests {
             switch self {
             case .read:
                 let read = connection.read()
-                return (
-                    { read.cancel() }, { if case .bytes(let bytes)? = read.settledValue { bytes } else { nil } }
-                )
+                return ({ read.cancel() }, { if case .bytes(let bytes)? = read.settledValue { bytes } else { nil } })
             case .receive: return form(connection.receive()) { $0 }
             case .exactly: return form(connection.read(exactly: 6)) { $0 }
             case .until: return form(connection.read(until: "\n")) { $0.map { $0 + [0x0A] } }

@@ -81,8 +81,7 @@ struct PostTests {
         expect(!connection.isWritable && (160_000...240_000).contains(count * 100))
         budget.remaining = .max
         let all = elsewhere { try peer.receive(exactly: 500_000) }
-        let bytes = try hang(all, timeout: patience)
-        expectEqual(bytes, [[UInt8]](repeating: pattern(100), count: 5_000).flatMap { $0 })
+        expectEqual(try hang(all, timeout: patience), [[UInt8]](repeating: pattern(100), count: 5_000).flatMap { $0 })
     }
 
     @Test(.network) func newWatermarksDoNotWaitForBytesThatAreGathered() throws {
@@ -139,8 +138,7 @@ struct PostTests {
         try net.loop.turn(.poll)
         budget.remaining = .max
         let bytes = elsewhere { try peer.receive(exactly: 16) }
-        expectEqual(
-            try hang(bytes, timeout: patience).sorted(), (0..<4).flatMap { n in (0..<4).map { 10 * n + $0 } })
+        expectEqual(try hang(bytes, timeout: patience).sorted(), (0..<4).flatMap { n in (0..<4).map { 10 * n + $0 } })
     }
 
     @Test(.pair) func theEndsDeliverOrDropThem() throws {

@@ -213,9 +213,7 @@ struct ReadRateTests {
 
     @Test(
         .pair(.virtual),
-        arguments: [
-            FrameTimeouts(idle: .seconds(1), frame: .seconds(1)), FrameTimeouts(message: .seconds(1)),
-        ])
+        arguments: [FrameTimeouts(idle: .seconds(1), frame: .seconds(1)), FrameTimeouts(message: .seconds(1))])
     func itCountsForNoTimeLimitOfAFrame(limits: FrameTimeouts) throws {
         connection.frameTimeouts = limits
         let line = [UInt8](repeating: 0x61, count: 2999)

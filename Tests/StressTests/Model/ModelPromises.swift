@@ -67,9 +67,7 @@ final class ModelPromises: PromiseImplementation {
         /// Called with the settled promise.
         var run: (Core) -> Void
 
-        init(
-            _ promise: Core, isInline: Bool, isWatching: Bool, run: @escaping (Core) -> Void
-        ) {
+        init(_ promise: Core, isInline: Bool, isWatching: Bool, run: @escaping (Core) -> Void) {
             source = promise.root
             self.isInline = isInline
             self.isWatching = isWatching
@@ -293,9 +291,7 @@ final class ModelPromises: PromiseImplementation {
         if !isInline { runInlineJobs() }
     }
 
-    private func cancel(
-        _ promise: Core, evenIfWanted: Bool, _ left: inout Int, _ topmost: inout (() -> Void)?
-    ) {
+    private func cancel(_ promise: Core, evenIfWanted: Bool, _ left: inout Int, _ topmost: inout (() -> Void)?) {
         guard promise.isOpen, evenIfWanted || !promise.isWanted else { return }
         let (isLast, isBehind) = (left == 1, left > 1)
         left = max(left - 1, 0)
@@ -436,9 +432,7 @@ final class ModelPromises: PromiseImplementation {
         return child.map(ProgramPromise.init)
     }
 
-    private func attach(
-        _ op: Operator, to source: Core, _ body: @escaping (Outcome) -> Answer<Core>
-    ) -> Core? {
+    private func attach(_ op: Operator, to source: Core, _ body: @escaping (Outcome) -> Answer<Core>) -> Core? {
         let child = make()
         child.cleansUp = [.tap, .ensure, .ensureThen].contains(op)
         let waiter = wait(for: source, inline: op == .pipe) { source in

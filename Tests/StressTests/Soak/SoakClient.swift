@@ -46,9 +46,7 @@ extension SoakRound {
     }
 
     /// A client whose conversation is unknown may be any of them, so it cannot be judged.
-    private func converse(
-        _ end: StreamEnd, _ conversation: SoakConversation?, _ text: SoakText
-    ) -> Promise<Void> {
+    private func converse(_ end: StreamEnd, _ conversation: SoakConversation?, _ text: SoakText) -> Promise<Void> {
         let isHarmed = { [faults] in conversation.map { faults.isHarmed($0) } ?? true }
         let writing = watch(say(text, end.output).then { end.output.shutdownWrite() }, "writing")
         let reading = watch(hear(text, end.input), "reading").done { [self] count in

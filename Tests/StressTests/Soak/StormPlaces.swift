@@ -11,9 +11,7 @@ final class StormWitness: Sendable {
     private let mayRepeat: Bool
     private let calls = Atomic(0)
 
-    init(
-        _ storm: OperatorStorm, _ seed: UInt64, _ place: StormPlan.Place?, _ home: LoopRemote?, _ mayRepeat: Bool
-    ) {
+    init(_ storm: OperatorStorm, _ seed: UInt64, _ place: StormPlan.Place?, _ home: LoopRemote?, _ mayRepeat: Bool) {
         self.storm = storm
         self.seed = seed
         self.place = place

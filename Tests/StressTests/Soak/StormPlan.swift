@@ -87,8 +87,7 @@ extension StormPlan.Leaf {
         case 13: .thenable(.random(&dice))
         case 14: .endless
         case 15...18:
-            .onlyCancelled(
-                dice.pick(StormForm.allCases), .random(&dice), dice.once(in: 3) ? .random(&dice) : nil)
+            .onlyCancelled(dice.pick(StormForm.allCases), .random(&dice), dice.once(in: 3) ? .random(&dice) : nil)
         default: .shared(dice.below(StormExchange.size))
         }
     }

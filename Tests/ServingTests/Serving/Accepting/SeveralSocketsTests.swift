@@ -157,7 +157,7 @@ struct SeveralSocketsTests {
         let named = zip(fds, ["web", "admin", "web"]).map { ServiceManager.Descriptor(number: $0, name: $1) }
         let web = try Listener.inherited(named: "web", named)
         expectEqual(web?.localAddresses.count, 2)
-        #expect(try Listener.inherited(named: "mail", named) == nil)
+        expect(try Listener.inherited(named: "mail", named) == nil)
         let rest = try Listener.inherited(named: "admin", named)
         expectEqual(rest?.localAddresses.count, 1)
         rest?.close()

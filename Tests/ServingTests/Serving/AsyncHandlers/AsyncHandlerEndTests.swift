@@ -22,7 +22,7 @@ private actor Log {
         let client = try Peer(to: listener.localAddress)
         expectEqual(try hang(elsewhere { try client.receive(exactly: 5) }, timeout: patience).count, 5)
         let result = hang(listener.drain(deadline: .zero))
-        #expect((result.idle, result.finished, result.aborted) == (0, 0, 1))
+        expect((result.idle, result.finished, result.aborted) == (0, 0, 1))
         try hang(served, timeout: patience)
         expectEqual(try hang(Promise { await log.lines }), ["true true true"])
         expectEqual(errors, [], "the drain has ended it")

@@ -29,9 +29,7 @@ extension Network {
 
     /// Half-closes `client`, or calls `end`, and returns when that has arrived at the open connection: virtual time
     /// does not wait for a busy kernel.
-    func end(
-        _ client: Peer, at place: SourceLocation = #_sourceLocation, by end: (Peer) -> Void = { $0.end() }
-    ) {
+    func end(_ client: Peer, at place: SourceLocation = #_sourceLocation, by end: (Peer) -> Void = { $0.end() }) {
         let name = client.localAddress
         let fd = ledger.accepted.first { address(of: $0, getpeername) == name }
         end(client)

@@ -22,7 +22,7 @@ struct DrainTests {
         }
         let result = hang(drained)
         expectEqual(begin.duration(to: net.loop.now), .milliseconds(300))
-        #expect((result.idle, result.finished, result.aborted) == (3, 2, 1))
+        expect((result.idle, result.finished, result.aborted) == (3, 2, 1))
         expectEqual(clients[5].failureOfReading(), ECONNRESET)
         expectEqual(hang(again), result)
         try hang(served)
