@@ -39,8 +39,8 @@ extension Listener {
         line: UInt = #line
     ) -> Promise<DrainResult> {
         if let error = refusal(of: handler.isolation) { return Promise(error: error, file, line) }
-        return serve(options, file, line) { tracker, connection, listener in
-            tracker.serve(connection, listener, onError, awaiting: handler, CallSite(file, line))
+        return serve(options, onError, file, line) { tracker, connection, listener in
+            tracker.serve(connection, listener, awaiting: handler, CallSite(file, line))
         }
     }
 
@@ -60,8 +60,8 @@ extension Listener {
         line: UInt = #line
     ) -> Promise<DrainResult> {
         if let error = refusal(of: handler.isolation, onGroup: true) { return Promise(error: error, file, line) }
-        return serve(options, on: group, file, line) { tracker, connection, transfer in
-            tracker.serve(connection, transfer, onError, awaiting: handler, CallSite(file, line))
+        return serve(options, on: group, onError, file, line) { tracker, connection, transfer in
+            tracker.serve(connection, transfer, awaiting: handler, CallSite(file, line))
         }
     }
 

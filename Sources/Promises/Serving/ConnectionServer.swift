@@ -10,15 +10,13 @@ protocol ConnectionServer: AnyObject {
     /// Calls `body` with each connection, on the thread of its loop.
     func collect<Value: Sendable>(_ body: @escaping @Sendable (Connection) -> Value) -> Guarantee<[Value]>
 
-    /// `listener` will accept connections.
-    func begin(for listener: Listener)
     /// The listener has stopped accepting.
     func listenerDidClose()
-    /// The listener is closed and the last connection has ended.
+    /// The listener is closed and the last connection has ended, or the listener's loop ends.
     func end()
 
     /// Ends idle connections, now and whenever one becomes idle.
-    func drain(within deadline: Duration)
+    func drain(within time: Duration)
     /// Counts connections with nothing left to do but deliver, as far as that is known here.
     func noteDelivered()
     /// The deadline of the drain has been reached.
@@ -31,5 +29,5 @@ protocol ConnectionKeeper: AnyObject {
     /// The handler has finished, but the descriptor is not closed yet: the connection no longer counts as active.
     func connectionDidBeginLingering()
     /// The descriptor is closed.
-    func connectionDidEnd()
+    func connectionDidClose()
 }

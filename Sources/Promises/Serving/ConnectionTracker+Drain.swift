@@ -9,11 +9,11 @@ extension ConnectionTracker {
     /// peer may be on their way.
     private static var quietPeriod: Duration { .milliseconds(200) }
 
-    func drain(within deadline: Duration) {
+    func drain(within time: Duration) {
         isDraining = true
         // From then on even a connection that has just received something counts as idle.
-        let lastCall = loop.now.advanced(by: deadline - min(deadline / 5, .seconds(1)))
-        for entry in connections.all { ServedConnection.of(entry.connection).drain = self }
+        let lastCall = loop.now.advanced(by: time - min(time / 5, .seconds(1)))
+        for entry in connections.all { ServedConnection.of(entry.connection).tracker = self }
         sweep(lastCall)
         // An inline handler of a closed connection may have ended the last one.
         if connections.count > 0 { sweeping = loop.schedule(every: Self.interval) { [self] in sweep(lastCall) } }

@@ -17,16 +17,19 @@ final class ConnectionTracker: ConnectionServer {
     var isDraining = false
     /// Checks busy connections during a drain.
     var sweeping: EventLoop.Timer?
-    /// Called with the errors of handlers. Stored here and not per connection, since a tracker serves one listener;
-    /// released with the last connection.
-    private var onError: ((any Error, Connection) -> Void)?
+    /// Called with the errors of handlers.
+    private let onError: ((any Error, Connection) -> Void)?
     /// Runs the tasks of async handlers.
     private lazy var executor = ThreadBoundExecutor(loop)
 
     /// - Parameter loops: the number of loops that share the limits of `options`.
-    init(on loop: EventLoop, _ counts: ConnectionCounts, _ options: ServeOptions, loops: Int = 1) {
+    init(
+        on loop: EventLoop, _ counts: ConnectionCounts, _ options: ServeOptions,
+        _ onError: ((any Error, Connection) -> Void)?, loops: Int = 1
+    ) {
         self.loop = loop
         self.counts = counts
+        self.onError = onError
         prepare = options.prepare
         cancelsWhenPeerGone = options.cancelsWhenPeerGone
         lingeringLimit = options.lingeringLimit(loops: loops)
@@ -37,8 +40,7 @@ final class ConnectionTracker: ConnectionServer {
         }
     }
 
-    private func begin(_ connection: Connection, _ onError: ((any Error, Connection) -> Void)?) -> Int {
-        if self.onError == nil { self.onError = onError }
+    private func begin(_ connection: Connection) -> Int {
         budget?.begin(for: connection)
         return connections.insert(connection)
     }
@@ -51,8 +53,6 @@ final class ConnectionTracker: ConnectionServer {
         .value(connections.all.map { body($0.connection) })
     }
 
-    // It learns of the listener with each connection.
-    func begin(for listener: Listener) {}
     func listenerDidClose() {}
     func end() {}
 
@@ -61,10 +61,9 @@ final class ConnectionTracker: ConnectionServer {
     // Inlined, so that the operations are specialised for the keeper where `Done` is not known.
     @inline(__always)
     func serve<Done: Thenable, Keeper: ConnectionKeeper>(
-        _ connection: Connection, _ keeper: Keeper, _ onError: ((any Error, Connection) -> Void)?,
-        _ handler: @escaping (Connection) throws -> Done
+        _ connection: Connection, _ keeper: Keeper, _ handler: @escaping (Connection) throws -> Done
     ) {
-        let place = begin(connection, onError)
+        let place = begin(connection)
         let work: PromiseCore
         if let prepare {
             work = prepare(connection).then(handler).core
@@ -81,10 +80,10 @@ final class ConnectionTracker: ConnectionServer {
 
     /// Serves `connection` with an async handler, as `serve`.
     func serve<Keeper: ConnectionKeeper>(
-        _ connection: Connection, _ keeper: Keeper, _ onError: ((any Error, Connection) -> Void)?,
+        _ connection: Connection, _ keeper: Keeper,
         awaiting handler: @escaping @isolated(any) (Connection) async throws -> Void, _ callSite: CallSite
     ) {
-        let place = begin(connection, onError)
+        let place = begin(connection)
         let work = HandlerTask(callSite, on: loop)
         // Not the core that waits for the task: that runs when the task has ended.
         connections.setWork(work, at: place)
@@ -117,11 +116,7 @@ final class ConnectionTracker: ConnectionServer {
             if ServedConnection.existing(of: entry.connection)?.isLeaving == true { counts.countLeft() }
             if connections.count == 0 { sweeping.take()?.cancel() }
         }
-        // Released last: its captures may run code that serves on.
-        var unused: ((any Error, Connection) -> Void)?
-        if connections.count == 0 { swap(&unused, &onError) }
-        keeper.connectionDidEnd()
-        withExtendedLifetime(unused) {}
+        keeper.connectionDidClose()
     }
 }
 

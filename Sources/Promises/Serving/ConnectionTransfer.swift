@@ -7,7 +7,7 @@ import Reactor
 // @unchecked: `accepted` is accessed by `run`, on the loop's thread, or in deinit; `isDone` and `isLingering` on that
 // thread, and in deinit; `destination` is written only while no loop has the job, and only read afterwards.
 final class ConnectionTransfer: Job, ConnectionKeeper, @unchecked Sendable {
-    private let service: GroupServer
+    private let server: GroupServer
     private var accepted: Accepted?
     /// Whether its handler has finished and its descriptor is closed.
     private var isDone = false
@@ -15,17 +15,17 @@ final class ConnectionTransfer: Job, ConnectionKeeper, @unchecked Sendable {
     private var isLingering = false
     private var destination: LoopGroup.Member?
 
-    init(_ accepted: Accepted, _ service: GroupServer) {
+    init(_ accepted: Accepted, to server: GroupServer) {
         self.accepted = accepted
-        self.service = service
+        self.server = server
     }
 
     deinit {
         // The loop has ended before the socket arrived.
         if let accepted { _ = Glibc.close(accepted.fd) }
         destination?.load.subtract(1, ordering: .relaxed)
-        if !isDone { service.counts.countLost() }
-        service.connectionDidEnd(wasLingering: isLingering)
+        if !isDone { server.counts.countLost() }
+        server.transferDidEnd(wasLingering: isLingering)
     }
 
     /// Posts it to the loop of `member`.
@@ -41,13 +41,13 @@ final class ConnectionTransfer: Job, ConnectionKeeper, @unchecked Sendable {
 
     func connectionDidBeginLingering() {
         isLingering = true
-        service.connectionDidBeginLingering()
+        server.transferDidBeginLingering()
     }
 
-    func connectionDidEnd() { isDone = true }
+    func connectionDidClose() { isDone = true }
 
     override func run() {
         guard let accepted = accepted.take(), let destination else { return }
-        service.arrived(self, accepted, on: destination)
+        server.arrived(self, accepted, on: destination)
     }
 }

@@ -26,12 +26,12 @@ public struct DrainResult: Hashable, Sendable {
 /// ```
 ///
 /// The drain ends when the last connection has ended, at the deadline, by `abortDrain`, or with the loop. Accessed on
-/// the listener's thread, and when the last reference to the listener is released.
+/// the listener's thread.
 final class Drain {
     /// The number of connections that were open at the beginning.
     private var open: Int?
     private(set) var result: DrainResult?
-    private var deadline: EventLoop.Timer?
+    private var timer: EventLoop.Timer?
     private lazy var pending = Guarantee<DrainResult>.pending()
     let counts = ConnectionCounts()
 
@@ -49,7 +49,7 @@ final class Drain {
 
     /// Calls `end` at the deadline, unless the drain ends before.
     func schedule(after time: Duration, on loop: EventLoop, _ end: @escaping () -> Void) {
-        if result == nil { deadline = loop.schedule(after: time, end) }
+        if result == nil { timer = loop.schedule(after: time, end) }
     }
 
     /// Settles the guarantee, unless the drain has not begun or has ended before.
@@ -58,7 +58,7 @@ final class Drain {
         guard let all = self.open, result == nil else { return }
         let result = counts.result(all, open: open)
         self.result = result
-        deadline.take()?.cancel()
+        timer.take()?.cancel()
         pending.resolve(result)
     }
 }

@@ -2,9 +2,8 @@ import Reactor
 import Synchronization
 
 /// The connections that a listener serves on a group of loops. Retained by the listener, and by each connection.
-// @unchecked: `listener` and the watches are accessed only on the listener's own thread, and no other thread has a
-// reference when they are released with this object, since `listener` refers back to it. The rest is constant since
-// `init`, atomic, or belongs to one tracker.
+// @unchecked: `listener` and the watches are accessed only on the listener's own thread, which takes them out in `end`.
+// The rest is constant since `init`, atomic, or belongs to one tracker.
 final class GroupServer: ConnectionServer, @unchecked Sendable {
     typealias Start = @Sendable (ConnectionTracker, Connection, _ keeper: ConnectionTransfer) -> Void
 
@@ -12,6 +11,7 @@ final class GroupServer: ConnectionServer, @unchecked Sendable {
     private var options: ServeOptions
     let counts: ConnectionCounts
     private let home: LoopRemote
+    private let onError: (@Sendable (any Error, Connection) -> Void)?
     private let start: Start
     private let trackers: [TrackerBox]
     /// The number of connections, and whether the listener is closed. One word, so that of a connection that ends and a
@@ -20,8 +20,8 @@ final class GroupServer: ConnectionServer, @unchecked Sendable {
     private let word = Atomic(0)
     // A retain cycle until the last connection has ended: a serving listener needs no other reference.
     private var listener: Listener?
-    private var endWatch = 0
-    private var endWatchesOfMembers: [Int] = []
+    /// The identifiers of `memberDidEnd`, one for each loop of the group.
+    private var endWatches: [Int] = []
     /// The number of loops of the group that have not ended.
     private let living: Atomic<Int>
 
@@ -32,18 +32,23 @@ final class GroupServer: ConnectionServer, @unchecked Sendable {
     }
 
     init(
-        _ group: LoopGroup, _ options: ServeOptions, _ counts: ConnectionCounts, _ home: LoopRemote,
-        _ start: @escaping Start
+        _ group: LoopGroup, _ options: ServeOptions, _ onError: (@Sendable (any Error, Connection) -> Void)?,
+        _ start: @escaping Start, for listener: Listener
     ) {
         self.group = group
         self.options = options
         // It belongs to the listener's thread, and may refer to the listener.
         self.options.onSignal = nil
-        self.counts = counts
-        self.home = home
+        self.onError = onError
         self.start = start
+        self.listener = listener
+        counts = listener.drain.counts
+        home = listener.loop.remote
         trackers = group.map { _ in TrackerBox() }
         living = Atomic(trackers.count)
+        home.beginExternalWork()
+        // Weak: otherwise a group with a serving listener would never be released, and never end.
+        endWatches = group.map { remote in remote.whenEnded { [weak self] in self?.memberDidEnd() } }
     }
 
     // The fields of `word`: one bit for a closed listener, then the active connections, then the lingering ones. Fewer
@@ -67,15 +72,6 @@ final class GroupServer: ConnectionServer, @unchecked Sendable {
         }.map { answers in answers.flatMap { (try? $0.get()) ?? [] } }
     }
 
-    func begin(for listener: Listener) {
-        self.listener = listener
-        home.beginExternalWork()
-        // At its limit the listener has no registration through which the loop would report its end.
-        endWatch = home.whenEnded { self.listenerLoopDidEnd() }
-        // Weak: otherwise a group with a serving listener would never be released, and never end.
-        endWatchesOfMembers = group.map { remote in remote.whenEnded { [weak self] in self?.memberDidEnd() } }
-    }
-
     /// Called on the thread of a loop of the group, or on the listener's thread.
     private func memberDidEnd() {
         guard living.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 else { return }
@@ -85,7 +81,7 @@ final class GroupServer: ConnectionServer, @unchecked Sendable {
     /// - Returns: false if all loops of the group have ended; the socket is then closed.
     func handOver(_ accepted: Accepted) -> Bool {
         word.add(Self.oneActive, ordering: .relaxed)
-        let transfer = ConnectionTransfer(accepted, self)
+        let transfer = ConnectionTransfer(accepted, to: self)
         while let member = group.pick(options.balancing) {
             if transfer.dispatch(to: member) { return true }
         }
@@ -96,25 +92,14 @@ final class GroupServer: ConnectionServer, @unchecked Sendable {
 
     func end() {
         guard listener.take() != nil else { return }
-        home.forgetWhenEnded(endWatch)
-        forgetMembers()
+        // The group's loops may far outlive the listener: their entries for this server must not accumulate.
+        for (remote, watch) in zip(group, endWatches) { remote.forgetWhenEnded(watch) }
+        endWatches = []
         home.endExternalWork()
     }
 
-    private func listenerLoopDidEnd() {
-        let listener = listener.take()
-        forgetMembers()
-        listener?.listenerLoopDidEnd()
-    }
-
-    /// The group's loops may far outlive the listener: their entries for this server must not accumulate.
-    private func forgetMembers() {
-        for (remote, watch) in zip(group, endWatchesOfMembers) { remote.forgetWhenEnded(watch) }
-        endWatchesOfMembers = []
-    }
-
     // After the clients that were posted to these loops before: their trackers exist then.
-    func drain(within deadline: Duration) { forEachTracker { $0.drain(within: deadline) } }
+    func drain(within time: Duration) { forEachTracker { $0.drain(within: time) } }
 
     // The sweeps of the other loops do that.
     func noteDelivered() {}
@@ -133,22 +118,22 @@ final class GroupServer: ConnectionServer, @unchecked Sendable {
     func arrived(_ transfer: ConnectionTransfer, _ accepted: Accepted, on member: LoopGroup.Member) {
         let loop = EventLoop.ofCurrentThread
         let box = trackers[member.index]
-        let tracker = box.tracker ?? ConnectionTracker(on: loop, counts, options, loops: group.count)
+        let tracker = box.tracker ?? ConnectionTracker(on: loop, counts, options, onError, loops: group.count)
         box.tracker = tracker
         start(tracker, accepted.connection(on: loop), transfer)
     }
 
     /// Notifies the listener only if a change matters to it: it was at its limit, or this was the last connection. A
     /// message for each change would cost more than everything else.
-    func connectionDidEnd(wasLingering: Bool) {
+    func transferDidEnd(wasLingering: Bool) {
         let change = wasLingering ? Self.oneLingering : Self.oneActive
         let left = word.subtract(change, ordering: .acquiringAndReleasing).newValue
         let hasRoomAgain = !wasLingering && Self.active(in: left) == options.maxConnections - 1
         guard hasRoomAgain || left == Self.closed else { return }
-        home.submit { self.listener?.connectionDidEnd() }
+        home.submit { self.listener?.connectionDidClose() }
     }
 
-    func connectionDidBeginLingering() {
+    func transferDidBeginLingering() {
         let left = word.add(Self.oneLingering - Self.oneActive, ordering: .acquiringAndReleasing)
             .newValue
         if Self.active(in: left) == options.maxConnections - 1 {

@@ -25,11 +25,9 @@ extension Listener {
     @usableFromInline
     func startAccept() -> Promise<Connection> {
         if isClosed { return Promise(refused: SystemError(.accept, EBADF, detail: "the listener is closed")) }
-        if takers.service != nil {
-            return Promise(refused: SystemError(.accept, EBUSY, detail: "serve is running"))
-        }
-        let core = PromiseCore.pending(Connection.self, by: takers)
-        takers.waiting.append(core)
+        if service != nil { return Promise(refused: SystemError(.accept, EBUSY, detail: "serve is running")) }
+        let core = PromiseCore.pending(Connection.self, by: self)
+        waiting.append(core)
         updateInterest()
         return Promise(core)
     }

@@ -41,8 +41,8 @@ extension Listener {
         if !isDraining { close(drain: !leavesBacklog) }
         if drain.begin(open: openConnections) {
             if !isClosed { end(nil) }
-            server?.drain(within: deadline)
-            if openConnections == 0 { finishDrain() }
+            service?.server.drain(within: deadline)
+            endServiceIfDone()
             // An inline handler of a closed connection may have ended the last one.
             drain.schedule(after: deadline, on: loop) { [self] in abortDrain() }
         }
@@ -54,6 +54,7 @@ extension Listener {
     public func abortDrain() {
         loop.assertOwner()
         guard isDraining else { return }
+        let server = service?.server
         server?.noteDelivered()
         // First the result: an aborted connection may be the last one, and an unresponsive loop must not delay the
         // result.
@@ -65,8 +66,8 @@ extension Listener {
     /// is about to be aborted.
     func finishDrain() {
         guard isDraining, drain.result == nil else { return }
-        refused?.end()
+        refused.end()
         drain.end(open: openConnections)
-        if let result = drain.result, takers.signals != nil { takers.endService()?.fulfill(result) }
+        if let result = drain.result, let service, service.signals != nil { service.finish()?.fulfill(result) }
     }
 }

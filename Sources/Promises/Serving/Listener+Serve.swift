@@ -40,8 +40,8 @@ extension Listener {
         _ options: ServeOptions = ServeOptions(), onError: ((any Error, Connection) -> Void)? = nil,
         handler: @escaping (Connection) throws -> Done, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<DrainResult> {
-        serve(options, file, line) { tracker, connection, listener in
-            tracker.serve(connection, listener, onError, handler)
+        serve(options, onError, file, line) { tracker, connection, listener in
+            tracker.serve(connection, listener, handler)
         }
     }
 
@@ -70,8 +70,8 @@ extension Listener {
         onError: (@Sendable (any Error, Connection) -> Void)? = nil,
         handler: @escaping @Sendable (Connection) throws -> Done, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<DrainResult> {
-        serve(options, on: group, file, line) { tracker, connection, transfer in
-            tracker.serve(connection, transfer, onError, handler)
+        serve(options, on: group, onError, file, line) { tracker, connection, transfer in
+            tracker.serve(connection, transfer, handler)
         }
     }
 
@@ -94,7 +94,7 @@ extension Listener {
         _ body: @escaping @Sendable (Connection) -> Value
     ) -> Guarantee<[Value]> {
         loop.assertOwner()
-        return server?.collect(body) ?? .value([])
+        return service?.server.collect(body) ?? .value([])
     }
 }
 
@@ -104,49 +104,53 @@ extension Listener {
     /// Begins to serve on this loop.
     /// - Parameter start: begins to serve a connection.
     func serve(
-        _ options: ServeOptions, _ file: StaticString, _ line: UInt,
+        _ options: ServeOptions, _ onError: ((any Error, Connection) -> Void)?, _ file: StaticString, _ line: UInt,
         _ start: @escaping (ConnectionTracker, Connection, Listener) -> Void
     ) -> Promise<DrainResult> {
-        let tracker = ConnectionTracker(on: loop, drain.counts, options)
-        // Unowned: only the listener calls it.
-        return serve(options, by: tracker, file, line) { [unowned self] accepted in
-            start(tracker, accepted.connection(on: loop), self)
+        begin(options, file, line) {
+            let tracker = ConnectionTracker(on: loop, drain.counts, options, onError)
+            // Unowned: only the listener calls it.
+            return (tracker, { [unowned self] in start(tracker, $0.connection(on: loop), self) })
         }
     }
 
     /// Begins to serve on the loops of `group`.
     /// - Parameter start: begins to serve a connection, on the connection's loop.
     func serve(
-        _ options: ServeOptions, on group: LoopGroup, _ file: StaticString, _ line: UInt,
-        _ start: @escaping GroupServer.Start
+        _ options: ServeOptions, on group: LoopGroup, _ onError: (@Sendable (any Error, Connection) -> Void)?,
+        _ file: StaticString, _ line: UInt, _ start: @escaping GroupServer.Start
     ) -> Promise<DrainResult> {
         if loop.kernel.table.isSimulated {
             return Promise(refused: SystemError(.accept, ENOTSUP, detail: Syscalls.simulationHasOneThread))
         }
-        let server = GroupServer(group, options, drain.counts, loop.remote, start)
-        // Unowned, as above.
-        return serve(options, by: server, file, line) { [unowned self] accepted in
-            if !server.handOver(accepted) { allLoopsDidEnd() }
+        return begin(options, file, line) {
+            let server = GroupServer(group, options, onError, start, for: self)
+            // Unowned, as above.
+            return (server, { [unowned self] in if !server.handOver($0) { allLoopsDidEnd() } })
         }
     }
 
-    private func serve(
-        _ options: ServeOptions, by server: any ConnectionServer, _ file: StaticString, _ line: UInt,
-        _ start: @escaping (Accepted) -> Void
+    /// - Parameter makeServer: makes the server, and what gives it an accepted socket.
+    private func begin(
+        _ options: ServeOptions, _ file: StaticString, _ line: UInt,
+        _ makeServer: () -> (any ConnectionServer, (Accepted) -> Void)
     ) -> Promise<DrainResult> {
         let promise: Promise<DrainResult>
         do throws(SystemError) {
             if isClosed { throw SystemError(.accept, EBADF, detail: "the listener is closed") }
-            if takers.isInUse { throw SystemError(.accept, EBUSY, detail: "the listener is in use") }
+            if service != nil || !waiting.isEmpty {
+                throw SystemError(.accept, EBUSY, detail: "the listener is in use")
+            }
             if let refusal = options.refusal { throw refusal }
             var signals: StopSignals?
             if !options.stopSignals.isEmpty {
                 signals = try StopSignals(
                     [self], options.drainTimeout, options.onSignal, options.stopSignals, file, line)
             }
-            let core = PromiseCore.pending(DrainResult.self, by: takers)
-            takers.begin(core, limit: options.maxConnections, signals: signals, start)
-            begin(server, options.refusedClients)
+            let core = PromiseCore.pending(DrainResult.self, by: self)
+            let (server, start) = makeServer()
+            service = Service(core, server, options, signals, start)
+            updateInterest()
             promise = Promise(core)
         } catch { promise = Promise(refused: error) }
         return Promise(promise.core.traced(root: "serve", Promise<DrainResult>.self, file, line))

@@ -26,50 +26,50 @@ public final class Listener: CustomStringConvertible {
     public var localAddress: SocketAddress { localAddresses[0] }
     /// The number of active connections of `serve` on all loops: their handlers have not finished. `maxConnections`
     /// limits them.
-    public var activeConnections: Int { server?.open.active ?? 0 }
+    public var activeConnections: Int { service?.server.open.active ?? 0 }
     /// The number of lingering connections of `serve` on all loops: their handlers have finished, and their descriptors
     /// are not closed yet. `maxLingering` limits them.
-    public var lingeringConnections: Int { server?.open.lingering ?? 0 }
+    public var lingeringConnections: Int { service?.server.open.lingering ?? 0 }
     var openConnections: Int {
-        guard let open = server?.open else { return 0 }
+        guard let open = service?.server.open else { return 0 }
         return open.active + open.lingering
     }
 
     /// The number of connections, on all loops, that were reset because of `ServeOptions.memoryLimit`.
     public var evictedConnections: Int { drain.counts.evicted }
     /// The number of clients refused because of `ServeOptions.overflow`.
-    public private(set) var refusedConnections = 0
+    public var refusedConnections: Int { refused.total }
 
     let loop: EventLoop
     private let acceptor: Acceptor
-    let takers = AcceptQueue()
+    /// The waiting calls of `accept`, in order; none while `serve` is running.
+    var waiting: [PromiseCore] = []
+    /// The call of `serve`, until its last connection has ended.
+    var service: Service?
+    let refused = RefusedClients()
     var isClosed: Bool { acceptor.isClosed }
     /// Whether a drain leaves the backlog to the next process.
     var leavesBacklog = false
     let drain = Drain()
     /// `true` once `drain` has been called.
     public var isDraining: Bool { drain.hasBegun }
-    /// Serves the connections, from the call of `serve` until the last one has ended.
-    private(set) var server: (any ConnectionServer)?
-    /// Present if clients beyond the limit of `serve` are refused.
-    private(set) var refused: RefusedClients?
+    /// The identifier of `loopWillEnd`. Without it nobody would report the end of the loop to a listener that is not in
+    /// the poller, because it is at its limit or pauses.
+    private var ending = 0
 
     /// - Parameter sockets: at least one.
     init(_ sockets: [ListeningSocket], on loop: EventLoop) {
         self.loop = loop
         localAddresses = sockets.map(\.address)
         acceptor = Acceptor(sockets, on: loop)
-        takers.listener = self
+        ending = loop.whenEnding { [weak self] in self?.loopWillEnd() }
     }
 
-    // When the loop ends, it releases what retained this listener: the timer of a pause, or the handlers of active
-    // connections.
+    // Nothing waits for it: a pending `accept`, or a connection of `serve`, would retain it.
     deinit {
-        if loop.isOwnedByThisThread { release() }
-        loop.performCleanup { [acceptor, drain, takers, open = openConnections] in
+        loop.performCleanup { [loop, acceptor, ending] in
             acceptor.close()
-            drain.end(open: open)
-            takers.refuseAll(SystemError(.accept, ECANCELED, detail: "the loop has ended"))
+            if !loop.hasEnded { loop.forgetEnding(ending) }
         }
     }
 
@@ -81,74 +81,73 @@ public final class Listener: CustomStringConvertible {
     public func close(drain: Bool = false) {
         if isClosed { return }
         // (In a forked child the waiting clients belong to the parent.)
-        if drain, takers.service != nil, !loop.kernel.isForked, !acceptor.acceptBacklog(for: self) { return }
+        if drain, service != nil, !loop.kernel.isForked, !acceptor.acceptBacklog(for: self) { return }
         if !isClosed { end(nil) }
-    }
-
-    func begin(_ server: any ConnectionServer, _ refused: RefusedClients?) {
-        self.server = server
-        self.refused = refused
-        server.begin(for: self)
-        updateInterest()
     }
 
     func updateInterest() { acceptor.updateInterest(for: self) }
 
     // MARK: Ending
 
+    /// Stops listening.
+    /// - Parameter error: rejects `serve`, which otherwise ends with its last connection.
     func end(_ error: SystemError?) {
-        release()
-        if let error { return takers.refuseAll(error) }
-        if takers.service == nil {
-            takers.refuseAll(SystemError(.accept, ECANCELED, detail: "the listener was closed"))
-        }
-        finishIfDone()
-    }
-
-    private func finishIfDone() {
-        endServerIfDone()
-        if isClosed, openConnections == 0 { takers.endService()?.fulfill(drain.result ?? DrainResult()) }
-    }
-
-    private func release() {
         acceptor.close()
-        server?.listenerDidClose()
-        endServerIfDone()
+        service?.server.listenerDidClose()
+        let refusal = error ?? SystemError(.accept, ECANCELED, detail: "the listener was closed")
+        while !waiting.isEmpty { waiting.removeFirst().reject(refusal) }
+        if let error { service?.finish()?.reject(error) }
+        endServiceIfDone()
     }
 
-    private func endServerIfDone() {
-        guard isClosed, let server, openConnections == 0 else { return }
-        self.server = nil
-        server.end()
+    func endServiceIfDone() {
+        guard isClosed, openConnections == 0 else { return }
+        // Before it, so that `serve` gets the result too.
+        finishDrain()
+        guard let service = service.take() else { return }
+        service.server.end()
+        service.finish()?.fulfill(drain.result ?? DrainResult())
+    }
+
+    func loopWillEnd() {
+        end(SystemError(.accept, ECANCELED, detail: "the loop has ended"))
+        // Connections on other loops continue, but will not be reported here any more.
+        drain.end(open: openConnections)
+        service.take()?.server.end()
     }
 }
 
 // MARK: Accepting
 
-extension Listener {
+extension Listener: IOProducer {
     /// Whether an `accept` waits for a connection, or `serve` is below its limit or refuses those beyond it.
     var hasRoom: Bool {
-        if takers.service == nil { return !takers.waiting.isEmpty }
-        return activeConnections < takers.limit || refused != nil
+        guard let service else { return !waiting.isEmpty }
+        return activeConnections < service.options.maxConnections || service.options.overflow != .wait
     }
 
     func take(_ accepted: Accepted) {
-        if let start = takers.start {
-            guard let refused, activeConnections >= takers.limit else { return start(accepted) }
-            refusedConnections += 1
-            return refused.take(accepted.connection(on: loop))
+        guard let service else { return waiting.removeFirst().fulfill(accepted.connection(on: loop)) }
+        if case .refuse(let answer) = service.options.overflow, activeConnections >= service.options.maxConnections {
+            let limit = service.options.lingeringLimit()
+            return refused.take(accepted.connection(on: loop), answer, limit: limit)
         }
-        takers.waiting.removeFirst().fulfill(accepted.connection(on: loop))
+        service.start(accepted)
     }
 
     func acceptReady(on socket: AcceptSocket) { acceptor.acceptReady(on: socket, for: self) }
 
-    func loopWillEnd() {
-        if !isClosed { end(SystemError(.accept, ECANCELED, detail: "the loop has ended")) }
-    }
-
-    func serveWasCancelled() {
-        if !isClosed { release() }
+    /// An `accept` or `serve` was cancelled.
+    func stop(_ promise: PromiseCore) -> Bool {
+        if let service, service.promise === promise {
+            _ = service.finish()
+            end(nil)
+            return true
+        }
+        guard let index = waiting.firstIndex(where: { $0 === promise }) else { return false }
+        waiting.remove(at: index)
+        updateInterest()
+        return true
     }
 }
 
@@ -157,20 +156,12 @@ extension Listener {
 extension Listener: ConnectionKeeper {
     func connectionDidBeginLingering() { acceptor.roomMayHaveGrown(for: self) }
 
-    func connectionDidEnd() {
-        if openConnections == 0 { finishDrain() }
+    func connectionDidClose() {
         acceptor.roomMayHaveGrown(for: self)
-        finishIfDone()
+        endServiceIfDone()
     }
 
     func allLoopsDidEnd() {
         if !isClosed { end(SystemError(.accept, ECANCELED, detail: "all loops of the group have ended")) }
-    }
-
-    /// Connections on other loops continue, but will not be reported here any more.
-    func listenerLoopDidEnd() {
-        loopWillEnd()
-        drain.end(open: openConnections)
-        takers.refuseAll(SystemError(.accept, ECANCELED, detail: "the loop has ended"))
     }
 }

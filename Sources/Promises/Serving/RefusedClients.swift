@@ -16,17 +16,13 @@ extension ServeOptions {
 
 /// The clients that a listener has refused, until their connections are closed. On the listener's loop.
 final class RefusedClients {
-    private let answer: [UInt8]
-    private let limit: Int
+    /// How many there have been.
+    private(set) var total = 0
     private var connections = OpenConnections()
 
     /// - Parameter limit: how many connections may linger. One more ends the one that has lingered longest.
-    init(_ answer: [UInt8], limit: Int) {
-        self.answer = answer
-        self.limit = limit
-    }
-
-    func take(_ connection: Connection) {
+    func take(_ connection: Connection, _ answer: [UInt8], limit: Int) {
+        total += 1
         // The kernel has room for a new connection's output, unless the answer is very long.
         connection.post(answer, overflow: .drop)
         let closed = connection.close()

@@ -91,9 +91,4 @@ public struct ServeOptions {
         // Rounded up, without a sum that could overflow.
         return limit / loops + (limit % loops == 0 ? 0 : 1)
     }
-
-    /// `nil` if clients wait.
-    var refusedClients: RefusedClients? {
-        if case .refuse(let answer) = overflow { RefusedClients(answer, limit: lingeringLimit()) } else { nil }
-    }
 }

@@ -8,7 +8,7 @@ final class ServedConnection: ConnectionAttachment {
     private var work: PromiseCore?
     private var task: HandlerTask? { work as? HandlerTask }
     /// Set when the listener begins to drain. Weak, since it retains its connections.
-    weak var drain: ConnectionTracker? { didSet { isDraining = true } }
+    weak var tracker: ConnectionTracker? { didSet { isDraining = true } }
     override var endsFrameLoop: Bool { didSet { if endsFrameLoop { hasEndedLoop = true } } }
     /// Whether a loop was ended, so that the handler should finish.
     private(set) var hasEndedLoop = false
@@ -40,7 +40,7 @@ final class ServedConnection: ConnectionAttachment {
     override func connectionMayBeIdle(_ connection: Connection) {
         if !isDraining { return }
         // After the current handler.
-        connection.loop.enqueue(InternalJob { [self] in drain?.endIfAnswered(connection) })
+        connection.loop.enqueue(InternalJob { [self] in tracker?.endIfAnswered(connection) })
     }
 
     override func connectionDidFail(_ error: SystemError) { cancelHandler(with: error) }

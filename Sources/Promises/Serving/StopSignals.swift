@@ -65,9 +65,9 @@ final class StopSignals: IOProducer {
     }
 
     /// Stops watching. The process's previous actions are restored; after the first signal only when no copy of it can
-    /// arrive any more, since that would end a process that has stopped in order.
-    func end() {
-        let copiesEnd = isOver || aborts ? nil : firstSignal?.advanced(by: Self.duplicateWindow)
+    /// arrive any more, since that would end a process that has stopped in order, or `atOnce`, when the loop ends.
+    func end(atOnce: Bool = false) {
+        let copiesEnd = atOnce || aborts ? nil : firstSignal?.advanced(by: Self.duplicateWindow)
         isOver = true
         // A listener that serves until these signals refers back to this object.
         let released = listeners
@@ -90,8 +90,7 @@ final class StopSignals: IOProducer {
     }
 
     private func loopWillEnd() {
-        isOver = true
-        end()
+        end(atOnce: true)
         promise.take()?.producerDidEnd(.loopEnded)
     }
 }
@@ -104,7 +103,7 @@ extension StopSignals {
         let core = PromiseCore.pending(DrainResult.self, by: self)
         promise = core
         for (index, listener) in listeners.enumerated() {
-            let served = listener.takers.service
+            let served = listener.service?.promise
             if served == nil, listener.isClosed { continue }
             missing.insert(index)
             if let served { watch(served, of: index) }

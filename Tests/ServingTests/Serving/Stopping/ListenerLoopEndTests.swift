@@ -17,6 +17,18 @@ struct GroupLoopEndTests {
         try listener.end(served, closing: clients + late)
     }
 
+    /// The listener has yet to learn of it.
+    @Test(.group(2)) func whoComesThenIsClosed() throws {
+        let served = listener.serve(on: loops) { echo($0) }
+        let client = try Peer(to: listener.localAddress)
+        loops.stop()
+        loops.join()
+        listener.close(drain: true)
+        expectEqual(code(served), ECANCELED)
+        expectEqual(try reply(of: client), "")
+        expectEqual(listener.activeConnections, 0)
+    }
+
     /// The loop can no longer wait, and ends with the connection in its mailbox.
     @Test func aConnectionOnItsWayIsClosed() throws {
         let (isArmed, tables) = (Shared(false), Shared(0))
@@ -107,14 +119,18 @@ struct GroupLoopEndTests {
 
 /// A listener that is not in the poller when its loop ends: everything that waits for it is still notified.
 struct ListenerAtLoopEndTests {
-    @Test(arguments: [false, true])
-    func aConnectionIsRunning(isClosed: Bool) throws {
+    @Test(arguments: [false, true], [false, true])
+    func aConnectionIsRunning(isClosed: Bool, handlerRetainsIt: Bool) throws {
         var served: Promise<DrainResult>?
+        weak var remains: Listener?
         try EventLoop.withLoop { loop throws in
             let listener = try Listener.bind("127.0.0.1:0")
+            remains = listener
+            let retained = handlerRetainsIt ? listener : nil
             var hasStarted = false
             let service = listener.serve(ServeOptions(maxConnections: 1)) { connection in
                 hasStarted = true
+                withExtendedLifetime(retained) {}
                 return connection.read().asVoid()
             }
             service.ignoringErrors()
@@ -125,5 +141,6 @@ struct ListenerAtLoopEndTests {
             withExtendedLifetime(client) {}
         }
         expectEqual(served?.isRejected, true)
+        expect(remains == nil)
     }
 }
