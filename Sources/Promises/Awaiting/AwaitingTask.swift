@@ -116,20 +116,12 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
     // decides: a read that is cancelled from another thread may be delivering its bytes at this moment, and they would
     // be lost.
     private func cancel() {
-        while true {
-            let root = promise.borrow { $0.root }
-            guard !root.role.contains(.externallySettled), let loop = root.loop, loop != .ofThisThread
-            else {
-                return cancelOnOwnThread()
-            }
-            var isLinked = false
-            loop.post(InternalJob { [self] in cancelOnOwnThread() }) {
-                isLinked = root.root !== root
-                // Otherwise the promise has settled, and the waiter is notified.
-                return !isLinked && root.settled == nil
-            }
-            if !isLinked { return }
+        let promise = promise.object
+        guard !promise.role.contains(.externallySettled), let loop = promise.loop, loop != .ofThisThread else {
+            return cancelOnOwnThread()
         }
+        // If it has settled, the waiter is notified.
+        loop.post(InternalJob { [self] in cancelOnOwnThread() }) { promise.settled == nil }
     }
 
     private func cancelOnOwnThread() {

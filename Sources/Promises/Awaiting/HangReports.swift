@@ -88,7 +88,7 @@ enum HangReports {
     @inline(never)
     static func report(_ core: PromiseCore, _ what: () -> String, _ callSite: CallSite, isDeadlock: Bool) {
         guard reported.withLock({ $0.insert(callSite).inserted }) else { return }
-        let promise = core.provenance(type: what(), callSite: core.root.callSite)
+        let promise = core.provenance(type: what(), callSite: core.callSite)
         conf.log(isDeadlock ? .hangDeadlock(promise, at: callSite) : .hangStalled(promise, at: callSite))
     }
 }

@@ -16,7 +16,7 @@ struct StackSearch {
     }
 
     private mutating func isHeldUp(_ core: PromiseCore, _ here: LoopRef) -> Bool {
-        var core = core.root
+        var core = core
         while limit > 0 {
             limit -= 1
             if let pool, core.role.contains(.externallySettled) {
@@ -34,7 +34,7 @@ struct StackSearch {
             switch word.mark {
             case .none: return areInputsHeldUp(of: core, here)
             // The source exists as long as this thread does not run its waiter: see `UpstreamWord`.
-            case .waiting: core = word.core.object.root
+            case .waiting: core = word.core.object
             case .linkedFrom: core = word.core.object
             // A core that is still counted has been cancelled, and is about to be notified.
             case .taken: return pool == nil && core.settled == nil && !core.marks.contains(.countsAsWaiting)

@@ -30,10 +30,9 @@ enum VirtualTasks {
         // A task sees its own entry.
         guard count.load(ordering: .relaxed) > 0 else { return nil }
         let key = currentTask
-        let root = promise.root
         // Another thread may hold the resolver, and be about to use it.
-        guard !(root is ResolverCore) else { return nil }
-        guard let home = homes.withLock({ $0[key] }), home.isRemote(ofLoopAt: root.loop?.pointer) else { return nil }
+        guard !(promise is ResolverCore) else { return nil }
+        guard let home = homes.withLock({ $0[key] }), home.isRemote(ofLoopAt: promise.loop?.pointer) else { return nil }
         return home
     }
 

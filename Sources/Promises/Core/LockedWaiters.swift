@@ -215,7 +215,7 @@ extension PromiseCore {
         guard excess >= 0 else { return }
         // Whether this thread may lock the list.
         if role.contains(.externallySettled) || loop == .ofThisThread { return sweep() }
-        if excess == 0 { loop?.post(InternalJob { [self] in sweep() }) { settled == nil && root === self } }
+        if excess == 0 { loop?.post(InternalJob { [self] in sweep() }) { state.load().isClaimable } }
     }
 
     /// Removes the tombstones, on a thread that may lock the list.

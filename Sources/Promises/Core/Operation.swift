@@ -234,7 +234,7 @@ extension PromiseCore {
 
     @inlinable @inline(__always)
     func checked<Value>(_ next: consuming Guarantee<Value>) -> Guarantee<Value> {
-        precondition(next.core.root !== root, "a handler returned its own guarantee, which would then wait for itself")
+        precondition(next.core !== root, "a handler returned its own guarantee, which would then wait for itself")
         return next
     }
 }

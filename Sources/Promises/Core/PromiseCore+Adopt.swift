@@ -99,36 +99,27 @@ extension PromiseCore {
             inner.borrow { $0.cancelUnlessWanted() }
             return release()
         }
-        while true {
-            let source = inner.borrow { $0.rootRef }
-            // Only a core of this thread can wait for the root, and few have a next step.
-            let mayWaitForUs = source.borrow { $0.loop == here && $0.marks.contains(.hasNextStep) }
-            if source == root || mayWaitForUs && Self.adoptionLeads(from: root, to: source, here) {
-                payload.storeError(PromiseError.returnedSelf, at: nil)
-                return settle(.rejected)
-            }
-            let seen = source.borrow { $0.state.load() }
-            if seen.isLink { continue }
-            guard seen.isPending else {
-                // The outcome is known: no need to queue.
-                source.borrow { $0.markHandled() }
-                source.retain()
-                upstream.store(.settled(source.address, as: seen))
-                return adopt(self, .run)
-            }
-            // A core with waiters keeps them, and their order. A core that another thread may settle cannot be linked
-            // from here.
-            guard source == inner && seen.waiters == nil && !seen.isLocked && root.borrow({ $0.loop == here }),
-                Self.isKnownToProducerOnly(inner, here)
-            else { break }
-            let isLinked = source.borrow { source in
-                root.borrow { root in
-                    guard source.link(to: root, from: seen) else { return false }
-                    if source.marks.contains(.hasNextStep) { root.marks.insert(.hasNextStep) }
-                    return true
-                }
-            }
-            if isLinked { return release() }
+        // Only a core of this thread can wait for the root, and few have a next step.
+        let mayWaitForUs = inner.borrow { $0.loop == here && $0.marks.contains(.hasNextStep) }
+        if inner == root || mayWaitForUs && Self.adoptionLeads(from: root, to: inner, here) {
+            payload.storeError(PromiseError.returnedSelf, at: nil)
+            return settle(.rejected)
+        }
+        let seen = inner.borrow { $0.state.load() }
+        assert(!seen.isLink, "a linked promise, known to its producer only, was returned")
+        guard seen.isPending else {
+            // The outcome is known: no need to queue.
+            inner.borrow { $0.markHandled() }
+            inner.retain()
+            upstream.store(.settled(inner.address, as: seen))
+            return adopt(self, .run)
+        }
+        // A core with waiters keeps them, and their order. A core that another thread may settle cannot be linked from
+        // here.
+        if seen.waiters == nil && !seen.isLocked && root.borrow({ $0.loop == here }),
+            Self.isKnownToProducerOnly(inner, here), linkSlowly(inner, to: root, from: seen)
+        {
+            return release()
         }
         if let adopter = takeOnlyAdopter(root, here) {
             adopter.borrow { adopter in
@@ -143,6 +134,17 @@ extension PromiseCore {
         root.borrow { $0.marks.formUnion(.hasNextStep) }
         inner.borrow { $0.attach(self) }
         release()
+    }
+
+    /// - Returns: false if the state of `inner` is no longer `seen`: another thread has attached a waiter, and released it.
+    private func linkSlowly(_ inner: CoreRef, to root: CoreRef, from seen: StateWord) -> Bool {
+        inner.borrow { inner in
+            root.borrow { root in
+                guard inner.link(to: root, from: seen) else { return false }
+                if inner.marks.contains(.hasNextStep) { root.marks.insert(.hasNextStep) }
+                return true
+            }
+        }
     }
 
     /// The waiter of this core's root, if it waits to adopt the root's outcome, and nothing else knows the root or this

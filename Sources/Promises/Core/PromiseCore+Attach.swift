@@ -75,7 +75,7 @@ extension PromiseCore {
         return state.push(waiterAt: node.address, &seen)
     }
 
-    /// The uncommon cases: the core has settled, is settling, or is linked; another thread has pushed at the same time.
+    /// The uncommon cases: the core has settled, or is settling; another thread has pushed at the same time.
     @inline(never)
     private func attachSlow(_ waiter: PromiseCore, _ node: CoreRef) {
         // A `hang` has captured nothing, and retains its loop.
@@ -89,7 +89,7 @@ extension PromiseCore {
         while seen.takesWaiters {
             if push(waiter, node, &seen) { return }
         }
-        if seen.isLink { return root.attachSlow(waiter, node) }
+        assert(!seen.isLink, "a linked promise, known to its producer only, has a waiter")
         let here = LoopRef.ofThisThread
         if waiter.handles { markHandled() }
         retain()

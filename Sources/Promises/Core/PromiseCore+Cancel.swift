@@ -45,10 +45,9 @@ extension PromiseCore {
     /// Whether a cancellation has reached it and it settles later.
     var isEndingLater: Bool {
         guard settled == nil else { return false }
-        let core = root
-        if core.role.contains(.externallySettled) { return !core.isOpen }
+        if role.contains(.externallySettled) { return !isOpen }
         // The marks of another thread's core may be changing, and its cancellation is still on its way.
-        return core.loop == .ofThisThread && core.settlingCore.marks.contains(.isEndingCancelled)
+        return loop == .ofThisThread && settlingCore.marks.contains(.isEndingCancelled)
     }
 
     /// Calls `body` when this core has settled, on the thread that settles it. It keeps no work alive, and handles a

@@ -43,18 +43,7 @@ extension PromiseCore {
 
     // Few cores have been linked.
     @usableFromInline @inline(never)
-    var settledRoot: AnySource? {
-        while true {
-            let root = rootRef
-            let seen = root.borrow { $0.state.load() }
-            switch seen.kind {
-            case .pending: return nil
-            // Linked between the two loads.
-            case .link: continue
-            case .fulfilled, .rejected: return AnySource(root, isFulfilled: seen.isFulfilled)
-            }
-        }
-    }
+    var settledRoot: AnySource? { root.settled }
 
     /// Claims the right to settle a core shared by several resolvers.
     /// - Returns: false if another one has claimed it already.

@@ -20,7 +20,7 @@ extension PromiseCore {
             inner.cancelUnlessWanted()
             return false
         }
-        if inner.rootRef == rootRef {
+        if inner.ref == rootRef {
             reject(PromiseError.returnedSelf, at: nil)
             return false
         }

@@ -167,7 +167,7 @@ class PromiseCore: Job, @unchecked Sendable {
     override var awaitedCallSite: CallSite? {
         // Until this thread runs the waiter, the word keeps the source: waiting, or settled meanwhile.
         let word = upstream.load()
-        return word.isWaiting ? word.core.borrow { $0.root.callSite } : nil
+        return word.isWaiting ? word.core.borrow { $0.callSite } : nil
     }
 
     deinit {

@@ -172,7 +172,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
 
     private func waitForReturned(_ inner: PromiseCore) {
         if leave(.running, for: .following)?.cancellation != nil { return endCancelled(after: inner) }
-        if inner.root === self {
+        if inner === self {
             precondition(!isGuarantee, "a handler returned its own guarantee, which would then wait for itself")
             return settleUnlessCancelled { reject(PromiseError.returnedSelf) }
         }
@@ -186,7 +186,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         // Its rejection comes too late, and is not reported.
         inner.markHandled()
         inner.cancelUnlessWanted()
-        if inner.root !== self && inner.isEndingLater {
+        if inner !== self && inner.isEndingLater {
             inner.whenEnded { [self] in settleUnlessCancelled {} }
         } else {
             settleUnlessCancelled {}
