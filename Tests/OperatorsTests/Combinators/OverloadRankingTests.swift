@@ -53,7 +53,7 @@ struct OverloadRankingTests {
         let sum = when(resolved: one, one).map { left, right in (try? left.get()) == (try? right.get()) }
         expect(hang(sum))
         let (left, right) = hang(when(resolved: one, one))
-        expectEqual(try left.get(), right.get())
+        expectEqual(try left.get(), try right.get())
         expectEqual(hang(when(resolved: [two])).count, 1)
         let lazy = when(resolved: (1...3).lazy.map { Promise.value($0) })
         expectEqual(hang(lazy).count, 3)

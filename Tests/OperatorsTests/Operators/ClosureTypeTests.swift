@@ -85,7 +85,7 @@ struct ClosureTypeTests {
         let either = failed.recover { _ in .value(4) }
         expect(promise, gives: 2)
         expect(guarantee, gives: 3)
-        expectEqual(type(of: either), Guarantee<Int>.self)
+        expect(type(of: either) == Guarantee<Int>.self)
         expectEqual(hang(either), 4)
     }
 }

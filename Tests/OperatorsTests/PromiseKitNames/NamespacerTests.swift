@@ -18,7 +18,7 @@ struct NamespacerTests {
 
     @Test(.inLoop) func oneThatDoesNotGivesAGuarantee() {
         let sure = pool.async(.promise) { 5 }
-        expectEqual(type(of: sure), Guarantee<Int>.self)
+        expect(type(of: sure) == Guarantee<Int>.self)
         expect(sure, gives: 5)
         let ran = Gate()
         pool.async(.promise) { ran.open() }

@@ -49,7 +49,7 @@ struct ReadEndTests {
                 hang(later)
                 _ = try? hang(all, timeout: patience)
                 result.promise = nil
-                let place = Comment(rawValue: "\(form), \(way), \(count) bytes")
+                let place = "\(form), \(way), \(count) bytes"
                 expect(!all.isPending, place)
                 expectEqual(tally.alive, 0, place)
                 expectEqual(all.core.ref.referenceCount, 1, place)
