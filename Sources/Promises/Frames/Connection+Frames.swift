@@ -1,6 +1,3 @@
-import Glibc
-import Reactor
-
 // Reads of frames: a number of bytes, the bytes before a delimiter, or a frame that a decoder finds.
 
 extension Connection {

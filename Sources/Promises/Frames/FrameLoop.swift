@@ -1,6 +1,3 @@
-import Glibc
-import Reactor
-
 /// The consumer of `forEachFrame`, and the state of all its rounds.
 @usableFromInline
 final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
@@ -15,7 +12,8 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
     @exclusivity(unchecked) @usableFromInline var decoder: Decoder
     /// The promise of the loop. Not counted: it has this object while it is pending.
     @usableFromInline let core: CoreRef
-    /// Whether the promise of the body is pending, so that a drain counts the connection as busy.
+    /// Whether the promise of the body is pending, so that a drain counts the connection as busy while the body reads.
+    /// Without a waiting read it is never idle.
     @exclusivity(unchecked) @usableFromInline var isAnswering = false
     @usableFromInline var hasEnded = false
 
@@ -187,7 +185,10 @@ extension Connection {
     }
 
     @usableFromInline
-    func frameLoopDidBegin() { reader.loops &+= 1 }
+    func frameLoopDidBegin() {
+        loop.assertOwner("a loop over frames")
+        reader.loops &+= 1
+    }
 
     @usableFromInline
     func frameLoopDidEnd() {

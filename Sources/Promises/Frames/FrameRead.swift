@@ -1,6 +1,3 @@
-import Glibc
-import Reactor
-
 /// A read of a single frame. Specialized in the module of the decoder, so that the read of a buffered frame looks up no
 /// type metadata.
 @usableFromInline

@@ -74,7 +74,7 @@ extension Pool where Resource == Connection {
 extension Pool {
     func noteSettings(of connection: Connection, _ member: PoolMember) {
         Parking.resetSettings(of: connection)
-        member.filter = connection.layer as? InstalledFilter
+        member.filter = connection.cold?.filter
         connection.ensuredColdState.hasChangedOptions = false
     }
 
@@ -106,7 +106,7 @@ extension PoolMember {
     /// Whether a request has left the connection's socket options and filter unchanged.
     fileprivate var hasOriginalSettings: Bool {
         guard let cold = connection?.cold else { return false }
-        return !cold.hasChangedOptions && cold.layer === filter
+        return !cold.hasChangedOptions && cold.filter === filter
     }
 
     /// The number of bytes that the connection has delivered: after its filter, which a closed connection no longer

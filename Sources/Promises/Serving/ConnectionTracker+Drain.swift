@@ -42,7 +42,10 @@ extension ConnectionTracker {
 
     private func endIfIdle(_ connection: Connection) {
         guard connection.isIdle, connection.socket.unreadBytes == 0 else { return }
-        if connection.endWaitingLoop() { return }
+        if connection.endWaitingLoop() {
+            ServedConnection.of(connection).hasEndedLoop = true
+            return
+        }
         note(connection, asIdle: true)
         connection.close()
     }

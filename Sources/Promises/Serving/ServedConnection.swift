@@ -9,9 +9,8 @@ final class ServedConnection: ConnectionAttachment {
     private var task: HandlerTask? { work as? HandlerTask }
     /// Set when the listener begins to drain. Weak, since it retains its connections.
     weak var tracker: ConnectionTracker? { didSet { isDraining = true } }
-    override var endsFrameLoop: Bool { didSet { if endsFrameLoop { hasEndedLoop = true } } }
-    /// Whether a loop was ended, so that the handler should finish.
-    private(set) var hasEndedLoop = false
+    /// Whether the drain has ended a loop, so that the handler should finish.
+    var hasEndedLoop = false
     /// Whether the drain has counted the connection as idle, delivered or aborted.
     var isLeaving = false
     /// The number of bytes that the drain has seen it receive, and the time since which there were no more.

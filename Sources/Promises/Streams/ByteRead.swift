@@ -47,7 +47,6 @@ extension Connection {
 
     @usableFromInline
     func readBytes(_ limit: Int) -> PromiseCore {
-        loop.assertOwner()
         if let refusal = refusalToRead { return PromiseCore.fulfilled(ReadOutcome.failed(refusal)) }
         if limit < 1 {
             return PromiseCore.fulfilled(ReadOutcome.failed(SystemError(readCall, EINVAL, detail: "upTo: \(limit)")))
@@ -57,7 +56,6 @@ extension Connection {
 
     @usableFromInline
     func readArray(_ limit: Int) -> PromiseCore {
-        loop.assertOwner()
         if let refusal = refusalToRead { return PromiseCore(error: reported(refusal)) }
         if limit < 1 { return refusedRead("upTo: \(limit)") }
         return InputLoop.read(ArrayRead(connection: Uncounted(self), limit: min(limit, Self.largestPiece)))
@@ -65,8 +63,8 @@ extension Connection {
 
     @usableFromInline
     func readBytes(exactly count: Int) -> PromiseCore {
-        if count < 1 { return refusedRead("exactly: \(count)") }
         if let refusal = refusalToRead { return PromiseCore(error: refusal) }
+        if count < 1 { return refusedRead("exactly: \(count)") }
         return InputLoop.read(ExactRead(connection: Uncounted(self), count: count))
     }
 

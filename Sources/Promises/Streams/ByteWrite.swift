@@ -124,10 +124,10 @@ enum ByteWrite {
     /// A write that cannot go straight to the kernel: it goes through the filter, or is refused.
     @inline(never)
     private static func filter(_ bytes: UnsafeRawBufferPointer, of connection: Connection) -> Promise<Void> {
-        guard connection.lifecycle.isOpen, let layer = connection.layer else {
+        guard connection.lifecycle.isOpen, let filter = connection.cold?.filter else {
             return Promise(refused: connection.refusalToWrite)
         }
-        return layer.write(bytes)
+        return filter.write(bytes)
     }
 
     // MARK: At once
@@ -206,7 +206,7 @@ enum ByteWrite {
 
     /// The error for a write that finds the queue full.
     static func refusalAsFull(_ connection: Connection, _ reason: String = "") -> SystemError {
-        let writes = (connection.writer.queue?.writes ?? 0) + (connection.layer?.deferred.count ?? 0)
+        let writes = (connection.writer.queue?.writes ?? 0) + (connection.cold?.filter?.deferred.count ?? 0)
         let (bytes, weight) = (connection.queuedBytes, connection.queuedWeight)
         let held = "\(bytes) bytes in \(writes) writes are waiting, which take \(weight) bytes"
         let detail = "\(reason)\(held); the limit is \(connection.writeQueueLimit)"

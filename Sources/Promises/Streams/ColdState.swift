@@ -10,7 +10,8 @@ final class ColdState {
     var closed: PromiseCore?
     /// The listener that serves the connection, or the pool in which it is idle.
     var attachment: ConnectionAttachment?
-    var layer: (any ConnectionLayer)?
+    /// Stands between the descriptor and the reads and writes.
+    var filter: InstalledFilter?
     var memory: MemoryShare?
     @exclusivity(unchecked) var frameClock: FrameClock?
     /// When bytes were last received or sent, while `Connection.notesActivity` is set.
@@ -34,14 +35,15 @@ final class ColdState {
     var watchedEnds: Interest { attachment?.endsWithPeer == true ? .peerGone : peerWatches.ends }
 
     /// Called when a close begins, which has its own limit, and when the descriptor is released: no timer may fire for
-    /// a descriptor whose number another connection may have.
+    /// a descriptor whose number another connection may have. The lifecycle changes before: the end of a pause
+    /// registers the interest again, unless the descriptor has been released.
     func cancelTimers(on loop: EventLoop) {
         close?.cancelTimer()
         rare?.idleClock?.cancelTimer()
         rare?.writeClock?.cancelTimer()
         rare?.readPace?.endPause()
         frameClock?.cancelTimer(on: loop)
-        layer?.cancelTimer()
+        filter?.cancelTimer()
     }
 
     /// The descriptor has been released, perhaps on another thread. Called last, since it may release user objects.
@@ -55,7 +57,7 @@ final class ColdState {
         attachment?.connectionDidEnd(end)
         // A cancellation may have locked the list of waiters on another thread.
         if let closed = closed.take(), closed.claim() { closed.fulfill(end) }
-        layer.take()?.connectionDidEnd(rare?.failure?.error)
+        filter.take()?.connectionDidEnd(rare?.failure?.error)
     }
 }
 

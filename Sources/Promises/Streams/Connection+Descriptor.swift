@@ -70,13 +70,14 @@ extension Connection {
     ///   - `EBADF` if the connection is closed;
     ///   - the error of the connection if it has failed.
     public func detach() throws(SystemError) -> CInt {
+        loop.assertOwner()
         sendGathered()
         if let failure, lifecycle.isOpen { throw failure }
         guard lifecycle.isOpen else {
             throw SystemError(.fileControl, EBADF, detail: "detach: the connection is closed")
         }
         let reasons = [
-            (layer != nil, "the connection has a filter"), (writer.isQueued, "a write is pending"),
+            (cold?.filter != nil, "the connection has a filter"), (writer.isQueued, "a write is pending"),
             (hasInput, "buffered input"), (!reader.isFree, "a read is pending"),
         ]
         if let (_, reason) = reasons.first(where: \.0) {

@@ -37,10 +37,12 @@ extension Connection {
 
     /// Whether it waits for its peer and owes it nothing: a read is pending, no part of a request has arrived, nothing
     /// is queued, and no answer is pending.
-    var isIdle: Bool { lifecycle.isOpen && reader.isWaiting && !reader.readsAhead && !owesAnything && !writer.isQueued }
+    var isIdle: Bool {
+        lifecycle.isOpen && reader.isWaiting && !reader.readsAhead && !owesAnything && !writer.isQueued
+    }
 
     /// Whether it owes its peer an answer, or has a part of a request.
-    var owesAnything: Bool { hasInput || pendingAnswers != 0 || layer?.isBusy == true }
+    var owesAnything: Bool { hasInput || pendingAnswers != 0 || cold?.filter?.isBusy == true }
 
     /// Whether a frame loop waits for the next frame, and input has arrived before: a new client is about to send its
     /// first request.

@@ -44,16 +44,16 @@ extension Connection: ReadinessHandler {
 
     @inline(never)
     private func readIndirectly() {
-        if path == .discarding { cold?.close?.discardInput() } else { layer?.descriptorIsReadable() }
+        if path == .discarding { cold?.close?.discardInput() } else { cold?.filter?.descriptorIsReadable() }
     }
 
     /// Whether the poller should report input: on the direct path while a read is pending (`reader.isWaiting`), on
-    /// others when the layer or the close needs it.
+    /// others when the filter or the close needs it.
     @inline(__always)
     var pollsForInput: Bool { path == .direct ? reader.isWaiting : pollsIndirectly }
 
     @inline(never)
-    private var pollsIndirectly: Bool { path == .discarding ? discardsInput : cold?.layer?.pollsForInput == true }
+    private var pollsIndirectly: Bool { path == .discarding ? discardsInput : cold?.filter?.pollsForInput == true }
 
     /// Whether a close reads and drops input, on the path `discarding`: until the peer has ended.
     var discardsInput: Bool {

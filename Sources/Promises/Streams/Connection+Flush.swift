@@ -49,7 +49,7 @@ extension Connection {
     @inline(__always)
     var canWrite: Bool { lifecycle == .open && path == .direct && writer.takesWrites && kind.contains(.writes) }
 
-    var takesWrites: Bool { canWrite || layer?.takesWrites == true }
+    var takesWrites: Bool { canWrite || cold?.filter?.takesWrites == true }
 
     var refusalToWrite: any Error {
         refusal(of: writeCall, .writes) ?? reportedFailure ?? refusalInHandshake(writeCall)
@@ -122,8 +122,8 @@ extension Connection {
 
     /// Whether written bytes wait for the kernel. Other filter output, such as its end record, does not count.
     private var hasUnsentWrites: Bool {
-        guard let layer else { return queuedBytes > 0 }
-        return !layer.deferred.isEmpty || writer.hasQueuedPromises
+        guard let filter = cold?.filter else { return queuedBytes > 0 }
+        return !filter.deferred.isEmpty || writer.hasQueuedPromises
     }
 
     /// Rejects the pending writes, and drops their bytes.
@@ -141,7 +141,7 @@ extension Connection {
 
     /// The promises of deferred writes, and of a `shutdownWrite`.
     func takeUnqueuedPromises() -> [PromiseCore] {
-        let deferred = layer?.takeDeferredPromises() ?? []
+        let deferred = cold?.filter?.takeDeferredPromises() ?? []
         return deferred + (cold?.shutdown.take().map { [$0] } ?? [])
     }
 

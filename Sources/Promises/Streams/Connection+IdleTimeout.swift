@@ -20,6 +20,7 @@ extension Connection {
         set {
             // A server without a time-out sets nil on each connection; that must cost nothing.
             guard newValue != nil || cold?.rare?.idleClock != nil else { return }
+            loop.assertOwner()
             let rare = ensuredRareState
             rare.idleClock?.cancelTimer()
             let clock = newValue.map { StallClock($0, of: self) }

@@ -1,4 +1,3 @@
-import Glibc
 import Reactor
 
 // Watches of the peer's end that need no read. The connection registers only EPOLLRDHUP, EPOLLHUP and EPOLLERR, so that

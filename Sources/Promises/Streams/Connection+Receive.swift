@@ -6,7 +6,7 @@ import Reactor
 
 extension Connection {
     /// The number of bytes received so far: after the filter, if there is one.
-    var deliveredByteCount: Int { layer?.deliveredCount ?? bytesReceived }
+    var deliveredByteCount: Int { cold?.filter?.deliveredCount ?? bytesReceived }
 
     // MARK: Waiting
 
@@ -33,7 +33,8 @@ extension Connection {
         count = min(count, Int(CInt.max)) + min(bufferedByteCount, Int(CInt.max))
     }
 
-    /// Whether a loop that begins has nothing to do before there is input.
+    /// Whether a loop that begins has nothing to do before there is input. One over chunks has been let in, and has the
+    /// reader already.
     @usableFromInline
     func mustWait(_ form: InputForm) -> Bool {
         !hasInput && !reader.hasEnded && (form == .chunk || refusalToRead == nil)
@@ -56,12 +57,14 @@ extension Connection {
         throw StreamError.endedEarly(expected: expectation(), got: count)
     }
 
-    @inline(__always)
-    var mayRead: Bool { lifecycle.isOpen && reader.isFree && path == .direct && kind.contains(.reads) }
-
     /// The error for a read that cannot begin; `nil` if one can.
     @usableFromInline @inline(__always)
-    var refusalToRead: SystemError? { mayRead ? nil : refusalOfRead }
+    var refusalToRead: SystemError? {
+        loop.assertOwner("a read")
+        // The usual case first, without a call.
+        if lifecycle.isOpen && reader.isFree && path == .direct && kind.contains(.reads) { return nil }
+        return refusalOfRead
+    }
 
     @inline(never)
     private var refusalOfRead: SystemError? {
@@ -102,13 +105,14 @@ extension Connection {
     /// As `receiveInput`, for reads of frames and of large pieces, and where input is buffered.
     @inline(never)
     private func receiveIntoInput(_ form: InputForm) {
-        // Only on the path `.filtered`.
+        // It waits on the path `.filtered`.
         if form == .handshake { return }
         let missing = Int(reader.count) - bufferedByteCount
         if form.isOfFrames && missing > Self.largestReadAhead {
             if form == .frames { reader.noteSize(Int(reader.count)) }
             return inputWasReceived(receiveInPlace(missing))
         }
+        // The size of a single frame says nothing about the next: a short head may follow a large body.
         if form != .frame && form != .chunk && !hasInput && reader.expectsMuch {
             let room = form.isOfBytes ? min(reader.expectedRoom, missing) : reader.expectedRoom
             let count = receiveInPlace(room, expecting: room)
@@ -136,7 +140,7 @@ extension Connection {
         if count > 0 { inputDidArrive(isInEvent: true) } else { streamDidEnd(count) }
     }
 
-    /// Reads the descriptor once, and counts what it returns. All input of a connection comes through here.
+    /// Reads the descriptor once, and counts what it returns.
     /// - Parameter limit: the maximum number of bytes; at least one, since reading none would look like the end.
     /// - Returns: the number of bytes; 0 at the end of the stream, and the negative errno of an error. `nil` if there
     ///   was nothing to read, or `readRate` pauses.
@@ -146,6 +150,8 @@ extension Connection {
         return didReceive(callReceive(into: buffer, atMost: limit))
     }
 
+    /// Counts what a call has returned. All input of a connection comes through here.
+    /// - Returns: as `receiveOnce`.
     @inline(__always)
     func didReceive(_ count: Int) -> Int? {
         if count == -Int(EAGAIN) {
@@ -239,7 +245,7 @@ extension Connection {
     /// - Returns: false if `promise` does not wait for input.
     func withdrawRead(_ promise: PromiseCore) -> Bool {
         guard reader.isWaiting(promise), let core = takeReader() else { return false }
-        layer?.readWasCancelled(promise)
+        cold?.filter?.readWasCancelled(promise)
         updateInterest()
         core.release()
         return true

@@ -6,6 +6,7 @@ import Reactor
 extension Connection {
     @usableFromInline
     func startShutdown() -> Promise<Void> {
+        loop.assertOwner("shutdownWrite")
         if lifecycle == .shutDown { return .value }
         if let refusal = refusalToShutDown { return Promise(refused: refusal) }
         sendGathered()
@@ -25,7 +26,7 @@ extension Connection {
     /// Queues the end record of a filter, if it has one.
     /// - Returns: false if it must wait. Then the filter ends this side when it can.
     func queueEndRecord() -> Bool {
-        path != .filtered || layer?.queueEnd() != false
+        path != .filtered || cold?.filter?.queueEnd() != false
     }
 
     /// Ends this side after the queue.

@@ -14,6 +14,7 @@ extension Connection {
     ///   - `ENOPROTOOPT` or `EOPNOTSUPP` for an option that this kind of connection lacks;
     ///   - `EBADF` once the connection is closed.
     public func set<Value>(_ option: SocketOption<Value>, to value: Value) throws(SystemError) {
+        loop.assertOwner()
         let setting = SocketSetting.set(option, to: value)
         guard lifecycle.hasDescriptor else {
             throw SystemError(.setSocketOption, EBADF, detail: "\(setting): the connection is closed")

@@ -26,7 +26,7 @@ extension Connection {
     }
 
     /// Written bytes that the kernel has not taken yet. With a filter these are bytes of the filter's output.
-    public var queuedBytes: Int { writer.queuedBytes + (layer?.deferred.byteCount ?? 0) }
+    public var queuedBytes: Int { writer.queuedBytes + (cold?.filter?.deferred.byteCount ?? 0) }
 
     /// `true` if a producer should write more: the queue is short, and the connection can be written to. While it is
     /// false, further writes are still accepted, up to `writeQueueLimit`.
@@ -52,6 +52,7 @@ extension Connection {
 
     @usableFromInline
     func waitUntilWritable() -> Guarantee<Void> {
+        loop.assertOwner("writable")
         guard writer.isCongested else { return .value }
         let rare = ensuredRareState
         let core = rare.writeLimits.writable ?? PromiseCore.pending(Void.self, by: self)
@@ -61,13 +62,14 @@ extension Connection {
     }
 
     private func changeWriteLimits(_ change: (inout WriteLimits) -> Void) {
+        loop.assertOwner()
         change(&ensuredRareState.writeLimits)
         updateCongestion()
         signalWritableIfNeeded()
     }
 
     /// The memory of the writes that wait, for the kernel or for a filter.
-    var queuedWeight: Int { (writer.queue?.weight ?? 0) + (layer?.deferred.weight ?? 0) }
+    var queuedWeight: Int { (writer.queue?.weight ?? 0) + (cold?.filter?.deferred.weight ?? 0) }
 
     /// Whether they have reached the limit.
     var isFull: Bool {

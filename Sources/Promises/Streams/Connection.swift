@@ -27,7 +27,7 @@ public final class Connection {
     // - `fd` is this connection's as long as `lifecycle.hasDescriptor`;
     // - each change of the reader, the writer or a watch is followed by `updateInterest`, or by the end of the event:
     //   what waits here is kept alive by the poller, because of the interest, or by a `FlushJob`;
-    // - `path` is `.filtered` exactly while there is a layer, until a close makes it `.discarding`;
+    // - `path` is `.filtered` exactly while there are a filter and a descriptor, until a close makes it `.discarding`;
     // - a failure of the descriptor is in `failure` and in `lifecycle`, that of a filter only in `failure`, since its
     //   queue still leaves.
     //
@@ -102,7 +102,7 @@ public final class Connection {
     /// Whether bytes of the peer have arrived that no read has asked for. With a filter, bytes in the kernel do not
     /// count: they may not belong to the peer's program.
     package var hasInputAlready: Bool {
-        hasInput || layer == nil && kind.contains(.socket) && socket.unreadBytes > 0
+        hasInput || cold?.filter == nil && kind.contains(.socket) && socket.unreadBytes > 0
     }
 
     /// Whether `close` or `abort` has been called, or the descriptor has been released: by `detach`, at a limit, at the end
@@ -129,7 +129,7 @@ public final class Connection {
     }
 
     func refusalInHandshake(_ call: SystemCall) -> SystemError? {
-        guard layer?.isInHandshake == true else { return nil }
+        guard cold?.filter?.isInHandshake == true else { return nil }
         return SystemError(call, EBUSY, detail: "the handshake of the filter has not finished")
     }
 
@@ -161,6 +161,16 @@ public final class Connection {
         cold?.input = InputBuffer()
         cold?.descriptorWasClosed(loop.hasEnded ? .loopEnded : .closed)
     }
+}
+
+/// The path of a connection's bytes.
+enum ConnectionPath: UInt8 {
+    /// Directly between the descriptor and the reads and writes.
+    case direct
+    /// Through `ColdState.filter`.
+    case filtered
+    /// This side is closing: input is discarded.
+    case discarding
 }
 
 extension Connection: CustomStringConvertible {

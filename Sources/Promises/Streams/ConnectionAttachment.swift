@@ -10,7 +10,7 @@ class ConnectionAttachment {
     // `@exclusivity(unchecked)`: one thread, and no user code is called during an access; each request reads it.
     @exclusivity(unchecked) final var isDraining = false
     /// Whether a waiting frame loop ends instead of waiting again.
-    var endsFrameLoop = false
+    final var endsFrameLoop = false
 
     /// The connection waits for its peer again, or has delivered everything.
     func connectionMayBeIdle(_ connection: Connection) {}
@@ -28,8 +28,6 @@ class ConnectionAttachment {
     func connectionDidEnd(_ end: ConnectionEnd) {}
 }
 
-// The attachment and the layer of a connection, which both are in its `ColdState`.
-
 extension Connection {
     var attachment: ConnectionAttachment? {
         get { cold?.attachment }
@@ -43,13 +41,4 @@ extension Connection {
     }
 
     func mayBeIdle() { cold?.attachment?.connectionMayBeIdle(self) }
-
-    /// If set, it stands between the descriptor and the reads and writes.
-    var layer: (any ConnectionLayer)? {
-        get { cold?.layer }
-        set {
-            ensuredColdState.layer = newValue
-            if newValue != nil { path = .filtered } else if path == .filtered { path = .direct }
-        }
-    }
 }

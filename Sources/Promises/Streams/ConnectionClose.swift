@@ -1,4 +1,3 @@
-import Glibc
 import Reactor
 
 /// The close of a connection, from the call until the descriptor is closed: its phases and its limits, so that a peer
@@ -79,7 +78,7 @@ final class ConnectionClose {
         connection.endWriter()
         connection.path = .discarding
         let hasEnded =
-            connection.layer?.sourceHasEnded
+            connection.cold?.filter?.sourceHasEnded
             ?? (connection.reader.hasEnded || connection.cold?.close?.inputHasEnded == true)
         if hasEnded || !connection.kind.contains(.socket) {
             connection.release()

@@ -26,7 +26,7 @@ protocol InputConsumer: ~Copyable {
     func recover(from error: any Error, _ core: PromiseCore) -> Bool
 }
 
-/// How a consumer continues.
+/// How a consumer continues. `wait` and `again` are for loops only: `InputLoop.read` traps at them.
 @usableFromInline
 enum InputStep<Output> {
     case done(Output)

@@ -150,7 +150,7 @@ extension Connection {
     var heldMemory: Int {
         guard let cold else { return writer.memory }
         let parts = cold.memory.map { $0.inDecoder + $0.kept } ?? 0
-        return cold.input.memory + writer.memory + (cold.layer?.heldMemory ?? 0) + parts
+        return cold.input.memory + writer.memory + (cold.filter?.heldMemory ?? 0) + parts
     }
 
     /// The memory of the connection may have changed.

@@ -65,10 +65,10 @@ enum PeerWatching {
         if !tellsHandler(connection) { attachment.connectionDidFail(error) }
     }
 
-    /// Whether a read or a write is pending, which the end of a connection rejects.
+    /// Whether a read or a write is pending, whose rejection tells the handler of the end of its connection.
     static func tellsHandler(_ connection: Connection) -> Bool {
         connection.reader.isWaiting || connection.writer.hasQueuedPromises
-            || connection.layer?.deferred.isEmpty == false
+            || connection.cold?.filter?.deferred.isEmpty == false
     }
 
     /// Handles the events of the peer's end, after the reads and writes that they made possible.

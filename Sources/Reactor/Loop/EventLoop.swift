@@ -137,7 +137,8 @@ public final class EventLoop {
         precondition(isOwnedOrEnded, "\(call) was called on a thread other than the loop's own; use loop.remote there")
     }
 
-    /// In debug builds: traps unless the calling thread owns the loop, or the loop has ended.
+    /// In debug builds: traps unless the calling thread owns the loop, or the loop has ended. Whatever begins an operation
+    /// of a handle, ends it or changes a setting calls this first; what only asks need not.
     // Inlined: empty in release builds.
     @inlinable @inline(__always)
     package func assertOwner(_ call: StaticString = #function) {

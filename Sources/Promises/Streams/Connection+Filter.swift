@@ -1,4 +1,3 @@
-import Glibc
 import Reactor
 
 // A filter between a connection's bytes and its users.
@@ -60,7 +59,7 @@ extension Connection {
     /// is a struct, this is a copy, taken between two calls.
     public var installedFilter: (any ConnectionFilter)? {
         loop.assertOwner()
-        guard let filter = layer as? InstalledFilter, !filter.isRemoved, !filter.isCalling else { return nil }
+        guard let filter = cold?.filter, !filter.isRemoved, !filter.isCalling else { return nil }
         return filter.filter
     }
 }

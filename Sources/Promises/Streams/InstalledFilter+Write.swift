@@ -7,7 +7,7 @@ extension InstalledFilter {
     var takesWrites: Bool {
         let connection = connection
         let isOpen = connection.lifecycle == .open && connection.writer.takesWrites && connection.failure == nil
-        return isOpen && !isInHandshake && !isEndDue && !hasSentEnd
+        return isOpen && !isInHandshake && endRecord == .open
     }
 
     func write(_ bytes: UnsafeRawBufferPointer) -> Promise<Void> {
@@ -81,7 +81,6 @@ extension InstalledFilter {
             write?.reject(connection.reportedFailure!)
         } else if sent == bytes.count {
             write?.fulfill(())
-            ConnectionClose.lingerIfDelivered(connection)
         } else {
             enqueue(bytes, from: sent, write)
         }
@@ -119,17 +118,16 @@ extension InstalledFilter {
 
     // MARK: The end
 
-    /// Queues the filter's end record, if it has one.
-    /// - Returns: false if it must wait until the filter has taken all writes. `sendDueEnd` follows then.
+    /// Queues the filter's end record, if it has one, after all writes.
+    /// - Returns: false if it must wait until the filter has taken them. `sendDueEnd` ends the connection's side then.
     func queueEnd() -> Bool {
         let connection = connection
-        guard !hasSentEnd, isReady, connection.failure == nil else { return true }
+        guard endRecord != .sent, isReady, connection.failure == nil else { return true }
         if isCalling || !deferred.isEmpty {
-            isEndDue = true
+            endRecord = .due
             return false
         }
-        isEndDue = false
-        hasSentEnd = true
+        endRecord = .sent
         call { try $0.end(&$1) }
         proceed()
         connection.updateInterest()
@@ -138,7 +136,7 @@ extension InstalledFilter {
 
     /// Sends an end record that had to wait for the filter.
     func sendDueEnd() {
-        isEndDue = false
+        endRecord = .open
         if connection.lifecycle == .flushing {
             if !connection.writer.isQueued { ConnectionClose.lingerIfDelivered(connection) }
             return

@@ -1,10 +1,30 @@
 import Glibc
 import Reactor
 
-/// The filter of a connection: calls its methods, one at a time, and acts on their output.
+/// The filter of a connection: calls its methods, one at a time, and acts on their output. On the path `.filtered` the
+/// connection calls this, on the loop's thread.
 ///
-/// Each event, including a call of the filter, ends with `proceed`, which does whatever the event has made possible.
-final class InstalledFilter: ConnectionLayer {
+/// ```
+///                    becomeReady               removeFilter
+///   [in handshake] ----------------> [ready] ----------------> [removed]
+///      |                                |
+///      | throws, limit, cancelled,      | throws, limit
+///      | end of the input               |
+///      +-------> [failed] <-------------+
+/// ```
+///
+/// `isReady`, `isRemoved` and `hasFailed` are never unset. The handshake goes with the next `proceed`, which settles its
+/// promise; a filter that is removed in it becomes ready first.
+///
+/// A ready filter has two directions that end independently. Its input is open until the peer's end record, or the end
+/// of the descriptor (`inputHasEnded`). Its output is open until `EndRecord` says otherwise; meanwhile it takes writes,
+/// which wait in `deferred` while the filter needs input for them. A failure ends both, and a removal leaves both open.
+/// In each state the connection may lose its descriptor: then the filter is called no more.
+///
+/// What calls the filter, or ends a part of it, calls `proceed` last, which does whatever that has made possible. Only a
+/// write that is deferred or empty does not: it makes nothing possible. The caller also owes `updateInterest`, except in
+/// an event of the descriptor and in `readWasCancelled`, whose callers do that.
+final class InstalledFilter {
     // The connection retains this object. Other owners, a pool and a job, use nothing here that needs the connection
     // after its release.
     unowned let connection: Connection
@@ -12,12 +32,8 @@ final class InstalledFilter: ConnectionLayer {
     /// Whether a method of the filter is running: it must not be called again meanwhile.
     private(set) var isCalling = false
 
-    /// The promise that waits for the filter to become ready.
-    var handshake: PromiseCore?
-    /// The time limit of the handshake.
-    var timer: EventLoop.Timer?
-    /// Whether the limit was reached while the kernel had input, which is read first.
-    var isLate = false
+    /// `nil` once its promise has been settled, or cancelled.
+    var handshake: Handshake?
     private(set) var isReady = false
     private(set) var isRemoved = false
     private var hasFailed = false
@@ -27,24 +43,39 @@ final class InstalledFilter: ConnectionLayer {
     private(set) var deliveredCount = 0
     /// Whether the plain stream has ended or failed.
     var inputHasEnded = false
+    /// Whether the peer has ended its side of the descriptor, or the descriptor has failed.
     var sourceHasEnded = false
-
-    /// Whether the end record must be sent as soon as no write is deferred and the filter can be called.
-    var isEndDue = false
-    /// Whether the filter has been asked for its end record, or will not be.
-    var hasSentEnd = false
-
-    /// Whether the filter has begun the handshake, as a client does.
-    var hasBegunHandshake = false
+    var endRecord = EndRecord.open
     /// Whether a write is likely to follow the current output in the same turn: the answer to the bytes that it
     /// delivers, or the request of a client that has become ready. The filter's own bytes then wait for that write, so
     /// that both leave in one call and reach the peer in one packet.
     private(set) var expectsWrite = false
 
+    /// Writes that are not in the connection's queue yet.
     var deferred = DeferredWrites()
     /// The received bytes that the filter held after its last call.
     private var heldByFilter = 0
+    /// Its memory, apart from the connection's buffers.
     var heldMemory: Int { heldByFilter + deferred.weight }
+
+    /// From the call of `Connection.filter` until the filter is ready or has failed. Meanwhile it takes no writes.
+    struct Handshake {
+        let promise: PromiseCore
+        /// The time limit.
+        var timer: EventLoop.Timer?
+        /// Whether the limit was reached while the kernel had input, which is read first.
+        var isLate = false
+        /// Whether the filter has begun it, as a client does.
+        var isBegun = false
+    }
+
+    enum EndRecord {
+        case open
+        /// To be sent as soon as no write is deferred and the filter can be called.
+        case due
+        /// The filter has been asked for it, or will not be.
+        case sent
+    }
 
     init(_ filter: any ConnectionFilter, on connection: Connection) {
         self.filter = filter
@@ -52,6 +83,7 @@ final class InstalledFilter: ConnectionLayer {
     }
 
     var isInHandshake: Bool { handshake != nil }
+    /// Whether either side waits for something that no read shows.
     var isBusy: Bool { isCalling || isInHandshake || !deferred.isEmpty || filter.isInsideRecord }
 
     // MARK: Calls
@@ -74,7 +106,7 @@ final class InstalledFilter: ConnectionLayer {
     }
 
     /// Whether the filter still serves its connection.
-    // This is the layer of a connection that has its descriptor, until the filter is removed.
+    // A connection that has its descriptor has this, until the filter is removed.
     var isCurrent: Bool { !isRemoved && !hasFailed && connection.lifecycle.hasDescriptor }
 
     /// Processes the output of a call. `write` is the promise of the bytes to send, if any.
@@ -96,8 +128,9 @@ final class InstalledFilter: ConnectionLayer {
         if output.endsInput { inputHasEnded = true }
         if output.removesFilter && output.error == nil { isRemoved = true }
         expectsWrite =
-            output.error == nil && isReady && !isRemoved && !hasSentEnd && connection.lifecycle == .open
-            && connection.loop.isBeingDriven && (!output.delivered.isEmpty || output.isReady && hasBegunHandshake)
+            output.error == nil && isReady && !isRemoved && endRecord != .sent && connection.lifecycle == .open
+            && connection.loop.isBeingDriven
+            && (!output.delivered.isEmpty || output.isReady && handshake?.isBegun == true)
         queueOutput(output.sent, output.error == nil ? write : nil)
         expectsWrite = false
         if let error = output.error {
@@ -108,7 +141,7 @@ final class InstalledFilter: ConnectionLayer {
     }
 
     /// Does whatever the output of a call has made possible: deferred writes, the end record, the end of the filter,
-    /// the pending read. Called last, at the end of each event.
+    /// the pending read.
     func proceed(isInEvent: Bool = false) {
         if isCalling { return }
         let connection = connection
@@ -119,8 +152,8 @@ final class InstalledFilter: ConnectionLayer {
         } else if let shortage {
             fail(shortage)
         }
-        if connection.layer === self, isRemoved { remove() }
-        if isEndDue && deferred.isEmpty && connection.lifecycle.hasDescriptor { sendDueEnd() }
+        if connection.cold?.filter === self, isRemoved { remove() }
+        if endRecord == .due && deferred.isEmpty && connection.lifecycle.hasDescriptor { sendDueEnd() }
         connection.updateCongestion()
         // A filter may have taken deferred writes without any output.
         connection.signalWritableIfNeeded()
@@ -131,15 +164,14 @@ final class InstalledFilter: ConnectionLayer {
 
     /// Ends both directions because of an error of the filter. Its output is still sent, and then the end.
     func fail(_ error: any Error, _ code: CInt = EPROTO) {
-        guard connection.layer === self, connection.failure == nil, connection.lifecycle.hasDescriptor else { return }
+        guard connection.cold?.filter === self, connection.failure == nil, connection.lifecycle.hasDescriptor
+        else { return }
         let failure = error as? SystemError ?? SystemError(connection.readCall, code, detail: "\(error)")
         // The error's description is user code, and may have closed the connection.
         guard connection.failure == nil, connection.lifecycle.hasDescriptor else { return }
         hasFailed = true
         inputHasEnded = true
-        isEndDue = false
-        hasSentEnd = true
-        timer?.cancel()
+        endRecord = .sent
         connection.ensuredRareState.failure = ConnectionFailure(error: failure, cause: error)
         connection.writer.isCongested = false
         let promises = (connection.writer.queue?.takePromises() ?? []) + connection.takeUnqueuedPromises()
@@ -155,18 +187,21 @@ final class InstalledFilter: ConnectionLayer {
     }
 
     private func remove() {
-        timer?.cancel()
         let writes = deferred.takeAll()
         if connection.writer.takesWrites {
             for write in writes { connection.writer.enqueue { $0.append(write.bytes, isFinal: true, write.promise) } }
         }
-        connection.layer = nil
+        connection.cold?.filter = nil
+        if connection.path == .filtered { connection.path = .direct }
     }
 
-    func cancelTimer() { timer?.cancel() }
+    func cancelTimer() { handshake?.timer?.cancel() }
 
+    /// Takes the promises of the deferred writes, which are not sent any more.
+    func takeDeferredPromises() -> [PromiseCore] { deferred.takeAll().map(\.promise) }
+
+    /// The descriptor is closed.
     func connectionDidEnd(_ failure: SystemError?) {
-        timer?.cancel()
         let error = failure ?? SystemError(.send, ECANCELED, detail: "the connection was closed")
         for promise in takeDeferredPromises() { promise.reject(error) }
     }

@@ -12,6 +12,7 @@ extension InstalledFilter {
 
     // MARK: What is read
 
+    /// Whether the poller should report input, for a pending read or for the filter alone.
     var pollsForInput: Bool { (connection.reader.isWaiting || readsForItself) && !isBlocked || discards }
 
     /// Whether a close has queued output, for which the filter needs no input: what arrives is dropped, since the peer

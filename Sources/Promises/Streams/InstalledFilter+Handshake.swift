@@ -4,7 +4,7 @@ import Reactor
 // From the call of `filter` until the filter is ready.
 
 extension InstalledFilter {
-    /// Makes `filter` the layer of `connection`.
+    /// Puts `filter` between the descriptor of `connection` and its reads and writes.
     /// - Returns: the promise of `Connection.filter`.
     static func install(
         _ filter: any ConnectionFilter, on connection: Connection, _ timeout: Duration?
@@ -15,8 +15,9 @@ extension InstalledFilter {
         let installed = InstalledFilter(filter, on: connection)
         let received = connection.takeInput(connection.bufferedByteCount)
         let core = PromiseCore.pending(Connection.self, by: connection)
-        connection.layer = installed
-        installed.handshake = core
+        connection.ensuredColdState.filter = installed
+        connection.path = .filtered
+        installed.handshake = Handshake(promise: core)
         connection.reader.keep(.retaining(core), .handshake, 0)
         installed.begin(received, timeout)
         return Promise(core)
@@ -31,7 +32,7 @@ extension InstalledFilter {
         if !connection.kind.isSuperset(of: [.reads, .writes]) {
             return SystemError(writeCall, EBADF, detail: "a filter needs both directions")
         }
-        if connection.layer != nil {
+        if connection.cold?.filter != nil {
             return SystemError(writeCall, EBUSY, detail: "the connection has a filter")
         }
         if connection.reader.hasEnded { return SystemError(readCall, EPIPE, detail: "the peer has ended its side") }
@@ -43,7 +44,7 @@ extension InstalledFilter {
     private func begin(_ received: [UInt8], _ timeout: Duration?) {
         call { filter, output in
             try filter.begin(&output)
-            hasBegunHandshake = !output.sent.isEmpty
+            handshake?.isBegun = !output.sent.isEmpty
         }
         if isRemoved {
             // Nothing but the filter has delivered bytes.
@@ -60,7 +61,7 @@ extension InstalledFilter {
     }
 
     private func setTimer(after time: Duration) {
-        timer = connection.loop.schedule(after: time) { self.timerFired() }
+        handshake?.timer = connection.loop.schedule(after: time) { self.timerFired() }
     }
 
     private func timerFired() {
@@ -70,10 +71,10 @@ extension InstalledFilter {
         // Retained until the end: the poller may retain the connection only for the handshake.
         let connection = connection
         defer { withExtendedLifetime(connection) {} }
-        guard connection.layer === self, connection.lifecycle.isOpen else { return }
+        guard connection.cold?.filter === self, connection.lifecycle.isOpen else { return }
         // Bytes that have reached the kernel in time are not late.
-        if !isLate && connection.isReadyInKernel {
-            isLate = true
+        if handshake?.isLate == false && connection.isReadyInKernel {
+            handshake?.isLate = true
             return setTimer(after: .zero)
         }
         fail(PromiseError.timedOut, ETIMEDOUT)
@@ -81,19 +82,22 @@ extension InstalledFilter {
         connection.updateInterest()
     }
 
+    private func takeHandshake() -> PromiseCore? {
+        cancelTimer()
+        return handshake.take()?.promise
+    }
+
     /// If the promise is the handshake's, the stream cannot continue.
     func readWasCancelled(_ promise: PromiseCore) {
-        guard handshake === promise else { return }
-        handshake = nil
+        guard handshake?.promise === promise else { return }
+        _ = takeHandshake()
         fail(SystemError(connection.readCall, ECANCELED, detail: "the handshake was cancelled"))
         proceed()
     }
 
     func finishHandshake() {
-        guard isReady || inputHasEnded, let handshake else { return }
+        guard isReady || inputHasEnded, let handshake = takeHandshake() else { return }
         let connection = connection
-        self.handshake = nil
-        timer?.cancel()
         // A close has already rejected it.
         guard connection.reader.isWaiting(handshake) else { return }
         if inputHasEnded { endInput() }
