@@ -15,7 +15,7 @@ enum ByteWrite {
         _ bytes: UnsafeRawBufferPointer, of array: [UInt8]? = nil, on connection: Connection
     ) -> Promise<Void> {
         connection.loop.assertOwner()
-        guard connection.canWrite else { return filter(bytes, of: connection) }
+        guard connection.writesDirectly else { return filter(bytes, of: connection) }
         var sent = 0
         if !connection.writer.isQueued {
             if bytes.isEmpty { return .value }
@@ -64,7 +64,7 @@ enum ByteWrite {
     @inline(never)
     private static func start(_ pieces: [SharedBytes], on connection: Connection) -> Promise<Void> {
         connection.sendGathered()
-        guard connection.canWrite else { return pieces.joined.withUnsafeBytes { filter($0, of: connection) } }
+        guard connection.writesDirectly else { return pieces.joined.withUnsafeBytes { filter($0, of: connection) } }
         var sent = 0
         if !connection.writer.isQueued {
             sent = connection.transmit(pieces)
@@ -91,7 +91,7 @@ enum ByteWrite {
         _ bytes: UnsafeRawBufferPointer, of array: [UInt8]? = nil, to connection: Connection, _ overflow: WriteOverflow
     ) -> Bool {
         connection.loop.assertOwner()
-        guard connection.canWrite, !connection.writer.isQueued, connection.loop.isBeingDriven, !bytes.isEmpty,
+        guard connection.writesDirectly, !connection.writer.isQueued, connection.loop.isBeingDriven, !bytes.isEmpty,
             connection.writer.canGather(bytes.count),
             connection.writer.queuedBytes + bytes.count <= connection.writeQueueLimit
         else { return postAtOnce(bytes, of: array, to: connection, overflow) }
@@ -111,7 +111,7 @@ enum ByteWrite {
             if overflow == .abort { connection.abort(because: refusalAsFull(connection, "the peer does not read: ")) }
             return false
         }
-        guard connection.canWrite else {
+        guard connection.writesDirectly else {
             let written = filter(bytes, of: connection)
             written.catch(policy: .allErrors) { _ in }
             return !written.isRejected
@@ -124,7 +124,7 @@ enum ByteWrite {
     /// A write that cannot go straight to the kernel: it goes through the filter, or is refused.
     @inline(never)
     private static func filter(_ bytes: UnsafeRawBufferPointer, of connection: Connection) -> Promise<Void> {
-        guard connection.lifecycle.isOpen, let filter = connection.cold?.filter else {
+        guard connection.lifecycle.isOpenOrFailed, let filter = connection.cold?.filter else {
             return Promise(refused: connection.refusalToWrite)
         }
         return filter.write(bytes)

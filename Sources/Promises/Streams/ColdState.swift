@@ -37,7 +37,7 @@ final class ColdState {
     /// Called when a close begins, which has its own limit, and when the descriptor is released: no timer may fire for
     /// a descriptor whose number another connection may have. The lifecycle changes before: the end of a pause
     /// registers the interest again, unless the descriptor has been released.
-    func cancelTimers(on loop: EventLoop) {
+    func endTimersAndPause(on loop: EventLoop) {
         close?.cancelTimer()
         rare?.idleClock?.cancelTimer()
         rare?.writeClock?.cancelTimer()

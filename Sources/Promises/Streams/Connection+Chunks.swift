@@ -96,7 +96,7 @@ struct ChunkLoop: ~Copyable, InputConsumer {
 
     @inline(never)
     private func takeInput() throws -> InputStep<Void> {
-        guard source.hasInput && source.lifecycle.isOpen else { return .needs(1) }
+        guard source.hasInput && source.lifecycle.isOpenOrFailed else { return .needs(1) }
         let bytes = source.takeInput(Connection.largestPiece)
         return try hand(bytes.span.bytes)
     }
@@ -112,13 +112,13 @@ struct ChunkLoop: ~Copyable, InputConsumer {
     // Without a call where input may come; a connection that the body has closed counts as cancelled.
     @inline(__always)
     func mayContinue() throws -> Bool {
-        if connection.borrow({ $0.lifecycle.isOpen && !$0.reader.hasEnded }) { return true }
+        if connection.borrow({ $0.lifecycle.isOpenOrFailed && !$0.reader.hasEnded }) { return true }
         return try endsInOrder()
     }
 
     @inline(never)
     private func endsInOrder() throws -> Bool {
-        if !source.lifecycle.isOpen {
+        if !source.lifecycle.isOpenOrFailed {
             throw SystemError(source.readCall, ECANCELED, detail: "the connection was closed")
         }
         if let failure = source.reportedFailure { throw failure }

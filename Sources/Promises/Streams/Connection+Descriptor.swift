@@ -72,8 +72,8 @@ extension Connection {
     public func detach() throws(SystemError) -> CInt {
         loop.assertOwner()
         sendGathered()
-        if let failure, lifecycle.isOpen { throw failure }
-        guard lifecycle.isOpen else {
+        if let failure, lifecycle.isOpenOrFailed { throw failure }
+        guard lifecycle.isOpenOrFailed else {
             throw SystemError(.fileControl, EBADF, detail: "detach: the connection is closed")
         }
         let reasons = [

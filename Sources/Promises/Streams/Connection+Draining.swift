@@ -38,7 +38,7 @@ extension Connection {
     /// Whether it waits for its peer and owes it nothing: a read is pending, no part of a request has arrived, nothing
     /// is queued, and no answer is pending.
     var isIdle: Bool {
-        lifecycle.isOpen && reader.isWaiting && !reader.readsAhead && !owesAnything && !writer.isQueued
+        lifecycle.isOpenOrFailed && reader.isWaiting && !reader.readsAhead && !owesAnything && !writer.isQueued
     }
 
     /// Whether it owes its peer an answer, or has a part of a request.

@@ -47,9 +47,9 @@ extension Connection {
 
     /// Whether writes go straight to the kernel.
     @inline(__always)
-    var canWrite: Bool { lifecycle == .open && path == .direct && writer.takesWrites && kind.contains(.writes) }
+    var writesDirectly: Bool { lifecycle == .open && path == .direct && writer.takesWrites && kind.contains(.writes) }
 
-    var takesWrites: Bool { canWrite || cold?.filter?.takesWrites == true }
+    var takesWrites: Bool { writesDirectly || cold?.filter?.takesWrites == true }
 
     var refusalToWrite: any Error {
         refusal(of: writeCall, .writes) ?? reportedFailure ?? refusalInHandshake(writeCall)

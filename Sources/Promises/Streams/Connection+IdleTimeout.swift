@@ -26,7 +26,7 @@ extension Connection {
             let clock = newValue.map { StallClock($0, of: self) }
             rare.idleClock = clock
             updateNotesActivity()
-            if lifecycle.isOpen { clock?.start() }
+            if lifecycle.isOpenOrFailed { clock?.start() }
         }
     }
 

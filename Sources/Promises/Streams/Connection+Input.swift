@@ -73,7 +73,7 @@ extension Connection {
     /// Adds bytes that the caller has received but not passed on, unless the connection was closed meanwhile.
     @usableFromInline
     func keepInput(_ bytes: UnsafeRawBufferPointer) {
-        if !bytes.isEmpty, lifecycle.isOpen { appendInput(bytes) }
+        if !bytes.isEmpty, lifecycle.isOpenOrFailed { appendInput(bytes) }
     }
 
     /// Receives once, directly into the buffer; see `InputBuffer.receive`.

@@ -29,7 +29,7 @@ extension Connection {
         return didReceiveTimed(callReceive(into: buffer, atMost: limit))
     }
 
-    private var readPace: ReadPace? { lifecycle.isOpen ? cold?.rare?.readPace : nil }
+    private var readPace: ReadPace? { lifecycle.isOpenOrFailed ? cold?.rare?.readPace : nil }
 
     /// - Returns: the number of bytes to receive now, at most `limit`; `nil` in a pause, which this begins.
     func receiveLimit(_ limit: Int) -> Int? {

@@ -62,14 +62,14 @@ extension Connection {
     var refusalToRead: SystemError? {
         loop.assertOwner("a read")
         // The usual case first, without a call.
-        if lifecycle.isOpen && reader.isFree && path == .direct && kind.contains(.reads) { return nil }
+        if lifecycle.isOpenOrFailed && reader.isFree && path == .direct && kind.contains(.reads) { return nil }
         return refusalOfRead
     }
 
     @inline(never)
     private var refusalOfRead: SystemError? {
         if let refusal = refusal(of: readCall, .reads) { return refusal }
-        if lifecycle.isOpen && reader.isFree { return nil }
+        if lifecycle.isOpenOrFailed && reader.isFree { return nil }
         return refusalInHandshake(readCall) ?? SystemError(readCall, EBUSY, detail: "another read is waiting")
     }
 

@@ -3,7 +3,7 @@ import Reactor
 
 extension Connection {
     /// Whether the kernel may send files itself: not through a filter.
-    package var sendsFiles: Bool { canWrite && kind.contains(.socket) }
+    package var sendsFiles: Bool { writesDirectly && kind.contains(.socket) }
 
     /// As `write`, for a head that a `sendFile` follows at once: both may leave in one segment. A small one is gathered,
     /// so its promise is fulfilled at once.

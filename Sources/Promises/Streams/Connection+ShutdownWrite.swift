@@ -37,7 +37,7 @@ extension Connection {
         if kind.contains(.socket) {
             // ENOTCONN: the peer has reset. The next read or write reports it.
             _ = loop.kernel.shutdown(fd, CInt(SHUT_WR))
-        } else if lifecycle.isOpen {
+        } else if lifecycle.isOpenOrFailed {
             release(as: .shutDown)
         }
         cold?.shutdown.take()?.fulfill(())
@@ -47,7 +47,7 @@ extension Connection {
         if kind.contains(.socket) && loop.kernel.isForked {
             return SystemError(.shutdown, EPERM, detail: "the connection belongs to the parent process")
         }
-        if let refusal = refusal(of: .shutdown, .writes, isClosed: !lifecycle.isOpen) { return refusal }
+        if let refusal = refusal(of: .shutdown, .writes, isClosed: !lifecycle.isOpenOrFailed) { return refusal }
         if kind.contains(.socket) || !kind.contains(.reads) { return nil }
         return SystemError(.shutdown, ENOTSOCK, detail: "only a socket can end one direction alone")
     }

@@ -74,7 +74,7 @@ public final class Connection {
         guard lifecycle.hasDescriptor else { return }
         if loop.isOwnedByThisThread { return release() }
         loop.performCleanup { [loop, fd, cold] in
-            if !loop.hasEnded { cold?.cancelTimers(on: loop) }
+            if !loop.hasEnded { cold?.endTimersAndPause(on: loop) }
             loop.closeDescriptor(fd)
             cold?.descriptorWasClosed(loop.hasEnded ? .loopEnded : .closed)
         }
@@ -145,7 +145,7 @@ public final class Connection {
     func fail(_ error: SystemError, losesOutput: Bool = false) {
         noteFailure(error)
         failWrites(losesOutput: losesOutput)
-        if lifecycle.isOpen { updateInterest() } else { release() }
+        if lifecycle.isOpenOrFailed { updateInterest() } else { release() }
     }
 
     /// Closes the descriptor, or gives it away. The number is never used again: it may belong to another descriptor by
@@ -154,7 +154,7 @@ public final class Connection {
         // An inline handler of an operation that has just failed or was cancelled may have closed it meanwhile.
         guard lifecycle.release(as: end) else { return }
         interest.registered = []
-        cold?.cancelTimers(on: loop)
+        cold?.endTimersAndPause(on: loop)
         if isGivenAway { loop.forget(fd) }
         cancelRead(isGivenAway ? "the connection was detached" : "the connection was closed")
         if !isGivenAway { loop.closeDescriptor(fd) }

@@ -49,7 +49,7 @@ final class ConnectionClose {
         let close = ConnectionClose(connection)
         cold.close = close
         cold.attachment?.connectionWillClose()
-        cold.cancelTimers(on: connection.loop)
+        cold.endTimersAndPause(on: connection.loop)
         connection.cancelRead()
         // An inline handler of that read may have aborted the connection.
         if connection.lifecycle == .flushing {

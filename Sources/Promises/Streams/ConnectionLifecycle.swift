@@ -29,14 +29,14 @@ enum ConnectionLifecycle: UInt8 {
 
     /// Whether `close` and `abort` have not been called, and there is something to read or to write.
     @inline(__always)
-    var isOpen: Bool { self == .open || self == .failed }
+    var isOpenOrFailed: Bool { self == .open || self == .failed }
 
     /// Whether this connection owns the descriptor. Afterwards the number may belong to another one.
     @inline(__always)
     var hasDescriptor: Bool { self != .shutDown && self != .closed }
 
     /// Whether `close` or `abort` has been called, or the descriptor has been released.
-    var isClosed: Bool { !isOpen && self != .shutDown }
+    var isClosed: Bool { !isOpenOrFailed && self != .shutDown }
 
     // MARK: Events
 
@@ -49,7 +49,7 @@ enum ConnectionLifecycle: UInt8 {
     /// - Returns: the state before.
     mutating func close() -> ConnectionLifecycle {
         let before = self
-        if isOpen { self = .flushing } else if self == .shutDown { self = .closed }
+        if isOpenOrFailed { self = .flushing } else if self == .shutDown { self = .closed }
         return before
     }
 

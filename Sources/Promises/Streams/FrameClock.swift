@@ -176,7 +176,7 @@ final class FrameClock {
     }
 
     private func timerFired(_ connection: Connection) {
-        guard connection.lifecycle.isOpen, connection.reader.isWaiting else { return }
+        guard connection.lifecycle.isOpenOrFailed, connection.reader.isWaiting else { return }
         guard deadline <= connection.loop.now else { return startTimer(for: connection) }
         // Bytes that have reached the kernel in time are not late: they are read before the limit applies. Once per
         // frame, or per message, so that further bytes do not prolong it.

@@ -54,7 +54,7 @@ extension InstalledFilter {
             call { filter, output in try received.withUnsafeBytes { try filter.receive($0.bytes, &output) } }
         }
         proceed()
-        if let timeout, isInHandshake, connection.lifecycle.isOpen {
+        if let timeout, isInHandshake, connection.lifecycle.isOpenOrFailed {
             setTimer(after: timeout)
         }
         connection.updateInterest()
@@ -71,7 +71,7 @@ extension InstalledFilter {
         // Retained until the end: the poller may retain the connection only for the handshake.
         let connection = connection
         defer { withExtendedLifetime(connection) {} }
-        guard connection.cold?.filter === self, connection.lifecycle.isOpen else { return }
+        guard connection.cold?.filter === self, connection.lifecycle.isOpenOrFailed else { return }
         // Bytes that have reached the kernel in time are not late.
         if handshake?.isLate == false && connection.isReadyInKernel {
             handshake?.isLate = true

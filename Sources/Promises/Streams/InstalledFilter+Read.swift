@@ -77,7 +77,7 @@ extension InstalledFilter {
         proceed(isInEvent: true)
         guard count < 0 else { return }
         connection.failWrites()
-        if !connection.lifecycle.isOpen { connection.release() }
+        if !connection.lifecycle.isOpenOrFailed { connection.release() }
     }
 
     private func discard() {

@@ -141,7 +141,7 @@ extension InstalledFilter {
             if !connection.writer.isQueued { ConnectionClose.lingerIfDelivered(connection) }
             return
         }
-        guard queueEnd(), connection.lifecycle.isOpen, connection.failure == nil else { return }
+        guard queueEnd(), connection.lifecycle.isOpenOrFailed, connection.failure == nil else { return }
         connection.endWriter()
     }
 }

@@ -119,7 +119,7 @@ final class InstalledFilter {
             write.take()?.reject(connection.reportedFailure ?? closed)
         }
         guard isCurrent else { return }
-        if !output.delivered.isEmpty && connection.lifecycle.isOpen && !inputHasEnded {
+        if !output.delivered.isEmpty && connection.lifecycle.isOpenOrFailed && !inputHasEnded {
             hasNewInput = true
             deliveredCount += output.delivered.count
             connection.appendInput(output.delivered)
@@ -175,7 +175,7 @@ final class InstalledFilter {
         connection.ensuredRareState.failure = ConnectionFailure(error: failure, cause: error)
         connection.writer.isCongested = false
         let promises = (connection.writer.queue?.takePromises() ?? []) + connection.takeUnqueuedPromises()
-        if connection.lifecycle.isOpen {
+        if connection.lifecycle.isOpenOrFailed {
             connection.endWriter()
         } else if !connection.writer.isQueued {
             ConnectionClose.lingerIfDelivered(connection)

@@ -90,7 +90,7 @@ final class MemoryBudget {
         let call = connection.queuedBytes > 0 ? connection.writeCall : connection.readCall
         let error = SystemError(call, ENOBUFS, detail: detail)
         // A pending read or write notifies the handler.
-        let isTold = PeerWatching.tellsHandler(connection)
+        let isTold = PeerWatching.hasPendingOperation(connection)
         didEvict()
         connection.abort(because: error)
         // It may keep its peer's bytes.

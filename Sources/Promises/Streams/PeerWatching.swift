@@ -9,7 +9,7 @@ enum PeerWatching {
     @usableFromInline
     static func known(_ ignoringHalfClose: Bool, of connection: Connection) throws(SystemError) -> PeerGone? {
         connection.loop.assertOwner()
-        guard connection.lifecycle.isOpen else {
+        guard connection.lifecycle.isOpenOrFailed else {
             throw SystemError(connection.readCall, EBADF, detail: "the connection is closed")
         }
         if let failure = connection.failure { return .failed(failure) }
@@ -62,11 +62,11 @@ enum PeerWatching {
     /// Cancels the async handler of a connection that is about to fail, unless a pending read or write notifies it.
     static func tellHandler(of error: SystemError, at connection: Connection) {
         guard connection.lifecycle == .open, let attachment = connection.attachment else { return }
-        if !tellsHandler(connection) { attachment.connectionDidFail(error) }
+        if !hasPendingOperation(connection) { attachment.connectionDidFail(error) }
     }
 
     /// Whether a read or a write is pending, whose rejection tells the handler of the end of its connection.
-    static func tellsHandler(_ connection: Connection) -> Bool {
+    static func hasPendingOperation(_ connection: Connection) -> Bool {
         connection.reader.isWaiting || connection.writer.hasQueuedPromises
             || connection.cold?.filter?.deferred.isEmpty == false
     }
@@ -75,7 +75,7 @@ enum PeerWatching {
     @inline(never)
     static func eventArrived(_ ready: Interest, at connection: Connection) {
         // A read or a write may have met the error, and settled the watches.
-        guard connection.lifecycle.isOpen, connection.interest.watchesPeer || connection.attachment != nil
+        guard connection.lifecycle.isOpenOrFailed, connection.interest.watchesPeer || connection.attachment != nil
         else { return }
         if ready.contains(.error) {
             // The kernel reports an error once, so the connection stores it for later reads and writes.
