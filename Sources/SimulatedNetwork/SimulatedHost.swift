@@ -98,6 +98,7 @@ public final class SimulatedHost {
     public func restart<Value>(_ body: () throws -> Value) rethrows -> Value {
         crash()
         stack.isUp = true
+        pausedUntil = 0
         (process, loop) = network.start(stack, faults)
         network.didStart(self)
         let stranded = stack.stranded

@@ -75,18 +75,24 @@ struct HostTests {
         }
     }
 
-    @Test func keepAliveFindsAPeerThatHasVanished() throws {
-        try withLineServer { network, client, server in
+    /// An accepted connection; one that waits in the backlog; one whose last segment of the handshake is on its way.
+    @Test(arguments: [40, 30, 15]) func keepAliveFindsAPeerThatHasVanished(crashAfter milliseconds: Int) throws {
+        let latency = Duration.milliseconds(10)
+        try withLineServer(prepare: { $0.latency = latency...latency }) { network, client, server in
             func tcp(_ name: CInt) -> SocketOption<Int> { SocketOption(level: CInt(IPPROTO_TCP), name: name) }
             let options: [SocketSetting] = [
                 .set(.keepAlive, to: true), .set(tcp(TCP_KEEPIDLE), to: 30), .set(tcp(TCP_KEEPINTVL), to: 10),
                 .set(tcp(TCP_KEEPCNT), to: 3),
             ]
-            let connection = try hang(client.run { connect(to: "server:7000", options: options) })
+            let outcome = client.run { connect(to: "server:7000", options: options).then { $0.read() } }
+            if milliseconds == 30 { server.pause(for: .seconds(1)) }
+            network.run(for: .milliseconds(milliseconds))
             server.crash()
-            guard case .failed(let error) = hang(client.run { connection.read() }) else { return expect(false) }
+            guard case .failed(let error) = try hang(outcome, timeout: .seconds(1000)) else { return expect(false) }
             expect("\(error)".contains("ETIMEDOUT"), "\(error)")
-            expectEqual(network.now, LoopInstant(nanoseconds: 60_000_000_000))
+            // The last segment of the handshake arrives after 30 ms.
+            let crash = Int64(max(milliseconds, 30)) * 1_000_000
+            expectEqual(network.now, LoopInstant(nanoseconds: 60_000_000_000 + crash))
         }
     }
 
@@ -96,6 +102,35 @@ struct HostTests {
             let answer = client.run { connect(to: "server:7000").then { c in c.write("a\n").then { c.readLine() } } }
             expectEqual(try hang(answer), "a!")
             expectEqual(network.now, LoopInstant(nanoseconds: 7_000_000_000))
+        }
+    }
+
+    @Test func aRestartEndsAPause() throws {
+        try withLineServer { network, client, server in
+            server.pause(for: .seconds(60))
+            server.crash()
+            try server.restart { try serveLines() }
+            let answer = client.run { connect(to: "server:7000").then { c in c.write("a\n").then { c.readLine() } } }
+            expectEqual(try hang(answer), "a!")
+            expectEqual(network.now, LoopInstant(nanoseconds: 0))
+        }
+    }
+
+    @Test func eachDescriptorCountsForTheLimit() throws {
+        try withLineServer { network, client, server in
+            func make(_ room: Int, _ body: () throws -> Void) -> String {
+                client.faults.descriptorLimit = client.openDescriptors + room
+                defer { client.faults.descriptorLimit = .max }
+                return client.run { "\(errorOf(body))" }
+            }
+            let makers: [(needed: Int, make: () throws -> Void)] = [
+                (1, { _ = try Listener.bind("0.0.0.0:1") }), (2, { _ = try Connection.pair() }),
+                (1, { _ = try Listener.bind("unix:/socket") }),
+            ]
+            for (needed, body) in makers {
+                expect(make(needed - 1, body).contains("EMFILE"), "\(needed)")
+                expect(!make(needed, body).contains("EMFILE"), "\(needed)")
+            }
         }
     }
 

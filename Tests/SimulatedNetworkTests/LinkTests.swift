@@ -100,11 +100,37 @@ struct LinkTests {
         }
     }
 
-    @Test func aConnectThroughAPartitionTimesOut() throws {
-        try withLineServer { network, client, server in
+    /// Before the first segment is sent, and while it is on its way, so that its answer is held up.
+    @Test(arguments: [0, 5], ["server:7000", "server:1"])
+    func aConnectThroughAPartitionTimesOut(cutAfter milliseconds: Int, target: String) throws {
+        let latency = Duration.milliseconds(10)
+        try withLineServer(prepare: { $0.latency = latency...latency }) { network, client, server in
+            if milliseconds == 0 { network.partition(client, server) }
+            let connection = client.run { connect(to: target) }
+            network.run(for: .milliseconds(milliseconds))
             network.partition(client, server)
-            let failure = errorOf { try hang(client.run { connect(to: "server:7000") }) }
+            let failure = errorOf { try hang(connection, timeout: .seconds(1000)) }
             expect("\(failure)".contains("ETIMEDOUT"), "\(failure)")
+            // The second address is tried 250 ms after the first.
+            expectEqual(network.now, LoopInstant(nanoseconds: 127_250_000_000))
+        }
+    }
+
+    @Test func anEndThatIsNotAcknowledgedHasTheWholeTime() throws {
+        try withLineServer { network, client, server in
+            let connection = try hang(client.run { connect(to: "server:7000") })
+            network.partition(client, server, for: .seconds(40))
+            expectEqual(try hang(client.run { ask("held", connection) }), "held!")
+            network.run(for: .seconds(880))
+            network.partition(client, server)
+            let outcome = client.run {
+                connection.shutdownWrite().cauterize()
+                return connection.read()
+            }
+            guard case .failed(let error) = try hang(outcome, timeout: .seconds(2000)) else { return expect(false) }
+            expect("\(error)".contains("ETIMEDOUT"), "\(error)")
+            // After the end at 920 s, not after the line at 0 s.
+            expectEqual(network.now, LoopInstant(nanoseconds: 1_844_600_000_000))
         }
     }
 

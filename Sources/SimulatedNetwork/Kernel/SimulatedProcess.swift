@@ -64,6 +64,7 @@ final class SimulatedProcess {
 
     private func pair(_ ends: UnsafeMutablePointer<CInt>) -> Int {
         if let failure = isGone ? -Int(EBADF) : faults.failure(of: .socketPair, on: host) { return failure }
+        guard openFiles + 1 < faults.descriptorLimit else { return -Int(EMFILE) }
         let (first, second) = UnixStream.pair(self)
         (ends[0], ends[1]) = (open(first), open(second))
         return 0
@@ -106,8 +107,8 @@ final class SimulatedProcess {
         let present = host.nodes[path]
         if present != nil, flags & (O_CREAT | O_EXCL) == O_CREAT | O_EXCL { return -Int(EEXIST) }
         if present == nil, flags & O_CREAT == 0 { return -Int(ENOENT) }
-        guard let node = present ?? host.makeNode(path, S_IFREG | mode) else { return -Int(EEXIST) }
-        return Int(open(OpenNode(self, node)))
+        guard hasRoomForFile else { return -Int(EMFILE) }
+        return Int(open(OpenNode(self, present ?? host.makeNode(path, S_IFREG | mode)!)))
     }
 
     private func lock(_ file: SimulatedFile) -> Int {

@@ -67,16 +67,11 @@ extension TCPSocket {
 
     /// After the time that net.ipv4.tcp_retries2 allows, or TCP_USER_TIMEOUT.
     func giveUpUnlessAcknowledged() {
-        guard let since = stalledSince ?? (finIsSent && !finIsAcknowledged ? kernel.now : nil) else { return }
+        guard let since = isStalledSince else { return }
         let limit =
             option(CInt(IPPROTO_TCP), TCP_USER_TIMEOUT).map { Duration.milliseconds(Int64($0)) }
             ?? .milliseconds(924_600)
-        kernel.after(limit) { [self] in
-            if phase == .established, stalledSince == since || (stalledSince == nil && !finIsAcknowledged && finIsSent)
-            {
-                fail(ETIMEDOUT)
-            }
-        }
+        kernel.after(limit) { [self] in if phase == .established, isStalledSince == since { fail(ETIMEDOUT) } }
     }
 
     /// The peer's machine has vanished, and the socket probes it: SO_KEEPALIVE.
@@ -96,6 +91,7 @@ extension TCPSocket {
     func vanish() {
         let other = peer
         phase = .closed
+        for child in backlog { (child as! TCPSocket).vanish() }
         backlog = []
         unsent.removeAll()
         other?.probeGonePeer()

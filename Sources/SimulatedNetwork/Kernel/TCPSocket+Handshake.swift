@@ -7,6 +7,7 @@ extension TCPSocket {
     /// A client's first segment. `client` is the socket at the other end of `way`.
     static func synDidArrive(from client: TCPSocket, at target: SocketAddress, on host: HostStack) {
         let back = client.kernel.way(from: host, to: client.host)
+        defer { if back.isHeldUp { client.giveUpLater() } }
         guard let listener = host.listener(at: target) else {
             return back.send(Packet(.reset), from: target, to: client.local!) { client.resetDidArrive() }
         }
@@ -27,12 +28,15 @@ extension TCPSocket {
     }
 
     func wasAccepted(by child: TCPSocket, of listener: TCPSocket) {
+        // A machine that is down answers nothing.
+        if process.isGone && !host.isUp { return child.endAfterBothSides() }
         // Closed meanwhile, or this is the answer to a repeated segment.
         guard phase == .connecting, peer == nil else { return way?.reset(child, from: self) ?? () }
         phase = .established
         peer = child
         kernel.noteStream(self)
         way!.send(Packet(.ack), from: local!, to: remote!) {
+            if child.process.isGone && !child.host.isUp { return child.vanish() }
             if listener.phase != .listening || listener.isBacklogFull { return child.abandon() }
             listener.backlog.append(child)
             listener.notify(Self.readable)
@@ -62,13 +66,13 @@ extension TCPSocket {
                 if phase != .connecting || peer != nil { return }
                 if host.isUp { Self.synDidArrive(from: self, at: target, on: host) } else { repeatSyn() }
             }
-            if way.isHeldUp { giveUpLater() }
         case .refused: way.send(Packet(.syn), from: local!, to: target) { [self] in resetDidArrive() }
         case .unreachable:
             way.send(Packet(.syn), from: local!, to: target) { [self] in if phase == .connecting { fail(EHOSTUNREACH) }
             }
         case .ignored: repeatSyn()
         }
+        if way.isHeldUp { giveUpLater() }
     }
 
     /// After 1, 3, 7, … seconds, six times, as with net.ipv4.tcp_syn_retries.
@@ -81,8 +85,12 @@ extension TCPSocket {
         }
     }
 
+    /// The link holds up a segment of the handshake.
     func giveUpLater() {
-        kernel.after(.seconds(127)) { [self] in if phase == .connecting && peer == nil { fail(ETIMEDOUT) } }
+        let began = connectBegan
+        kernel.at(began + 127_000_000_000) { [self] in
+            if phase == .connecting && peer == nil && connectBegan == began { fail(ETIMEDOUT) }
+        }
     }
 
     /// Resets the socket, except for the settings of bind(2).

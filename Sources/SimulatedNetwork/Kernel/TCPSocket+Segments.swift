@@ -7,27 +7,27 @@ extension TCPSocket {
     /// Sends as much as the peer's window has room for.
     func pump() {
         guard let peer, let way, phase == .established else { return }
-        let wasStalled = stalledSince != nil
+        let wasStalled = isStalledSince != nil
         defer { if way.isHeldUp && !wasStalled { giveUpUnlessAcknowledged() } }
         while !unsent.isEmpty {
             let room = peer.receiveCapacity - windowUsed
             if room <= 0 { return }
             let bytes = unsent.takePiece(upTo: min(way.nextSegment(), room))
-            if unacknowledged == 0 { stalledSince = kernel.now }
+            if unacknowledged == 0 { bytesStalledSince = kernel.now }
             unacknowledged += bytes.count
             windowUsed += bytes.count
             way.send(Packet(.data, bytes), from: local!, to: remote!) { peer.bytesDidArrive(bytes, from: self) }
         }
         guard sendingHasEnded, !finIsSent else { return }
-        finIsSent = true
+        finSentAt = kernel.now
         way.send(Packet(.fin), from: local!, to: remote!) { peer.finDidArrive(from: self) }
     }
 
     func wasAcknowledged(_ count: Int) {
         unacknowledged -= count
-        stalledSince = unacknowledged > 0 ? kernel.now : nil
+        bytesStalledSince = unacknowledged > 0 ? kernel.now : nil
         // The rest does not arrive: the time restarts.
-        if stalledSince != nil, way?.isHeldUp == true { giveUpUnlessAcknowledged() }
+        if isStalledSince != nil, way?.isHeldUp == true { giveUpUnlessAcknowledged() }
         if lacksRoom && hasMuchRoom && phase == .established {
             lacksRoom = false
             notify(Self.writable)

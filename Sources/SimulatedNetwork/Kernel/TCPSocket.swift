@@ -21,15 +21,17 @@ final class TCPSocket: InternetSocket {
     /// Bytes read since the sender was last told of the room.
     var unreported = 0
     @exclusivity(unchecked) var unsent = ByteQueue()
-    var finIsSent = false
+    var finSentAt: Int64?
     var finIsAcknowledged = false
     @exclusivity(unchecked) var unacknowledged = 0
     /// The used part of the peer's receive buffer, as far as this side knows.
     @exclusivity(unchecked) var windowUsed = 0
     @exclusivity(unchecked) var lacksRoom = false
-    var stalledSince: Int64?
+    /// Since when the oldest bytes are unacknowledged.
+    var bytesStalledSince: Int64?
     @exclusivity(unchecked) var peer: TCPSocket?
     var attempts = 0
+    private(set) var connectBegan: Int64 = 0
     /// Whether this is an accepted connection, on its listener's port.
     var sharesPort = false
     /// The way to the peer, cached on first use, since each packet needs it.
@@ -51,6 +53,9 @@ final class TCPSocket: InternetSocket {
         return ready
     }
 
+    var finIsSent: Bool { finSentAt != nil }
+    /// Since when the peer has not acknowledged what was sent last.
+    var isStalledSince: Int64? { bytesStalledSince ?? (finIsAcknowledged ? nil : finSentAt) }
     var queued: Int { unsent.count + unacknowledged }
     /// As in the kernel: writable when a third of the buffer is free.
     var hasMuchRoom: Bool { queued * 3 <= sendCapacity * 2 }
@@ -103,9 +108,10 @@ final class TCPSocket: InternetSocket {
         way = kernel.host(of: target, from: host).map { kernel.way(from: host, to: $0) }
         phase = .connecting
         told = .begun
-        (finHasArrived, finIsSent, finIsAcknowledged) = (false, false, false)
+        (finHasArrived, finSentAt, finIsAcknowledged) = (false, nil, false)
         error = 0
         attempts = 0
+        connectBegan = kernel.now
         sendSyn()
         return -Int(EINPROGRESS)
     }

@@ -6,10 +6,8 @@ import Reactor
 final class UDPSocket: InternetSocket {
     private var received: [(bytes: [UInt8], sender: SocketAddress)] = []
     private var receivedBytes = 0
-    private var isConnected = false
 
     override var type: Int { clinux_SOCK_DGRAM }
-    override var hasPeer: Bool { isConnected }
 
     override var readiness: UInt32 { Self.writable | endReadiness | (received.isEmpty ? 0 : Self.readable) }
 
@@ -22,7 +20,6 @@ final class UDPSocket: InternetSocket {
         guard let target = parse(raw, length, takesUnspecified: true) else { return -Int(EAFNOSUPPORT) }
         if let failure = chooseLocalAddress(for: target) { return failure }
         remote = target
-        isConnected = true
         return 0
     }
 
@@ -30,7 +27,7 @@ final class UDPSocket: InternetSocket {
         guard (0...2).contains(how) else { return -Int(EINVAL) }
         endSides(how)
         notify()
-        return isConnected ? 0 : -Int(ENOTCONN)
+        return hasPeer ? 0 : -Int(ENOTCONN)
     }
 
     // MARK: Sending
@@ -56,7 +53,7 @@ final class UDPSocket: InternetSocket {
         let count = pieces.byteCount
         if !hasPort, let failure = bindToAnyPort() { return failure }
         if count > (family == AF_INET6 ? 65_527 : 65_507) { return -Int(EMSGSIZE) }
-        guard let target = target ?? (isConnected ? remote : nil) else { return -Int(EDESTADDRREQ) }
+        guard let target = target ?? remote else { return -Int(EDESTADDRREQ) }
         if target.port == 0 { return -Int(EINVAL) }
         guard let own = host.source(for: target) else { return -Int(ENETUNREACH) }
         // The error of an earlier datagram, reported by the next call.
@@ -73,7 +70,7 @@ final class UDPSocket: InternetSocket {
             }
             // The ICMP message "port unreachable", which only a connected socket receives.
             host.network.way(from: other, to: host).sendDatagram(nil, from: target, to: sender) { [self] in
-                guard isConnected, remote == target, number >= 0 else { return }
+                guard remote == target, number >= 0 else { return }
                 error = ECONNREFUSED
                 notify(Self.failed)
             }
@@ -86,11 +83,11 @@ final class UDPSocket: InternetSocket {
     /// Whether a datagram from `sender` is for this socket.
     func takes(_ target: SocketAddress, from sender: SocketAddress) -> Bool {
         guard let local, local.port == target.port, local.isUnspecified || local == target else { return false }
-        return !isConnected || remote == sender
+        return !hasPeer || remote == sender
     }
 
     /// How exactly the socket matches: a connected one wins, then one bound to the address.
-    var precision: Int { (isConnected ? 2 : 0) + (local?.isUnspecified == false ? 1 : 0) }
+    var precision: Int { (hasPeer ? 2 : 0) + (local?.isUnspecified == false ? 1 : 0) }
 
     private func deliver(_ bytes: [UInt8], from sender: SocketAddress) {
         // Beyond the buffer, datagrams are lost silently.
