@@ -123,12 +123,12 @@ extension Listener: IOProducer {
     /// Whether an `accept` waits for a connection, or `serve` is below its limit or refuses those beyond it.
     var hasRoom: Bool {
         guard let service else { return !waiting.isEmpty }
-        return activeConnections < service.options.maxConnections || service.options.overflow != .wait
+        return service.isBelowLimit || service.options.overflow != .wait
     }
 
     func take(_ accepted: Accepted) {
         guard let service else { return waiting.removeFirst().fulfill(accepted.connection(on: loop)) }
-        if case .refuse(let answer) = service.options.overflow, activeConnections >= service.options.maxConnections {
+        if !service.isBelowLimit, case .refuse(let answer) = service.options.overflow {
             let limit = service.options.lingeringLimit()
             return refused.take(accepted.connection(on: loop), answer, limit: limit)
         }

@@ -22,6 +22,8 @@ final class Service {
         promise.annotate(.isHandedOutAgain)
     }
 
+    var isBelowLimit: Bool { server.open.active < options.maxConnections }
+
     /// Ends the watch of the signals.
     /// - Returns: the promise, which the caller settles, unless it has settled.
     func finish() -> PromiseCore? {

@@ -31,6 +31,24 @@ struct FanInCancellationTests {
         }.join()
     }
 
+    /// Only its cancellation tells that a promise of a dispatcher ends at once. By then the result waits for its sources.
+    @Test(.inLoop, arguments: 0..<3) func oneSourceEndsAtOnceAndAnotherGoesOn(combinator: Int) throws {
+        let shelf = Shelf()
+        let (goingOn, resolver) = Promise<Int>.pending()
+        goingOn.pipe { _ in }
+        let sources = [Promise.value(1).map(on: shelf) { $0 }, goingOn]
+        let result =
+            switch combinator {
+            case 0: when(fulfilled: sources).asVoid()
+            case 1: when(resolved: sources).asPromise().asVoid()
+            default: when(fulfilled: sources.makeIterator(), concurrently: 2).asVoid()
+            }
+        result.cancel()
+        try EventLoop.current.run()
+        expect(result.isCancelled && goingOn.isPending)
+        resolver.fulfill(2)
+    }
+
     @Test(.inLoop, arguments: 0..<4) func manySources(combinator: Int) {
         let naps = (0..<scaled(25_000)).map { number in after(.seconds(1)).map { number }.asPromise() }
         let result =
