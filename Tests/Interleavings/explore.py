@@ -41,9 +41,8 @@ MUTANTS = [
      "if state.replace(seen, by: outcome.settling) {", "if state.replace(seen, by: isMutant(#) ? outcome : outcome.settling) {"),
     ("the waiter of a hang is used again before it has arrived", "Promises/Awaiting/Hang.swift",
      "if wakeUp.borrow({ $0.hasArrived }) {", "if wakeUp.borrow({ $0.hasArrived || isMutant(#) }) {"),
-    ("a waiter is not retained at the end of its loop", CORE + "PromiseCore+End.swift",
-     "let node = CoreRef.retaining(self)\n        guard upstream",
-     "let node = isMutant(#) ? ref : CoreRef.retaining(self)\n        guard upstream"),
+    ("a waiter is not retained at the end of its loop", CORE + "PromiseCore.swift",
+     "let node = CoreRef.retaining(self)\n        defer", "let node = isMutant(#) ? ref : CoreRef.retaining(self)\n        defer"),
     ("park is no atomic operation", REACTOR + "Jobs/Mailbox.swift",
      "    package func park() -> Bool {\n",
      "    package func park() -> Bool {\n        if isMutant(#) {\n            if !isEmpty { return false }\n"
@@ -102,7 +101,8 @@ MUTANTS = [
     ("a source is not retained before its waiter withdraws", CORE + "PromiseCore+Cancel.swift",
      "        guard let source = word.source, upstream",
      "        if isMutant(#) {\n            guard word.isWaiting, upstream.replace(word, by: .taken) else { return nil }\n"
-     "            hasArrived()\n            return word.core.object\n        }\n"
+     "            leaveOutsideWaiters()\n            let result = dispose()\n            waitsNoMore()\n"
+     "            word.core.object.noteWithdrawal()\n            return (result, word.core.object)\n        }\n"
      "        guard let source = word.source, upstream"),
     # ----
     ("relaxed: a load of the state", CORE + "StateWord.swift",

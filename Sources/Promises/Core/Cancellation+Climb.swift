@@ -23,11 +23,11 @@ extension Cancellation {
         fileprivate typealias Ends = [CoreRef: [Int]]
 
         private init(
-            from first: PromiseCore, below: [Int] = [], evenIfWanted: Bool = false, startedAt start: PromiseCore,
+            from first: PromiseCore, below: [Int] = [], sparesWanted: Bool = true, startedAt start: PromiseCore,
             _ ends: Ends = [:]
         ) {
             (self.first, self.below) = (first, below)
-            climb(evenIfWanted, startedAt: start, ends)
+            climb(sparesWanted, startedAt: start, ends)
         }
 
         /// How the promise at `place` ends, which `producer` settles.
@@ -36,7 +36,7 @@ extension Cancellation {
         }
 
         /// Climbs from `first`, and marks.
-        private mutating func climb(_ evenIfWanted: Bool, startedAt start: PromiseCore, _ ends: Ends) {
+        private mutating func climb(_ sparesWanted: Bool, startedAt start: PromiseCore, _ ends: Ends) {
             let here = LoopRef.ofThisThread
             // Where several rows meet, work in progress may wait for this very cancellation, in a circle, so it is not
             // waited for.
@@ -45,12 +45,17 @@ extension Cancellation {
             while true {
                 guard let loop = core.loop, core.state.load().isClaimable else { return }
                 let isExternal = core.role.contains(.externallySettled)
-                // A promise of another thread is examined there.
-                if !isExternal && loop != here { return height += 1 }
-                if !isExternal && here.borrow({ $0.hasEnded }) { return }
+                if !isExternal {
+                    // A promise of another thread is examined there.
+                    if loop != here { return height += 1 }
+                    // The loop has ended: it ends its promises itself, and runs no clean-ups.
+                    if here.borrow({ $0.hasEnded }) { return }
+                }
                 // Where one row has ended, all do: `all` continues when the last handler has been marked.
-                if ends[core.ref] != nil { return shared = core }
-                if !(evenIfWanted && core === first) && core.isStillWanted() { return shared = core }
+                if ends[core.ref] != nil || (sparesWanted || core !== first) && core.isStillWanted() {
+                    shared = core
+                    return
+                }
                 if isExternal {
                     if core.mayEndLater { topmostLater = height }
                     return height += 1
@@ -74,8 +79,8 @@ extension Cancellation {
         }
 
         /// The rows of a cancellation, from `start` upwards.
-        static func all(from start: PromiseCore, evenIfWanted: Bool) -> [Row] {
-            var rows = [Row(from: start, evenIfWanted: evenIfWanted, startedAt: start)]
+        static func all(from start: PromiseCore, sparesWanted: Bool) -> [Row] {
+            var rows = [Row(from: start, sparesWanted: sparesWanted, startedAt: start)]
             var ends: Ends = [:]
             func append(_ row: Row) {
                 if let shared = row.shared { ends[shared.ref, default: []].append(rows.count) }
@@ -94,7 +99,7 @@ extension Cancellation {
                 let joined = ends.filter { core, _ in !core.borrow { $0.isStillWanted() } }
                 for (core, below) in joined.sorted(by: { $0.value[0] < $1.value[0] }) {
                     ends[core] = nil
-                    append(Row(from: core.object, below: below, evenIfWanted: true, startedAt: start, ends))
+                    append(Row(from: core.object, below: below, sparesWanted: false, startedAt: start, ends))
                     for row in below { rows[row].shared = nil }
                 }
             }

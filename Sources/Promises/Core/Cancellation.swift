@@ -47,31 +47,46 @@ struct Cancellation {
         case afterSource
     }
 
+    /// The promise where it begins.
+    private let start: PromiseCore
+    /// What was asked of that one.
+    private let request: CancellationRequest
     /// Clean-ups to run after all other promises have ended.
     private var cleanUps: [CoreRef] = []
-    /// Promises that any thread may settle, to be cancelled next; and what ends when they have.
-    private var sources: [(core: PromiseCore, whenEnded: (() -> Void)?)] = []
+    /// Promises that any thread may settle, to be cancelled next.
+    private var sources: [PromiseCore] = []
+    /// What is called when one of `sources` has ended.
+    private var ends: [(source: PromiseCore, body: () -> Void)] = []
 
     /// Cancels `core`. On any thread; promises of another thread's loop are cancelled there, later.
     static func cancel(_ core: PromiseCore, _ request: CancellationRequest) {
-        var cancellation = Cancellation()
-        cancellation.cancelRows(from: core, request)
+        var cancellation = Cancellation(start: core, request: request)
+        cancellation.cancelRows(from: core)
         var next = 0
         while next < cancellation.sources.count {
-            cancellation.cancelRows(from: cancellation.sources[next].core, .unlessWanted)
+            cancellation.cancelRows(from: cancellation.sources[next])
             next += 1
         }
-        for case (let source, let body?) in cancellation.sources.reversed() {
+        // The topmost first: its body may end the promise that the body below waits for.
+        for (source, body) in cancellation.ends.reversed() {
             if source.isEndingLater { source.whenEnded(body) } else { body() }
         }
     }
 
-    /// Cancels `source` later, unless another handler waits for it, and calls `body` when it has ended.
-    mutating func cancel(_ source: PromiseCore, andThen body: @escaping () -> Void) { sources.append((source, body)) }
+    private init(start: PromiseCore, request: CancellationRequest) { (self.start, self.request) = (start, request) }
 
-    private mutating func cancelRows(from core: PromiseCore, _ request: CancellationRequest) {
-        let rows = Row.all(from: core, evenIfWanted: !request.sparesWanted)
-        for (index, row) in rows.enumerated() { end(row, index == 0 ? request : .unlessWanted) }
+    /// Cancels `source` later, unless another handler waits for it, and calls `body` when it has ended.
+    mutating func cancel(_ source: PromiseCore, andThen body: @escaping () -> Void) {
+        sources.append(source)
+        ends.append((source, body))
+    }
+
+    /// What is asked of `core`.
+    private func request(of core: PromiseCore) -> CancellationRequest { core === start ? request : .unlessWanted }
+
+    private mutating func cancelRows(from core: PromiseCore) {
+        let rows = Row.all(from: core, sparesWanted: request(of: core).sparesWanted)
+        for row in rows { end(row) }
         // Last, as a rejection reaches them: after the hooks of the work above.
         for cleanUp in cleanUps { EventLoop.ofCurrentThread.enqueueOwned(cleanUp.job) }
         cleanUps = []
@@ -80,18 +95,17 @@ struct Cancellation {
         // waiter of a row. Both look again after they have withdrawn.
         for row in rows {
             guard let shared = row.shared, shared.role.contains(.externallySettled) else { continue }
-            if !shared.isStillWanted() { sources.append((shared, nil)) }
+            if !shared.isStillWanted() { sources.append(shared) }
         }
     }
 
     // MARK: The second pass
 
-    private mutating func end(_ row: Row, _ request: CancellationRequest) {
-        var (next, request): (PromiseCore?, CancellationRequest) = (row.first, request)
+    private mutating func end(_ row: Row) {
+        var next: PromiseCore? = row.first
         for place in 0..<row.height {
             guard let core = next else { return }
-            next = end(core, at: place, of: row, request)
-            request = .unlessWanted
+            next = end(core, at: place, of: row, request(of: core))
         }
     }
 
@@ -122,13 +136,17 @@ struct Cancellation {
         switch request.isOutOfTime ? producer.endingByItself : row.ending(of: producer, at: place) {
         case .now: return endNow(core, producer, request)
         case .afterCleanUp:
-            let (cleanUp, source) = producer.leaveSourceAndRun(with: request.error)
-            if let cleanUp { cleanUps.append(cleanUp) }
+            guard let (job, source) = producer.leaveSourceForJob(with: request.error) else {
+                // It runs with the outcome of the source.
+                producer.rejectAfterSource(with: request.error)
+                return nil
+            }
+            cleanUps.append(job)
             return source
         case .afterSource:
             let source = producer.upstream.load().source
             if let combinator = producer.asCombinator {
-                combinator.endWithInputs(by: request)
+                combinator.endWithInputs(rejectedWith: request.error)
             } else {
                 producer.rejectAfterSource(with: request.error)
             }

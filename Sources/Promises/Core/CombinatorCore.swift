@@ -17,8 +17,9 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
     /// The loop is ending, and the source at `index` has not settled. Must end with `inputDidEnd`.
     func loopEnds(beforeSourceAt index: Int) { preconditionFailure("abstract") }
 
-    /// The cancellation that rejects the result, once the sources that are left have settled.
-    private var rejection: CancellationRequest?
+    /// The cancellation that rejects the result, once the sources that are left have settled: its error, if it has one
+    /// of its own.
+    private var rejection: (any Error)??
 
     /// The nodes that wait for sources.
     var inputs: [PromiseCore] { preconditionFailure("abstract") }
@@ -36,8 +37,8 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
     }
 
     /// Is cancelled, and settles after its sources. From now on their outcomes are only counted.
-    final func endWithInputs(by request: CancellationRequest) {
-        rejection = request
+    final func endWithInputs(rejectedWith error: (any Error)?) {
+        rejection = .some(error)
         releaseInputs()
     }
 
@@ -72,7 +73,7 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
         if marks.contains(.isEndingCancelled) {
             // Otherwise the cancellation in progress is about to settle it.
             guard let rejection else { return }
-            rejectCancelled(with: rejection.error, at: nil)
+            rejectCancelled(with: rejection, at: nil)
         } else {
             producerDidEnd(error())
         }

@@ -192,11 +192,6 @@ extension LockedWaiters {
     private static func following(_ node: CoreRef) -> CoreRef? {
         WatchingCore.at(node)?.borrow { $0.shortcut } ?? node.next
     }
-
-    /// Whether a node is a clean-up of the core: a cancellation runs it first, and rejects the core when it has ended.
-    static func isCleanUpOfResolver(_ node: CoreRef) -> Bool {
-        node.borrow { $0.role.isSuperset(of: [.keepsNoWorkAlive, .runsWhenCancelled]) }
-    }
 }
 
 extension PromiseCore {

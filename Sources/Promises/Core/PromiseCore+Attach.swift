@@ -19,7 +19,8 @@ extension PromiseCore {
     }
 
     /// The common cases.
-    /// - Returns: false in any other case; the waiter is then in no list.
+    /// - Returns: false in any other case. The waiter is then in no list, but may be counted, be among its loop's
+    ///   `OutsideWaiters`, and have `upstream` stored, as `attachSlow` wants it.
     @inline(__always)
     private func attachAtOnce(_ waiter: PromiseCore, _ node: CoreRef, passingReference: Bool) -> Bool {
         var seen = state.load()

@@ -67,28 +67,25 @@ extension PromiseCore {
         return nil
     }
 
-    /// Withdraws this waiter, and drops its operation. If its source has settled, nothing happens: it has run, or is about
-    /// to. If another thread may run the waiter, which has no loop then, or takes it without a reference, as from a `hang`,
-    /// the caller must hold the core that the waiter was attached to.
-    /// - Returns: the source that it was withdrawn from.
+    /// Withdraws this waiter, and drops its operation; see `withdraw(_:)`.
     @discardableResult
-    func withdraw() -> PromiseCore? {
-        guard let source = withdrawFromSource() else { return nil }
-        destroyOperation()
-        waitsNoMore()
-        source.noteWithdrawal()
-        return source
-    }
+    func withdraw() -> PromiseCore? { withdraw { destroyOperation() }?.source }
 
-    /// Withdraws this waiter, whose operation the caller drops or moves. The caller then records the withdrawal in the
-    /// source.
-    /// - Returns: the source; `nil` if that has settled, perhaps on another thread.
-    private func withdrawFromSource() -> PromiseCore? {
+    /// Withdraws this waiter. If its source has settled, perhaps on another thread, nothing happens: the waiter has run, or
+    /// is about to. If another thread may run the waiter, which has no loop then, or takes it without a reference, as from
+    /// a `hang`, the caller must hold the core that the waiter was attached to.
+    /// - Parameter dispose: takes the operation out.
+    /// - Returns: the source that it was withdrawn from.
+    @inline(__always)
+    private func withdraw<Result>(_ dispose: () -> Result) -> (Result, source: PromiseCore)? {
         let word = upstream.load()
         // Retained before the node withdraws: afterwards nothing keeps the source alive on its behalf.
         guard let source = word.source, upstream.replace(word, by: .taken) else { return nil }
         leaveOutsideWaiters()
-        return source
+        let result = dispose()
+        waitsNoMore()
+        source.noteWithdrawal()
+        return (result, source)
     }
 
     // MARK: Rejecting later, on the core's own thread
@@ -115,25 +112,21 @@ extension PromiseCore {
         }
     }
 
-    /// Leaves the source, and lets the operation run in a job with the cancellation as its source's outcome. If the
-    /// source has settled, the operation runs with the source's own outcome.
-    /// - Returns: the job, with a reference, and the source.
-    func leaveSourceAndRun(with error: (any Error)?) -> (job: CoreRef?, source: PromiseCore?) {
-        guard let source = withdrawFromSource() else {
-            rejectAfterSource(with: error)
-            return (nil, nil)
+    /// Leaves the source. A job, which the caller queues, then runs the operation with the cancellation as its source's
+    /// outcome.
+    /// - Returns: the job, with a reference, and the source. `nil`, without any effect, if that has settled.
+    func leaveSourceForJob(with error: (any Error)?) -> (CoreRef, source: PromiseCore)? {
+        withdraw {
+            // The node stays in the list of the source. So the job is a separate core, which settles this one as if it
+            // were a promise that the operation has returned: it is linked, so that `isEndingLater` finds its mark by
+            // `settlingCore`.
+            let job = PromiseCore(operationOf: self)
+            _ = job.link(to: root, from: .pending)
+            job.upstream.store(.cancellation(error))
+            job.marks = [.isEndingCancelled, .countsAsWaiting]
+            LoopRef.ofThisThread.borrow { $0.handlerDidAttach() }
+            return CoreRef.retaining(job)
         }
-        // The node stays in the list of the source. So the job is a separate core, which settles this one as if it were
-        // a promise that the operation has returned: it is linked, so that `isEndingLater` finds its mark by
-        // `settlingCore`.
-        let run = PromiseCore(operationOf: self)
-        _ = run.link(to: root, from: .pending)
-        run.upstream.store(.cancellation(error))
-        run.marks = [.isEndingCancelled, .countsAsWaiting]
-        waitsNoMore()
-        LoopRef.ofThisThread.borrow { $0.handlerDidAttach() }
-        source.noteWithdrawal()
-        return (.retaining(run), source)
     }
 
     /// Rejects this core once `operation` has settled. Consumes a reference to this core.

@@ -62,25 +62,6 @@ extension PromiseCore {
         }
     }
 
-    /// Withdraws this waiter, whose loop is ending, and discards it.
-    /// - Returns: false if its source has settled: the loop's mailbox has the waiter, or is about to receive it.
-    func withdrawAsLoopEnds() -> Bool {
-        let word = upstream.load()
-        // Retained before the node withdraws: afterwards nothing keeps the source alive on its behalf.
-        guard let source = word.source else { return false }
-        // Retained before that too: the list keeps its reference to a tombstone, but another thread that has taken the
-        // list releases the tombstone as soon as it finds one.
-        let node = CoreRef.retaining(self)
-        guard upstream.replace(word, by: .none) else {
-            // Not the last reference.
-            node.release()
-            return false
-        }
-        discardAndRelease()
-        source.noteWithdrawal()
-        return true
-    }
-
     /// Destroys the payload of a core that waits or was about to run: its operation or, after that has run, its next
     /// step. Must not be called if the next step is that of a promise linked to the core: the mark of `upstream` is then
     /// `linkedFrom`.

@@ -162,7 +162,16 @@ class PromiseCore: Job, @unchecked Sendable {
         super.discardAndRelease()
     }
 
-    override func discardIfWaiting() -> Bool { withdrawAsLoopEnds() }
+    override func discardIfWaiting() -> Bool {
+        // The list keeps its reference to a tombstone, but another thread that has taken the list releases the tombstone
+        // as soon as it finds one.
+        let node = CoreRef.retaining(self)
+        defer { node.release() }
+        // Otherwise the loop's mailbox has the waiter, or is about to receive it.
+        guard withdraw() != nil else { return false }
+        producerDidEnd(.loopEnded)
+        return true
+    }
 
     override var awaitedCallSite: CallSite? {
         // Until this thread runs the waiter, the word keeps the source: waiting, or settled meanwhile.

@@ -11,8 +11,14 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
     /// only the party that has claimed it accesses this.
     @exclusivity(unchecked) private(set) final var isCancelled = false
 
+    /// Whether a node of the list is a clean-up of the promise: a cancellation runs it first, and rejects the promise
+    /// when it has ended.
+    private static func isCleanUp(_ node: CoreRef) -> Bool {
+        node.borrow { $0.role.isSuperset(of: [.keepsNoWorkAlive, .runsWhenCancelled]) }
+    }
+
     override var mayEndLater: Bool {
-        LockedWaiters(of: self)?.contains(where: LockedWaiters.isCleanUpOfResolver) ?? false
+        LockedWaiters(of: self)?.contains(where: Self.isCleanUp) ?? false
     }
 
     override func cancelExternally(with error: (any Error)?, in _: inout Cancellation) {
@@ -20,7 +26,7 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
         guard let waiters = LockedWaiters(of: self), claim() else { return }
         isCancelled = true
         // This also unlocks the list, which `reject` waits for.
-        guard let cleanUps = waiters.removeAll(where: LockedWaiters.isCleanUpOfResolver) else {
+        guard let cleanUps = waiters.removeAll(where: Self.isCleanUp) else {
             return rejectCancelled(with: error, at: callSite)
         }
         rejectAfterCleanUps(from: cleanUps, with: error)

@@ -51,8 +51,9 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         var work: Work?
         /// Set while it waits or follows: the promise that it waits for, and its waiter there.
         var place: Place?
-        /// The cancellation of a promise whose closure is running, or will run all the same. It decides the outcome.
-        var cancellation: CancellationRequest?
+        /// The cancellation of a promise whose closure is running, or will run all the same: its error, if it has one of
+        /// its own. It decides the outcome.
+        var cancellation: (any Error)??
     }
 
     private let progress: LockedValue<Progress>
@@ -200,7 +201,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
             return progress
         }
         if let cancellation = previous.cancellation {
-            rejectCancelled(with: cancellation.error, at: madeAt)
+            rejectCancelled(with: cancellation, at: madeAt)
         } else if claim() {
             body()
         }
@@ -276,7 +277,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
                 case .ended: false
                 }
             if willRun {
-                progress.cancellation = CancellationRequest(error: error)
+                progress.cancellation = .some(error)
             } else {
                 progress = Progress(stage: .ended)
             }
