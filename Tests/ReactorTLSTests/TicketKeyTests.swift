@@ -86,7 +86,7 @@ struct TicketKeyTests {
         expectRefusal("/nowhere/ticket.key: No such file") { _ = try TLSTicketKey(file: "/nowhere/ticket.key") }
         let folder = CertificateFolder()
         try folder.write(pattern(80), to: "ticket.key")
-        expectEqual(try TLSTicketKey(file: "\(folder.path)/ticket.key"), TLSTicketKey(pattern(80)))
+        expectEqual(try TLSTicketKey(file: "\(folder.path)/ticket.key"), try TLSTicketKey(pattern(80)))
         var text = ""
         dump(try TLSTicketKey(pattern(80)), to: &text)
         expectEqual(text.split(separator: "\n").count, 1)
