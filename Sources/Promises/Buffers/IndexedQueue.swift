@@ -16,6 +16,14 @@ struct IndexedQueue<Element> {
 
     mutating func append(_ element: Element) { elements.append(element) }
 
+    /// Puts an element that was removed back to the front.
+    mutating func insertFirst(_ element: Element) {
+        start -= 1
+        if head == 0 { return elements.insert(element, at: 0) }
+        head -= 1
+        elements[head] = element
+    }
+
     /// Removes the first element, which must exist.
     mutating func removeFirst() -> Element {
         let first = elements[head]!

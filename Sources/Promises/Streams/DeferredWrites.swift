@@ -2,13 +2,11 @@
 struct DeferredWrites {
     typealias Write = (bytes: [UInt8], promise: PromiseCore)
 
-    // The writes from `first` on.
-    private var writes: [Write?] = []
-    private var first = 0
+    private var writes = IndexedQueue<Write>()
     private(set) var byteCount = 0
 
-    var isEmpty: Bool { first == writes.count }
-    var count: Int { writes.count - first }
+    var isEmpty: Bool { writes.isEmpty }
+    var count: Int { writes.numbers.count }
     /// The approximate memory that they take.
     var weight: Int { byteCount + count * WriteQueue.weightOfWrite }
 
@@ -19,21 +17,20 @@ struct DeferredWrites {
 
     mutating func insertFirst(_ write: Write) {
         byteCount += write.bytes.count
-        if first == 0 { return writes.insert(write, at: 0) }
-        first -= 1
-        writes[first] = write
+        writes.insertFirst(write)
     }
 
     mutating func takeFirst() -> Write? {
-        guard !isEmpty, let next = writes[first].take() else { return nil }
+        if isEmpty { return nil }
+        let next = writes.removeFirst()
         byteCount -= next.bytes.count
-        first += 1
+        // Releases its memory.
         if isEmpty { self = DeferredWrites() }
         return next
     }
 
     mutating func takeAll() -> [Write] {
-        let taken = writes.compactMap(\.self)
+        let taken = writes.numbers.map { writes[$0] }
         self = DeferredWrites()
         return taken
     }

@@ -1,3 +1,4 @@
+@testable import Promises
 @testable import PromisesTestSupport
 
 /// Writes that wait for the kernel and writes that wait for the filter are one queue for the limits of a connection.
@@ -46,5 +47,29 @@ struct FilterQueueTests {
         budget.remaining = .max
         try hang(connection.writable(), timeout: patience)
         try hang(write, timeout: patience)
+    }
+
+    /// As when each input lets the filter take one of them, and another one follows.
+    @Test func deferredWritesThatAreNeverAllTakenUseNoMoreMemory() {
+        /// The number of elements of all arrays in a value.
+        func stored(_ value: Any) -> Int {
+            let mirror = Mirror(reflecting: value)
+            if mirror.displayStyle == .collection { return mirror.children.count }
+            return mirror.children.reduce(0) { $0 + stored($1.value) }
+        }
+        var deferred = DeferredWrites()
+        for number in 0..<1000 {
+            deferred.append(([UInt8](repeating: 1, count: number % 3), Promise<Void>.value.core))
+            // The filter needs more input for the first one.
+            if number > 0, let first = deferred.takeFirst() { deferred.insertFirst(first) }
+            if number > 3 { expectEqual(deferred.takeFirst()?.bytes.count, (number - 4) % 3) }
+        }
+        expect(deferred.count == 4 && deferred.byteCount == deferred.takeAll().reduce(0) { $0 + $1.bytes.count })
+        expect(deferred.isEmpty && deferred.weight == 0)
+        for _ in 0..<1000 {
+            deferred.append(([1], Promise<Void>.value.core))
+            if deferred.count > 3 { _ = deferred.takeFirst() }
+        }
+        expect(stored(deferred) < 200)
     }
 }
