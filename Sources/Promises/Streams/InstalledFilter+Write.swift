@@ -19,18 +19,38 @@ extension InstalledFilter {
         let core = PromiseCore.ofWrite(by: connection)
         if isCalling || !deferred.isEmpty {
             deferred.append(([UInt8](bytes), core))
-        } else if bytes.isEmpty {
-            queueOutput([], core)
+            connection.updateCongestion()
         } else {
-            let output = output { try $0.write(bytes.bytes, &$1) }
-            let isDeferred = defers(output)
-            if isDeferred { deferred.insertFirst(([UInt8](bytes), core)) }
-            takeUp(output, isDeferred ? nil : core)
+            pass(bytes, core)
             proceed()
         }
-        connection.updateCongestion()
         connection.updateInterest()
         return Promise(core)
+    }
+
+    /// Passes a write through the filter, and keeps it as the first deferred one if the filter needs input before.
+    /// - Parameter array: has the bytes, if that need not be copied.
+    /// - Returns: false if it was deferred.
+    @discardableResult
+    private func pass(_ bytes: UnsafeRawBufferPointer, of array: [UInt8]? = nil, _ write: PromiseCore) -> Bool {
+        if bytes.isEmpty {
+            queueOutput([], write)
+            return true
+        }
+        let output = output { try $0.write(bytes.bytes, &$1) }
+        // Not if the call has ended the connection.
+        let isDeferred = output.waitsForInput && output.error == nil && isCurrent && connection.failure == nil
+        if isDeferred { deferred.insertFirst((array ?? [UInt8](bytes), write)) }
+        takeUp(output, isDeferred ? nil : write)
+        return !isDeferred
+    }
+
+    /// Passes the deferred writes through the filter, in order, until it needs more input.
+    func sendDeferredWrites() {
+        while isCurrent, connection.failure == nil, !isCalling, let next = deferred.takeFirst() {
+            let isTaken = next.bytes.withUnsafeBytes { pass($0, of: next.bytes, next.promise) }
+            if !isTaken { return }
+        }
     }
 
     // MARK: Output
@@ -84,28 +104,6 @@ extension InstalledFilter {
         } else {
             enqueue(bytes, from: sent, write)
         }
-    }
-
-    /// Calls the filter with the deferred writes, in order, until it needs more input.
-    func sendDeferredWrites() {
-        while !deferred.isEmpty, isCurrent, connection.failure == nil, !isCalling, let next = deferred.takeFirst() {
-            if next.bytes.isEmpty {
-                queueOutput([], next.promise)
-                continue
-            }
-            let output = output { filter, output in
-                try next.bytes.withUnsafeBytes { try filter.write($0.bytes, &output) }
-            }
-            let isDeferred = defers(output)
-            if isDeferred { deferred.insertFirst(next) }
-            takeUp(output, isDeferred ? nil : next.promise)
-            if isDeferred { return }
-        }
-    }
-
-    /// Whether the filter needs input before the current write. False if the call has ended the connection.
-    private func defers(_ output: FilterOutput) -> Bool {
-        output.waitsForInput && output.error == nil && isCurrent && connection.failure == nil
     }
 
     /// Rejects the deferred writes: the filter needs input for them, but the peer has ended its stream.

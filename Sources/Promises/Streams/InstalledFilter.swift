@@ -22,7 +22,7 @@ import Reactor
 /// In each state the connection may lose its descriptor: then the filter is called no more.
 ///
 /// What calls the filter, or ends a part of it, calls `proceed` last, which does whatever that has made possible. Only a
-/// write that is deferred or empty does not: it makes nothing possible. The caller also owes `updateInterest`, except in
+/// write behind deferred ones does not: it makes nothing possible. The caller also owes `updateInterest`, except in
 /// an event of the descriptor and in `readWasCancelled`, whose callers do that.
 final class InstalledFilter {
     // The connection retains this object. Other owners, a pool and a job, use nothing here that needs the connection
