@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 /// Typical first code of new users compiles, or docs/guides/compiler-messages.md explains why not, and the fix.

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 /// Single-threaded code of users needs no annotation in Swift 6 mode, and races do not compile.
