@@ -81,11 +81,12 @@ struct UnreadBodyTests {
     }
 
     /// A second read, while the first waits for the rest or is about to get all that has arrived.
-    @Test(arguments: [false, true]) func aSecondReadTakesNothingOfTheFirst(hasArrived: Bool) throws {
+    @Test(arguments: [["body"], ["bo", "dy"], ["b", "o", "dy"]])
+    func aSecondReadTakesNothingOfTheFirst(_ parts: [String]) throws {
         var second: Promise<[UInt8]?>?
         let handler = { (request: Request) -> Answer in
             let first = request.body.bytes()
-            if hasArrived { second = request.body.read() }
+            if parts.count == 1 { second = request.body.read() }
             let later = after(.seconds(1)).then { () -> Promise<[UInt8]> in
                 second = second ?? request.body.read()
                 return first
@@ -94,14 +95,63 @@ struct UnreadBodyTests {
         }
         try withVirtualServer(handler) { client in
             let head = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n"
-            try hang(client.write(head + (hasArrived ? "body" : "bo")))
-            hang(after(.seconds(2)))
-            if !hasArrived { client.write("dy").cauterize() }
+            try hang(client.write(head + parts[0]))
+            for part in parts.dropFirst() { try hang(after(.seconds(2)).then { client.write(part) }) }
             _ = try hang(client.read(until: "\r\n\r\n"), timeout: .seconds(5))
             expectEqual(try hang(client.read(exactly: 4), timeout: .seconds(5)), Array("body".utf8))
-            expectEqual(second?.isRejected, !hasArrived)
+            expectEqual(second?.isRejected, parts.count > 1)
             second?.catch(policy: .allErrors) { _ in }
         }
+    }
+
+    /// Reads of one caller too many end neither the body of a response nor its connection.
+    @Test(.inLoop) func aSecondReadOfAResponseIsRefused() throws {
+        let listener = try Listener.bind("127.0.0.1:0")
+        listener.serve { connection in
+            connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { _, _ in
+                forEach(["HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nab", "cd", "ef"]) { part in
+                    connection.write(part).then { after(.seconds(1)) }
+                }
+            }
+        }
+        for _ in 0..<2 {
+            let body = try hang(client.fetch("http://\(listener.localAddress)/")).body
+            let first = body.bytes()
+            for second in [body.read().asVoid(), body.bytes().asVoid(), body.forEach { _ in }] {
+                let error = #expect(throws: SystemError.self) { try hang(second, timeout: .seconds(1)) }
+                expectEqual(error?.code, EBUSY)
+            }
+            expectEqual(try hang(first, timeout: .seconds(9)), Array("abcdef".utf8))
+            expectEqual(listener.activeConnections, 1)
+            hang(after(.seconds(2)))
+        }
+        listener.close()
+    }
+
+    /// What counts against a limit is what is left.
+    @Test(.inLoop, arguments: ["Content-Length: 190", "Transfer-Encoding: chunked", "A: b"])
+    func bytesBehindReadsHasItsOwnLimit(_ field: String) throws {
+        let part = [UInt8](repeating: 0x61, count: 95)
+        let framed = field.hasSuffix("chunked") ? Array("5f\r\n".utf8) + part + Array("\r\n".utf8) : part
+        let listener = try Listener.bind("127.0.0.1:0")
+        listener.serve { connection in
+            connection.read(until: "\r\n\r\n").then { _ in connection.write("HTTP/1.1 200 OK\r\n\(field)\r\n\r\n") }
+                .then { connection.write(framed) }.then { after(.seconds(1)) }
+                .then { connection.write(framed + (framed == part ? [] : Array("0\r\n\r\n".utf8))) }
+        }
+        for limit in [95, 94] {
+            var options = HTTPClient.Options()
+            options.maxBody = limit
+            let body = try hang(HTTPClient(options).fetch("http://\(listener.localAddress)/")).body
+            expectEqual(try hang(body.read()), part)
+            let rest = body.bytes()
+            if limit == 95 {
+                expectEqual(try hang(rest, timeout: .seconds(9)), part)
+            } else {
+                #expect(throws: HTTPError.self) { try hang(rest, timeout: .seconds(9)) }
+            }
+        }
+        listener.close()
     }
 
     @Test(.inLoop, arguments: Kind.allCases) func isNotWaitedFor(_ kind: Kind) throws {

@@ -136,13 +136,14 @@ public final class Body {
             return beforeFirstRead(connection).then { self.next() }
         }
         let part = connection.readFrame(decoder)
+        // Refused, since another read waits, which goes on.
+        if isReading { return part }
         // The body has usually arrived with the head.
         switch part.result {
         case .success(let part): return accept(part)
         case .failure(let error): return Promise(error: fail(error))
         case nil:
-            // Not for a read that was refused because another one is pending.
-            if !isReading { reading = part }
+            reading = part
             return part.recover(policy: .allErrors) { throw self.fail($0) }.then { self.accept($0) }
         }
     }
@@ -175,8 +176,10 @@ public final class Body {
     /// listener or the pool.
     /// - Returns: a promise that is rejected as `read`.
     public func bytes() -> Promise<[UInt8]> {
-        if let length, length > wholeLimit { return Promise(error: failWhole()) }
-        if !isReading { decoder.whole = takeLeft() ?? [] }
+        if !isReading {
+            if decoder.lacks(moreThan: wholeLimit) { return Promise(error: failWhole()) }
+            decoder.whole = takeLeft() ?? []
+        }
         return next().map { _ in
             // From here on the program owns the bytes.
             defer { self.dropWhole() }

@@ -59,9 +59,11 @@ final class BodyDecoder: FrameDecoder {
     }
 
     /// The error for a body whose declared length exceeds the limit.
-    var excess: HTTPError? {
-        guard case .data(let left) = state, !isChunked, left > limit, left < .max else { return nil }
-        return tooLarge
+    var excess: HTTPError? { lacks(moreThan: limit) ? tooLarge : nil }
+
+    /// Whether more than `limit` bytes are left to come, as far as their number is declared.
+    func lacks(moreThan limit: Int) -> Bool {
+        if case .data(let left) = state, !isChunked, left < .max { left > limit } else { false }
     }
 
     private var tooLarge: HTTPError { HTTPError(.contentTooLarge, "a body of more than \(limit) bytes") }
