@@ -377,6 +377,22 @@ struct WebSocketClientTests {
         expectEqual(try hang(receiving, timeout: .seconds(10)), nil)
     }
 
+    /// The connection ends, however little a caller waits.
+    @Test(.inLoop, arguments: [true, false]) func aCloseThatIsCancelledGoesOn(byItsFirstCaller: Bool) throws {
+        let base = try servePeer()
+        let socket = try hang(connectWebSocket(to: base, idle: nil), timeout: .seconds(1))
+        defer { socket.connection.abort() }
+        let begin = EventLoop.current.now
+        let (first, second) = (socket.close(), socket.close())
+        #expect(throws: PromiseError.timedOut) {
+            try hang((byItsFirstCaller ? first : second).timeout(.seconds(1)), timeout: .seconds(60))
+        }
+        (byItsFirstCaller ? second : first).cancel()
+        try hang(socket.close(), timeout: .seconds(60))
+        expectEqual(begin.duration(to: EventLoop.current.now), .seconds(5))
+        expect(socket.connection.isClosed)
+    }
+
     @Test(.inLoop) func aCloseDropsWhatNobodyHasReceived() throws {
         let serve = { (connection: Connection) -> Promise<Void> in
             connection.write([0x81, 1, 0x61, 0x81, 1, 0x62]).then { Self.frame(connection) }

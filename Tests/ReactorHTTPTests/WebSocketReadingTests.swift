@@ -235,6 +235,44 @@ struct WebSocketReadingTests {
         expectEqual(received, .text("a"))
     }
 
+    /// In the same job.
+    @Test(arguments: [false, true]) func anotherReceiveFollowsACancelledOneAtOnce(wasForEach: Bool) throws {
+        var received: WebSocket.Message?
+        let serve = { (socket: WebSocket) -> Promise<Void> in
+            if wasForEach { socket.forEach { _ in }.cancel() } else { socket.receive().cancel() }
+            return socket.receive().done { received = $0 }
+        }
+        try withClient(serve) { client in
+            try hang(client.write(Self.frame(0x81, "a")))
+            expectEqual(try next(client), WebSocketTests.ended)
+        }
+        expectEqual(received, .text("a"))
+    }
+
+    /// The cancellation comes so many jobs after the event that ends the connection.
+    @Test(arguments: 0..<8) func aCancelledReceiveTakesNoError(jobs: Int) throws {
+        var control: [Connection] = []
+        var error: (any Error)?
+        let serve = { (socket: WebSocket) -> Promise<Void> in
+            let (one, other) = try Connection.pair()
+            control = [one, other]
+            let message = socket.receive()
+            message.catch { error = $0 }
+            func wait(_ left: Int) -> Promise<Void> { left == 0 ? .value : Promise<Void>.value.then { wait(left - 1) } }
+            let cancelled = one.read().then { _ in wait(jobs) }.done { message.cancel() }
+            return cancelled.then { socket.receive().asVoid() }.map { nil }.recover { .value($0) }
+                .done { error = error ?? $0 }
+        }
+        try withClient(serve) { client in
+            hang(after(.milliseconds(1)))
+            control[1].write([0]).cauterize()
+            try hang(client.shutdownWrite())
+            _ = try? hang(client.receiveAll(), timeout: .seconds(300))
+            for connection in control { connection.abort() }
+        }
+        expectEqual((error as? WebSocketError)?.code, 1006)
+    }
+
     @Test func aSecondReceiveIsRefused() throws {
         var error: (any Error)?
         let serve = { (socket: WebSocket) -> Promise<Void> in

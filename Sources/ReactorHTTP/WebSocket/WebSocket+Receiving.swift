@@ -14,7 +14,7 @@ extension WebSocket {
     public func receive() -> Promise<Message?> {
         // Not a loop with a `map`: between the two, a cancellation would lose a message.
         let (promise, resolver) = Promise<Message?>.pending()
-        begin(OneMessage(resolver), resolver.onCancel)
+        begin(Receiver(.one(resolver)), resolver.onCancel)
         return promise
     }
 
@@ -38,12 +38,12 @@ extension WebSocket {
     @usableFromInline
     func forEachMessage(_ body: @escaping (Message) throws -> Promise<Void>) -> Promise<Void> {
         let (promise, resolver) = Promise<Void>.pending()
-        begin(EachMessage(body, resolver), resolver.onCancel)
+        begin(Receiver(.each(resolver, body)), resolver.onCancel)
         return promise
     }
 
     private func begin(_ receiver: Receiver, _ onCancel: (@escaping () -> Void) -> Void) {
-        if self.receiver != nil {
+        if openReceiver != nil {
             return receiver.end(SystemError(.read, EBUSY, detail: "another receive of the WebSocket waits"))
         }
         hasReceived = true
@@ -59,50 +59,46 @@ extension WebSocket {
     }
 
     /// A `receive` or `forEach`.
-    class Receiver {
+    final class Receiver {
+        enum Kind {
+            case one(Resolver<Message?>)
+            case each(Resolver<Void>, (Message) throws -> Promise<Void>)
+        }
+
+        private let kind: Kind
         /// The pending promise that the body has returned.
-        final var answer: Promise<Void>?
+        var answer: Promise<Void>?
+
+        init(_ kind: Kind) { self.kind = kind }
 
         /// `false` once it is cancelled; the socket learns of that by a job.
-        var isOpen: Bool { false }
-        func take(_ message: Message) throws -> Promise<Void> { throw StopReading() }
+        var isOpen: Bool {
+            switch kind {
+            case .one(let resolver): resolver.isPending
+            case .each(let resolver, _): resolver.isPending
+            }
+        }
+
+        func take(_ message: Message) throws -> Promise<Void> {
+            switch kind {
+            case .one(let resolver):
+                resolver.fulfill(message)
+                throw StopReading()
+            case .each(_, let body): return try body(message)
+            }
+        }
+
         /// Settles its promise.
-        func end(_ error: (any Error)?) {}
-    }
-
-    private final class OneMessage: Receiver {
-        private let resolver: Resolver<Message?>
-
-        init(_ resolver: Resolver<Message?>) { self.resolver = resolver }
-
-        override var isOpen: Bool { resolver.isPending }
-
-        override func take(_ message: Message) throws -> Promise<Void> {
-            resolver.fulfill(message)
-            throw StopReading()
-        }
-
-        override func end(_ error: (any Error)?) {
-            if let error { resolver.reject(error) } else { resolver.fulfill(nil) }
+        func end(_ error: (any Error)?) {
+            switch kind {
+            case .one(let resolver): if let error { resolver.reject(error) } else { resolver.fulfill(nil) }
+            case .each(let resolver, _): resolver.resolve(error)
+            }
         }
     }
 
-    private final class EachMessage: Receiver {
-        private let body: (Message) throws -> Promise<Void>
-        private let resolver: Resolver<Void>
-
-        init(_ body: @escaping (Message) throws -> Promise<Void>, _ resolver: Resolver<Void>) {
-            (self.body, self.resolver) = (body, resolver)
-        }
-
-        override var isOpen: Bool { resolver.isPending }
-
-        override func take(_ message: Message) throws -> Promise<Void> { try body(message) }
-
-        override func end(_ error: (any Error)?) {
-            if let error { resolver.reject(error) } else { resolver.fulfill(()) }
-        }
-    }
+    /// The receiver, unless it is cancelled.
+    private var openReceiver: Receiver? { receiver.flatMap { $0.isOpen ? $0 : nil } }
 
     // MARK: Frames
 
@@ -203,7 +199,7 @@ extension WebSocket {
         // A client answers the close frame of a drain: see `clientDidClose`.
         if case .drained = ending {} else { hasEnded = true }
         if isClient { connection.close() }
-        if let receiver { return finish(receiver, error) }
+        if let receiver = openReceiver { return finish(receiver, error) }
         failure = error
         if !hasReceived { cancel() }
     }
@@ -253,7 +249,7 @@ extension WebSocket {
     private func deliver() {
         // As many as a frame loop handles in one job.
         var left = 64
-        while let receiver, receiver.isOpen, !isInBody, let message = decoder.waiting.popFirst() {
+        while let receiver = openReceiver, !isInBody, let message = decoder.waiting.popFirst() {
             _ = hand(message, to: receiver)
             left -= 1
             if left == 0 { return deliverLater() }
@@ -261,7 +257,9 @@ extension WebSocket {
         if hasRoom { room.take()?.fulfill(()) }
         guard decoder.waiting.isEmpty, !isInBody else { return }
         if ending != nil { return end() }
-        if hasEnded || hasSentClose && !isReading, let receiver { finish(receiver, failure.take()) }
+        if hasEnded || hasSentClose && !isReading, let receiver = openReceiver {
+            finish(receiver, failure.take())
+        }
     }
 
     private var hasRoom: Bool { decoder.waiting.isEmpty || decoder.waiting.byteCount < decoder.limit }

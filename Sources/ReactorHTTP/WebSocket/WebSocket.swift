@@ -110,9 +110,17 @@ public final class WebSocket {
     /// received are dropped, and a pending `receive` or `forEach` ends as if the peer had closed.
     /// - Parameter code: 1000 for a normal closure; RFC 6455, section 7.4, has the others. A code that may not be sent
     ///   becomes 1000.
+    /// - Returns: a promise that is fulfilled when the peer has answered, or is given up. Cancelling it, for instance by
+    ///   a shorter time limit, stops nothing.
     @discardableResult
     public func close(code: UInt16 = 1000) -> Promise<Void> {
-        if let closing { return closing }
+        let closing = closing ?? beginClose(code).mayBeIgnored
+        self.closing = closing
+        // One for each caller: cancelling it leaves the others, and the end of the connection.
+        return closing.map { $0 }
+    }
+
+    private func beginClose(_ code: UInt16) -> Promise<Void> {
         let sent = sendClose(isCloseCode(code) ? code : 1000)
         dropMessages()
         let closed = sent.then { [self] in clientDidClose() }.timeout(.seconds(5))
@@ -122,8 +130,7 @@ public final class WebSocket {
                 connection.close()
                 return .value
             }
-        closing = connection.deferDrain(until: closed)
-        return closed
+        return connection.deferDrain(until: closed)
     }
 
     /// Fulfilled when no more frames can arrive.
