@@ -1,3 +1,5 @@
+import SimulatedNetwork
+
 /// Servers that are slow, endless or broken, and clients that cancel. Afterwards the pool's one place is free again.
 struct HostileServerTests {
     /// A server that treats each connection as its first line says, on a virtual clock, and a client of it.
@@ -183,6 +185,23 @@ struct HostileServerTests {
         }
         let time = begin.duration(to: EventLoop.current.now)
         expect(time >= .seconds(10) && time < .seconds(11))
+    }
+
+    /// The kernel's error is that of no limit.
+    @Test func aConnectThatTheKernelGivesUp() {
+        withSimulatedNetwork { network in
+            let silent = network.host("silent")
+            network.link(network.test, silent).connects = .ignored
+            var options = HTTPClient.Options()
+            (options.connections.makeTimeout, options.connections.waitTimeout) = (nil, nil)
+            let client = HTTPClient(options)
+            let error = #expect(throws: SystemError.self) {
+                _ = try hang(client.fetch("http://\(silent.addresses[0].hostText):7/"), timeout: .seconds(3600))
+            }
+            expectEqual(error?.call, .connect)
+            expectEqual(error?.code, ETIMEDOUT)
+            client.close()
+        }
     }
 
     @Test func aServerThatReadsNothingIsGivenUp() throws {

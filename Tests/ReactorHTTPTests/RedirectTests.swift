@@ -84,6 +84,25 @@ struct RedirectTests {
         }
     }
 
+    /// The server says where to go, and then nothing, or no more than a part of a page that nobody reads.
+    @Test(.inLoop, arguments: ["the end", "a reset", "silence"]) func theBodyOfARedirectMayBeCut(_ how: String) throws {
+        let listener = try Listener.bind("127.0.0.1:0")
+        var requests = 0
+        listener.serve { connection in
+            connection.read(until: "\r\n\r\n").then { _ -> Promise<Void> in
+                requests += 1
+                if requests == 2 { return connection.write("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nthere") }
+                return connection.write("HTTP/1.1 302 x\r\nLocation: /\r\nContent-Length: 5\r\n\r\nab")
+                    .then { after(.seconds(how == "silence" ? 100 : 1)) }.done {
+                        if how == "a reset" { connection.abort() }
+                    }
+            }
+        }
+        let page = client.fetch("http://\(listener.localAddress)/").then { $0.body.text() }
+        expectEqual(try hang(page, timeout: .seconds(60)), "there")
+        listener.close()
+    }
+
     /// For any bytes of a server: valid UTF-8 and others.
     @Test(.inRealTime) func theBytesOfALocationAreEscapedOneByOne() throws {
         let listener = try Listener.bind("127.0.0.1:0")

@@ -11,6 +11,7 @@ final class Exchange {
     /// The resolver of the response, until it is settled. After that nothing here may retain the response: releasing it
     /// ends its connection.
     private var resolver: Resolver<Fetched>?
+    private var isAnswered: Bool { resolver == nil }
     /// Whether a write of a stream has failed: a response that the server sent before can still be read.
     private var isCut = false
     /// Why writing the request's body failed.
@@ -38,10 +39,10 @@ final class Exchange {
             connection.frameTimeouts = limits
         } else {
             // A failure ends only the writes: earlier output of the server can still be read, within the limits.
-            sent.ensure { if self.resolver != nil { connection.frameTimeouts = limits } }
+            sent.ensure { if !self.isAnswered { connection.frameTimeouts = limits } }
                 .catch(policy: .allErrors) { [self] error in
                     // The kernel has no memory: the server does not know, and waits for the rest.
-                    guard resolver != nil, failure == nil, (error as? SystemError)?.isShortage == true else { return }
+                    guard !isAnswered, failure == nil, (error as? SystemError)?.isShortage == true else { return }
                     failure = error
                     connection.abort()
                 }
@@ -65,12 +66,13 @@ final class Exchange {
         switch error {
         // A response that no server may send; the status for this program's own clients is unrelated.
         case let error as HTTPError: return HTTPError(Status(502), error.reason)
-        // Timed out while the request was being written.
-        case let error as SystemError where error.code == ETIMEDOUT && resolver != nil && options.idle != nil:
+        // The limit of writes. The kernel's own, of a connect for instance, has the same code.
+        case let error as SystemError
+        where error.code == ETIMEDOUT && [.send, .write].contains(error.call) && !isAnswered && options.idle != nil:
             return FetchError.timedOut(.idle)
         case _ where request.deadline.map { $0 <= EventLoop.current.now } == true: return FetchError.timedOut(.total)
         case StreamError.timedOut: return FetchError.timedOut(limit)
-        case StreamError.endedEarly where resolver != nil: return FetchError.endedEarly
+        case StreamError.endedEarly where !isAnswered: return FetchError.endedEarly
         case PromiseError.timedOut: return FetchError.timedOut(.connect)
         case let error as SocketAddress.ParseError:
             return FetchError.badAddress(request.address.text, reason: error.reason)

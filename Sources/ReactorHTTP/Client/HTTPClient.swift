@@ -120,7 +120,8 @@ public final class HTTPClient {
             }
             // Read short bodies so that the connection can be reused; a long one is not worth it.
             let isShort = response.body.length.map { $0 <= 65_536 } ?? false
-            let rest = isShort ? response.body.discard() : .value
+            // Where to go is known, even if the rest is cut.
+            let rest = isShort ? response.body.discard().recover { _ in .value } : .value
             return rest.then { try self.follow(next, behind: before) }
         }
     }
