@@ -366,6 +366,34 @@
         expect(all.count < 8 << 20 && all.suffix(5) != Array("0\r\n\r\n".utf8)[...])
     }
 
+    /// Nothing is missing in the middle, nor at the beginning, with the head.
+    @Test(.inLoop, arguments: [nil, (1 << 20) + 10]) func aPartIsSentThoughItsPromiseIsCancelled(_ length: Int?) throws
+    {
+        var requests = 0
+        let large = [UInt8](repeating: 0x2E, count: 1 << 20)
+        let client = try serveClient { _ in
+            requests += 1
+            let isFirst = requests == 1
+            return .now(
+                .stream(length: isFirst ? length : 5) { output in
+                    if isFirst { output.write(large) }
+                    for text in isFirst ? ["first", "other"] : ["third"] {
+                        let part = output.write(text)
+                        part.cancel()
+                        if isFirst { expect(part.isCancelled) }
+                    }
+                    return .value
+                })
+        }
+        try hang(client.write(Self.get + Self.get).then { client.shutdownWrite() })
+        hang(after(.seconds(1)))
+        var text = try readToEnd(client)
+        for framing in ["5\r\n", "\r\n"] where length == nil { text = text.replacing(framing, with: "") }
+        expect(text.contains("." + "first" + "other"), "\(text.suffix(300))")
+        expect(text.hasSuffix("third"), "\(text.suffix(300))")
+        expectEqual(requests, 2)
+    }
+
     /// Fulfilled when the server has ended the connection, in any way.
     private func toTheEnd(_ client: Connection, _ body: @escaping (RawSpan) -> Void = { _ in }) -> Promise<Void> {
         client.forEachChunk { body($0) }.recover { _ in .value }

@@ -48,7 +48,7 @@ public final class BodyOutput {
     /// - Parameter bytes: the part; an empty one sends the head, if it has not been sent.
     /// - Returns: a promise that is fulfilled when the kernel has taken the bytes, so that a slow peer slows the writer
     ///   down. Rejected as `Connection.write`, and with `TooMuch`. It may be ignored: the end of the body fails with
-    ///   the same error.
+    ///   the same error. Cancelling it does not take the part back, whose place would be empty.
     @discardableResult
     public func write(_ bytes: [UInt8]) -> Promise<Void> {
         if isEnded || bytes.count > left ?? .max { return Promise(error: TooMuch()) }
@@ -63,7 +63,7 @@ public final class BodyOutput {
         }
         if sent.isFulfilled { return sent }
         note(sent)
-        return sent
+        return sent.isPending ? sent.map { $0 }.mayBeIgnored : sent
     }
 
     /// Remembers a failure: a queue that was full accepts later parts again.
