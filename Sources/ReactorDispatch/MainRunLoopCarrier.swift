@@ -49,12 +49,16 @@ public final class MainRunLoopCarrier: LoopHandle {
 
     private static func turn() {
         let loop = EventLoop.current
-        repeat {
+        // As many as a turn of the run loop can spare: handlers may enqueue others without end.
+        for _ in 0..<16 {
             do throws(SystemError) { try loop.turn(.poll) } catch {
                 // The kernel refuses to report events. The loop's handlers notice in their own calls.
                 return
             }
-        } while loop.isReady
+            if !loop.isReady { return }
+        }
+        // The observer is called again.
+        CFRunLoopWakeUp(CFRunLoopGetMain())
     }
 
     /// Stops driving the loop. The loop and everything on it remain.

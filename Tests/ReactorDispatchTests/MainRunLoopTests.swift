@@ -41,6 +41,23 @@ final class MainRunLoopTests: XCTestCase {
         XCTAssertTrue(carrier.isActive && carrier.cancel() && !carrier.isActive && !carrier.cancel())
     }
 
+    func testJobsThatNeverEndLetTheRunLoopContinue() throws {
+        let carrier = try EventLoop.current.carryByMainRunLoop()
+        defer { carrier.cancel() }
+        let done = expectation(description: "a block of the main queue")
+        var jobs = 0
+        // Without end but for a carrier that never returns.
+        func next() {
+            jobs += 1
+            if jobs < 1_000_000 { Guarantee.value.done { next() } }
+        }
+        next()
+        DispatchQueue.main.async { done.fulfill() }
+        wait(for: [done], timeout: 60)
+        XCTAssertLessThan(jobs, 1_000_000)
+        jobs = 1_000_000
+    }
+
     func testACancelledCarrierTurnsNothing() throws {
         let carrier = try EventLoop.current.carryByMainRunLoop()
         carrier.cancel()
