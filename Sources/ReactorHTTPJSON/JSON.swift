@@ -61,8 +61,8 @@ extension DecodingError {
     /// What is wrong with the body, for its sender.
     fileprivate var sentence: String {
         func name(_ path: [any CodingKey]) -> String {
-            let path = path.map { $0.intValue.map { "[\($0)]" } ?? $0.stringValue }.joined(separator: ".")
-            return path.isEmpty ? "The body" : "The member \(path)"
+            let path = path.map { $0.intValue.map { "[\($0)]" } ?? ".\($0.stringValue)" }.joined()
+            return path.isEmpty ? "The body" : "The member \(path.hasPrefix(".") ? path.dropFirst() : path[...])"
         }
         switch self {
         case .keyNotFound(let key, let context): return "\(name(context.codingPath + [key])) is missing."

@@ -4,6 +4,7 @@ struct JSONTests {
     private struct User: Codable, Hashable {
         var name: String
         var age = 7
+        var friends: [[User]]?
     }
 
     @Test(.served) func valuesAreSentAndReceived() throws {
@@ -46,7 +47,8 @@ struct JSONTests {
             (#"{"age": 1}"#, "The member name is missing."),
             (#"{"name": 1, "age": 1}"#, "The member name has the wrong type."),
             (#"{"name": null, "age": 1}"#, "The member name is null or missing."),
-            ("[]", "The body has the wrong type."),
+            (#"{"name": "a", "age": 1, "friends": [[], [{}]]}"#, "The member friends[1][0].name is missing."),
+            ("[]", "The body has the wrong type."), ("[7]", "The body has the wrong type."),
             ("{", "The body is not valid JSON."), ("", "The body is not valid JSON."),
         ])
     func theClientLearnsWhatIsWrong(_ text: String, _ sentence: String) throws {

@@ -73,7 +73,8 @@ final class RouteNode {
         {
             return found
         }
+        guard let tail else { return nil }
         let rest = parts.map { String(Substring($0)) }.joined(separator: "/")
-        return tail?.find(method, [], [], values + [rest], &allowed)
+        return tail.find(method, [], [], values + [rest], &allowed)
     }
 }
