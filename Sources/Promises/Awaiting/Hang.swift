@@ -1,5 +1,4 @@
 import CLinux
-import Glibc
 import Reactor
 
 /// Drives this thread's loop until `promise` settles, and returns its value or throws its error.

@@ -1,5 +1,3 @@
-import Reactor
-
 extension Promise {
     /// The value of the promise, awaited by an async function.
     ///

@@ -1,6 +1,5 @@
 import Glibc
 import Reactor
-import Synchronization
 
 /// The result of a combinator whose promises are all known from the beginning. It keeps its sources as they settle.
 ///

@@ -1,5 +1,3 @@
-import Reactor
-
 /// The waiter of a combinator for one source: a core whose payload has the combinator and the number of the source.
 struct InputNode {
     let core: CoreRef

@@ -1,5 +1,4 @@
 import Reactor
-import Synchronization
 
 extension LoopGroup {
     /// Runs `body` on each loop, as a job, and collects the results in the order of the loops.

@@ -1,6 +1,3 @@
-import Reactor
-import Synchronization
-
 /// The result of a combinator that takes its sources one after another, with a limited number pending at a time.
 ///
 /// User code supplies the sources. So ordinary jobs of the loop take them, and not the code that settles other sources,

@@ -1,5 +1,4 @@
 import Reactor
-import Synchronization
 
 extension Catchable {
     /// Ends a chain whose errors need only a log line: an error that `policy` lets pass is reported as

@@ -1,5 +1,3 @@
-import Reactor
-
 /// Settles as its source. The operation retains an object that may settle the core earlier, a timer or a watch of
 /// the peer, and whose release cancels that.
 @usableFromInline

@@ -1,5 +1,4 @@
 import Glibc
-import Reactor
 
 /// Watches an idle connection of a pool for the peer's end.
 final class Parking: ConnectionAttachment {

@@ -1,5 +1,3 @@
-import Reactor
-
 /// The numbers of a pool's resources and requests.
 public struct PoolCounts: Hashable, Sendable {
     /// Resources that are being made.

@@ -1,5 +1,3 @@
-import Reactor
-
 extension Pool {
     /// Calls `body` with a resource, and settles as the promise that `body` returns.
     ///

@@ -1,5 +1,3 @@
-import Reactor
-
 /// Serves the connections of a listener: a `ConnectionTracker` on the listener's own loop, or a `GroupServer` on
 /// others. Called on the listener's thread.
 protocol ConnectionServer: AnyObject {

@@ -15,8 +15,8 @@ extension Listener {
     /// A connection is *idle* while all of these hold:
     /// - it waits in a read, and no part of a frame has arrived, here or in the kernel;
     /// - no write is queued;
-    /// - its handler does not read ahead of its answers, as in a `pipe`, or in the forms of `forEachLine` and
-    ///   `forEachChunk` that wait for nothing;
+    /// - its handler does not read ahead of its answers, as in a `pipe`, or in the forms of `forEachFrame`,
+    ///   `forEachLine` and `forEachChunk` that wait for nothing;
     /// - the promise returned by the body of a `forEachFrame`, `forEachLine` or `forEachChunk` has settled;
     /// - no `deferDrain(until:)` is pending. A handler that reads one request in several steps outside such a loop
     ///   declares them by that: between two of them no part of a frame is buffered.

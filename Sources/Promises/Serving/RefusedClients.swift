@@ -1,5 +1,3 @@
-import Reactor
-
 extension ServeOptions {
     /// The treatment of a client beyond `maxConnections`.
     public enum Overflow: Hashable, Sendable {

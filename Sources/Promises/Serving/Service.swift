@@ -1,5 +1,3 @@
-import Reactor
-
 /// A call of `Listener.serve`, from its beginning until its last connection has ended. Its promise may settle before.
 ///
 /// Accessed only on the loop's thread.

@@ -133,10 +133,9 @@ public final class Connection {
         return SystemError(call, EBUSY, detail: "the handshake of the filter has not finished")
     }
 
-    /// Records the first error of the descriptor.
+    /// The descriptor has failed. Records the error, unless that of a filter precedes it, whose output was being sent.
     func noteFailure(_ error: SystemError) {
-        if failure != nil { return }
-        ensuredRareState.failure = ConnectionFailure(error: error)
+        if failure == nil { ensuredRareState.failure = ConnectionFailure(error: error) }
         lifecycle.fail()
     }
 

@@ -79,8 +79,6 @@ extension Connection {
             noteFailure(error)
             endRead(error)
         }
-        lifecycle.fail()
-        failWrites()
-        updateInterest()
+        fail(error)
     }
 }

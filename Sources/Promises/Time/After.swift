@@ -1,5 +1,4 @@
 import Reactor
-import Synchronization
 
 /// A guarantee that is fulfilled `delay` from now, by a timer of this thread's loop.
 ///

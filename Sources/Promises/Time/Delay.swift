@@ -1,5 +1,3 @@
-import Reactor
-
 extension Thenable {
     /// Passes the value on `pause` after this promise is fulfilled; passes a rejection on immediately.
     ///

@@ -1,5 +1,3 @@
-import Reactor
-
 /// Calls `body` until its promise is fulfilled, at most `maxAttempts` times.
 ///
 /// ```swift

@@ -66,6 +66,34 @@
         }
     }
 
+    /// Without a further event: that would be reported as the peer's end.
+    @Test(.listener) func aResetAfterTheErrorOfAFilterIsReported() throws {
+        struct Refusing: ConnectionFilter {
+            func receive(_ bytes: RawSpan, _ output: inout FilterOutput) throws { throw Flaw() }
+            func write(_ bytes: RawSpan, _ output: inout FilterOutput) {}
+        }
+        var waiting: CheckedContinuation<Void, Never>?
+        var errors: [CInt] = []
+        let served = listener.serveAsync(
+            ServeOptions(cancelsWhenPeerGone: true),
+            onError: { error, _ in errors.append((error as? SystemError)?.code ?? 0) }
+        ) { connection in
+            let filtered = try await connection.filter(Refusing()).value
+            _ = try? await filtered.receive().value
+            // It goes on although it is cancelled.
+            await withCheckedContinuation { waiting = $0 }
+            try Task.checkCancellation()
+        }
+        let client = try Peer(to: listener.localAddress, sending: "x")
+        try net.loop.run(until: { waiting != nil })
+        client.reset()
+        net.settle()
+        waiting?.resume()
+        try net.loop.run(until: { !errors.isEmpty })
+        expectEqual(errors, [ECONNRESET])
+        try listener.end(served)
+    }
+
     /// A handler that learns of it by its own read does its clean-up in a task that is not cancelled.
     @Test(.listener) func aReadThatFailsIsReportedByItselfAlone() throws {
         var ends: [String] = []
