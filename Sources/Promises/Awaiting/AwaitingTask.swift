@@ -41,9 +41,8 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
             // waiter.
             if case .run = phase { core.release() }
         }
-        super.init(state: .pending, loop: nil, code: code)
         // There is no payload: dropping the operation resumes the task.
-        marks = .isNotifiedOfDrop
+        super.init(state: .pending, loop: nil, role: .isNotifiedOfDrop, code: code)
     }
 
     /// Suspends until the promise has settled, or nothing is left that could settle it.

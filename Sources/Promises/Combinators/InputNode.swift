@@ -13,10 +13,9 @@ struct InputNode {
     /// - Parameter role: `inlineAtHome` for a node that runs when its source settles.
     @inline(__always)
     init(of combinator: CombinatorCore, _ index: Int, role: CoreRole = []) {
-        core = .retaining(PromiseCore.pending(Self.code, role: role))
+        // The combinator, which does not own the node, forgets its address when the operation is dropped.
+        core = .retaining(PromiseCore.pending(Self.code, role: role.union(.isNotifiedOfDrop)))
         core.payload.store(Input(combinator: .retaining(combinator), index: index))
-        // The combinator, which does not own the node, forgets its address then.
-        core.borrow { $0.marks = .isNotifiedOfDrop }
     }
 
     /// A node that a list or a queue holds.

@@ -1,7 +1,7 @@
 /// A core's code for each `CorePhase`, and its role: two constants in one word, which any thread may read.
 ///
 ///     bits 0 … 47     the address of a function without captures; or, if bit 63 is set, of the metadata of a `GenericCode`
-///     bits 48 … 55    the role
+///     bits 48 … 62    the role
 ///
 /// Calling it retains nothing: functions and metadata exist for as long as the process.
 // On Linux no address of a process is above bit 47, unless the process asks for it.
@@ -46,7 +46,9 @@ struct CoreCode {
     // MARK: The role
 
     var role: CoreRole {
-        @inline(__always) get { CoreRole(rawValue: UInt8(truncatingIfNeeded: bits >> Self.roleShift)) }
+        @inline(__always) get {
+            CoreRole(rawValue: UInt16(truncatingIfNeeded: (bits & ~Self.genericBit) >> Self.roleShift))
+        }
     }
 
     /// The same code, with this role.

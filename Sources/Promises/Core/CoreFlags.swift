@@ -8,8 +8,8 @@ import Synchronization
 /// The constant properties of a node.
 @usableFromInline
 struct CoreRole: OptionSet {
-    @usableFromInline let rawValue: UInt8
-    @usableFromInline init(rawValue: UInt8) { self.rawValue = rawValue }
+    @usableFromInline let rawValue: UInt16
+    @usableFromInline init(rawValue: UInt16) { self.rawValue = rawValue }
 
     /// Although the node belongs to a loop, its operation runs inline if the source settles on that loop's thread.
     @usableFromInline static var inlineAtHome: CoreRole { CoreRole(rawValue: 1 << 0) }
@@ -34,6 +34,9 @@ struct CoreRole: OptionSet {
     @usableFromInline static var shielding: CoreRole { CoreRole(rawValue: 1 << 6) }
     /// A timer, or the peer's end, may cancel the node before its source settles.
     @usableFromInline static var hasDeadline: CoreRole { CoreRole(rawValue: 1 << 7) }
+    /// A drop of the operation does not only destroy user's objects: who waits for the node is notified, at once, while
+    /// the node exists.
+    static var isNotifiedOfDrop: CoreRole { CoreRole(rawValue: 1 << 8) }
 }
 
 // MARK: The thread of the core's loop
@@ -44,17 +47,15 @@ struct CoreMarks: OptionSet {
     @usableFromInline let rawValue: UInt8
     @inlinable init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    /// The payload of the node, or of a core linked to it, has its next step, set by `continueBy`: to adopt an outcome,
-    /// or to be rejected after its source. On a core that another one is linked to it is only a hint for
-    /// `adoptionLeads`: such a core never runs again.
+    /// The payload has the next step of the node, set by `continueBy`: to adopt an outcome, or to be rejected after its
+    /// source.
     static var hasNextStep: CoreMarks { CoreMarks(rawValue: 1 << 0) }
     /// It ends by a cancellation, of which `Row.ending` says when it settles. Another cancellation has no effect.
     @usableFromInline static var isEndingCancelled: CoreMarks { CoreMarks(rawValue: 1 << 1) }
     /// The loop counts the node among its waiting handlers.
     static var countsAsWaiting: CoreMarks { CoreMarks(rawValue: 1 << 2) }
-    /// A drop of the operation does not only destroy user's objects: who waits for the node is notified, at once, while
-    /// the node exists. Set where the node is made.
-    static var isNotifiedOfDrop: CoreMarks { CoreMarks(rawValue: 1 << 3) }
+    /// The core, or one that was linked to it, has waited to adopt an outcome: only then may `adoptionLeads` find it.
+    static var mayAdopt: CoreMarks { CoreMarks(rawValue: 1 << 3) }
 }
 
 // MARK: Any thread

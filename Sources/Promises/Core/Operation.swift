@@ -223,7 +223,7 @@ extension PromiseCore {
             finish(source.takeValue())
             return inner.releaseOrKeep()
         }
-        follow(owned: inner) { PromiseCore.perform(Follow<Value>.self, $0, $1) }
+        follow(owned: inner) { PromiseCore.perform(Follow<Value>.self, $0, .run) }
     }
 
     /// Settles this core as `inner` settles. For a guarantee, which cannot report a cycle as an error.

@@ -14,7 +14,7 @@ extension PromiseCore {
     /// The two then are one promise, with one outcome, and cancelling one cancels the other. So only a promise is
     /// linked that no other code can read, or attach to: see `isKnownToProducerOnly`.
     @usableFromInline
-    func follow(owned inner: CoreRef, by adopt: @escaping (PromiseCore, CorePhase) -> Void) {
+    func follow(owned inner: CoreRef, by adopt: @escaping (PromiseCore) -> Void) {
         if !linkAtOnce(inner, .ofThisThread) { followSlow(inner, by: adopt) }
     }
 
@@ -26,7 +26,7 @@ extension PromiseCore {
         let own = state.load()
         // Without a mark: it is neither claimed nor locked, and has no waiters.
         guard !Tracing.isOn, own.isOpen,
-            inner.borrow({ $0.state.load() == .pending && !$0.marks.contains(.hasNextStep) }),
+            inner.borrow({ $0.state.load() == .pending && !$0.marks.contains(.mayAdopt) }),
             Self.isKnownToProducerOnly(inner, here)
         else { return false }
         if own.isPending {
@@ -89,7 +89,7 @@ extension PromiseCore {
     }
 
     @inline(never)
-    private func followSlow(_ inner: CoreRef, by adopt: @escaping (PromiseCore, CorePhase) -> Void) {
+    private func followSlow(_ inner: CoreRef, by adopt: @escaping (PromiseCore) -> Void) {
         defer { inner.release() }
         if Tracing.isOn { inner.borrow { Tracing.adopt(self, $0) } }
         let here = LoopRef.ofThisThread
@@ -100,7 +100,7 @@ extension PromiseCore {
             return release()
         }
         // Only a core of this thread can wait for the root, and few have a next step.
-        let mayWaitForUs = inner.borrow { $0.loop == here && $0.marks.contains(.hasNextStep) }
+        let mayWaitForUs = inner.borrow { $0.loop == here && $0.marks.contains(.mayAdopt) }
         if inner == root || mayWaitForUs && Self.adoptionLeads(from: root, to: inner, here) {
             payload.storeError(PromiseError.returnedSelf, at: nil)
             return settle(.rejected)
@@ -112,7 +112,7 @@ extension PromiseCore {
             inner.borrow { $0.markHandled() }
             inner.retain()
             upstream.store(.settled(inner.address, as: seen))
-            return adopt(self, .run)
+            return adopt(self)
         }
         // A core with waiters keeps them, and their order. A core that another thread may settle cannot be linked from
         // here.
@@ -131,7 +131,7 @@ extension PromiseCore {
         // Reuses the memory of the operation.
         continueBy(adopt)
         // Only a core of this thread can be linked to the root, so the root waits for `inner` too.
-        root.borrow { $0.marks.formUnion(.hasNextStep) }
+        root.borrow { $0.marks.formUnion(.mayAdopt) }
         inner.borrow { $0.attach(self) }
         release()
     }
@@ -141,7 +141,7 @@ extension PromiseCore {
         inner.borrow { inner in
             root.borrow { root in
                 guard inner.link(to: root, from: seen) else { return false }
-                if inner.marks.contains(.hasNextStep) { root.marks.insert(.hasNextStep) }
+                if inner.marks.contains(.mayAdopt) { root.marks.insert(.mayAdopt) }
                 return true
             }
         }
@@ -169,21 +169,21 @@ extension PromiseCore {
     }
 
     /// Stores the next step of this core in place of its operation; it runs when the core's source has settled.
-    func continueBy(_ next: @escaping (PromiseCore, CorePhase) -> Void) {
-        payload.store(CoreCode.Closure(call: next))
+    func continueBy(_ next: @escaping (PromiseCore) -> Void) {
+        payload.store(NextStep(run: next))
         marks.insert(.hasNextStep)
     }
 
     /// Runs the next step of a node whose source has settled.
     func runNextStep() {
         marks.remove(.hasNextStep)
-        payload.take(CoreCode.Closure.self).call(self, .run)
+        payload.take(NextStep.self).run(self)
     }
 
     /// Drops the next step of a node that will never run.
     func dropNextStep() {
         marks.remove(.hasNextStep)
-        _ = payload.take(CoreCode.Closure.self)
+        _ = payload.take(NextStep.self)
     }
 
     /// Whether `target` waits for `root`, perhaps through other cores, to adopt its outcome: then `root` must not wait
@@ -205,4 +205,10 @@ extension PromiseCore {
         }
         return false
     }
+}
+
+/// What a core does when its source has settled, in place of its operation.
+// In a struct, as an operation.
+private struct NextStep {
+    let run: (PromiseCore) -> Void
 }

@@ -104,7 +104,7 @@ extension PromiseCore {
             // Dropped last: that may run user code, which may turn the loop.
             return withExtendedLifetime(operation) {}
         }
-        continueBy { core, _ in
+        continueBy { core in
             operation.upstream.store(core.upstream.takeOut())
             operation.retain()
             operation.runAndRelease()
@@ -142,7 +142,7 @@ extension PromiseCore {
 
     /// Makes this core's next step its rejection, whatever its source's outcome.
     private func rejectNext(with error: (any Error)?) {
-        continueBy { core, _ in
+        continueBy { core in
             core.upstream.takeOut().release()
             core.finish(throwing: error ?? PromiseError.asCancellation)
         }

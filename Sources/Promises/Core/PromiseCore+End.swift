@@ -63,13 +63,12 @@ extension PromiseCore {
     }
 
     /// Destroys the payload of a core that waits or was about to run: its operation or, after that has run, its next
-    /// step. Must not be called if the next step is that of a promise linked to the core: the mark of `upstream` is then
-    /// `linkedFrom`.
+    /// step.
     @inline(never)
     func destroyOperation() {
         if marks.contains(.hasNextStep) { return dropNextStep() }
         // A thread without a loop may be ending: do not make a loop for this.
-        guard !marks.contains(.isNotifiedOfDrop), let loop = LoopRef.ofThisThreadIfAny else { return code(self, .drop) }
+        guard !role.contains(.isNotifiedOfDrop), let loop = LoopRef.ofThisThreadIfAny else { return code(self, .drop) }
         loop.borrow { loop in
             if loop.jobs.isDiscarding {
                 // Inside a `deinit` that another destroyed operation runs: do it afterwards, not nested.

@@ -26,9 +26,9 @@ struct CancellationTests {
             let outer = PromiseCore(root: Int.self)
             let token = tally.token()
             outer.retain()
-            outer.follow(owned: .retaining(inner.core)) { core, phase in
+            outer.follow(owned: .retaining(inner.core)) { core in
                 withExtendedLifetime(token) {}
-                PromiseCore.perform(Follow<Int>.self, core, phase)
+                PromiseCore.perform(Follow<Int>.self, core, .run)
             }
             return outer
         }()

@@ -38,7 +38,7 @@ struct CoreWordTests {
 
     @Test func theCodeOfACoreKeepsItsRole() {
         let code = CoreCode { core, _ in core.payload.store(7) }
-        for role in [CoreRole(rawValue: 0), .inlineAtHome, CoreRole(rawValue: 255)] {
+        for role in [CoreRole(rawValue: 0), .inlineAtHome, CoreRole(rawValue: 1 << 15 - 1)] {
             let core = PromiseCore(state: .fulfilled(isTrivial: true), loop: nil, role: role, code: code)
             expect(core.role == role && core.code.with([]).bits == code.bits)
             core.code(core, .run)
@@ -59,7 +59,7 @@ struct CoreWordTests {
     }
 
     @Test func marksAndANumberAreInOneWord() {
-        let all = CoreMarks([.hasNextStep, .isEndingCancelled, .countsAsWaiting])
+        let all = CoreMarks([.hasNextStep, .isEndingCancelled, .countsAsWaiting, .mayAdopt])
         let word = PromiseCore(root: Void.self)
         expect(word.marks == [] && word.outsideNumber == 0)
         word.outsideNumber = UInt32(OutsideWaiters.largestNumber)
