@@ -31,7 +31,7 @@ final class OpenFile: Sendable {
 
     /// A larger file is sent from the kernel's memory, and in pieces if the kernel does not have it: its response is a
     /// stream in both cases, so that code which transforms a response can rely on that.
-    private static var largestContent: Int { 32 << 10 }
+    private var isSmall: Bool { size <= 32 << 10 }
 
     private init(_ fd: CInt, _ status: stat, _ calls: FileSyscalls) {
         (self.fd, self.calls) = (fd, calls)
@@ -60,21 +60,17 @@ final class OpenFile: Sendable {
             case let code: throw SystemError(.open, code, detail: path)
             }
         }
-        let fd = CInt(answer)
-        guard let status = regularFile(fd, calls) else {
-            var status = stat()
-            let isFolder = calls.status(fd, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
-            _ = calls.close(fd)
-            return isFolder ? .folder : .none
-        }
-        let file = OpenFile(fd, status, calls)
-        let content = readsContent && file.size <= largestContent ? try file.read(0..<file.size) : nil
-        return .file(file, content)
+        let found = Self.found(CInt(answer), calls)
+        guard case .file(let file, _) = found, readsContent, file.isSmall else { return found }
+        return .file(file, try file.read(0..<file.size))
     }
 
-    private static func regularFile(_ fd: CInt, _ calls: FileSyscalls) -> stat? {
+    private static func found(_ fd: CInt, _ calls: FileSyscalls) -> Found {
         var status = stat()
-        return calls.status(fd, &status) == 0 && status.st_mode & S_IFMT == S_IFREG ? status : nil
+        let kind = calls.status(fd, &status) == 0 ? status.st_mode & S_IFMT : 0
+        if kind == S_IFREG { return .file(OpenFile(fd, status, calls), nil) }
+        _ = calls.close(fd)
+        return kind == S_IFDIR ? .folder : .none
     }
 
     /// The bytes in `range`, or fewer if the file ends earlier.
@@ -95,14 +91,8 @@ final class OpenFile: Sendable {
     /// - Returns: as `open`, if that needs no disk and finds a regular file.
     static func openCached(_ path: String, readsContent: Bool, _ calls: FileSyscalls) -> (OpenFile, [UInt8]?)? {
         let answer = calls.openCached(path, flags)
-        if answer < 0 { return nil }
-        let fd = CInt(answer)
-        guard let status = regularFile(fd, calls) else {
-            _ = calls.close(fd)
-            return nil
-        }
-        let file = OpenFile(fd, status, calls)
-        guard readsContent && file.size <= largestContent else { return (file, nil) }
+        guard answer >= 0, case .file(let file, _) = found(CInt(answer), calls) else { return nil }
+        guard readsContent, file.isSmall else { return (file, nil) }
         return file.readCached(0..<file.size).map { (file, $0) }
     }
 
@@ -160,10 +150,11 @@ final class OpenFile: Sendable {
     private func isListed(in field: String, of headers: Headers, weakly: Bool) -> Bool? {
         let lists = headers.all(field)
         if lists.isEmpty { return nil }
+        let weak = "W/\(tag)"
         return lists.contains { list in
             list.utf8.split { $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: " ") || $0 == 0x09 }.contains { element in
                 element.elementsEqual("*".utf8) || element.elementsEqual(tag.utf8)
-                    || weakly && element.elementsEqual("W/\(tag)".utf8)
+                    || weakly && element.elementsEqual(weak.utf8)
             }
         }
     }

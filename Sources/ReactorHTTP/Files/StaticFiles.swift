@@ -62,7 +62,8 @@ public struct StaticFiles: Sendable {
         // If the request's own path ends with a slash, a folder means its index, whatever `path` the program passes.
         let mayBeIndex = isIndex || request.path.utf8.last == UInt8(ascii: "/")
         // Most files are small and sent whole: one job for the pool, and one call to send them.
-        let isWhole = request.method == .get && !Self.conditions.contains { request.headers.has($0) }
+        let conditions = ["range", "if-match", "if-unmodified-since", "if-none-match", "if-modified-since"]
+        let isWhole = request.method == .get && !conditions.contains { request.headers.has($0) }
         let cached = isIndex ? "\(full)/\(index)" : full
         if let (file, content) = OpenFile.openCached(cached, readsContent: isWhole, calls) {
             return .value(respond(to: request, with: file, content, contentType(of: cached)))
@@ -82,10 +83,6 @@ public struct StaticFiles: Sendable {
             case .file(let file, let content): respond(to: request, with: file, content, contentType(of: full))
             }
         }
-    }
-
-    private static var conditions: [String] {
-        ["range", "if-match", "if-unmodified-since", "if-none-match", "if-modified-since"]
     }
 
     /// The request's path with a slash appended, and its query. A second slash at the front would make it a host name;

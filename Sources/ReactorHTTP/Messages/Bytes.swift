@@ -218,7 +218,13 @@ func isVisible(_ byte: UInt8) -> Bool { 0x21...0x7E ~= byte }
 func isDigit(_ byte: UInt8) -> Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte }
 
 /// The value of a hexadecimal digit; `nil` for any other byte.
-func hexadecimal(_ byte: UInt8) -> Int? { Character(Unicode.Scalar(byte)).hexDigitValue }
+func hexadecimal(_ byte: UInt8) -> Int? {
+    switch lowercased(byte) {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): Int(byte & 15)
+    case UInt8(ascii: "a")...UInt8(ascii: "f"): Int(byte & 15) + 9
+    default: nil
+    }
+}
 
 /// Whether a byte is allowed in an IPv6 address.
 func isAddressByte(_ byte: UInt8) -> Bool { hexadecimal(byte) != nil || ":.".utf8.contains(byte) }

@@ -1,14 +1,23 @@
-/// Decodes the percent escapes of a part of a URI; `nil` if one is invalid: RFC 3986, section 2.1.
-func unescaped(_ text: Substring.UTF8View) -> [UInt8]? {
+/// Decodes the percent escapes of a part of a URI: RFC 3986, section 2.1.
+/// - Parameter isForm: whether `+` is a space, and an invalid escape stays as it is.
+/// - Returns: `nil` if an escape is invalid.
+func unescaped(_ text: some Collection<UInt8>, isForm: Bool = false) -> [UInt8]? {
     var bytes: [UInt8] = []
-    var rest = text
+    var rest = text[...]
     while let byte = rest.popFirst() {
-        if byte != UInt8(ascii: "%") {
-            bytes.append(byte)
-        } else if let high = rest.popFirst().flatMap(hexadecimal), let low = rest.popFirst().flatMap(hexadecimal) {
-            bytes.append(UInt8(high << 4 | low))
-        } else {
-            return nil
+        switch byte {
+        case UInt8(ascii: "%"):
+            var digits = rest
+            if let high = digits.popFirst().flatMap(hexadecimal), let low = digits.popFirst().flatMap(hexadecimal) {
+                bytes.append(UInt8(high << 4 | low))
+                rest = digits
+            } else if isForm {
+                bytes.append(byte)
+            } else {
+                return nil
+            }
+        case UInt8(ascii: "+") where isForm: bytes.append(0x20)
+        default: bytes.append(byte)
         }
     }
     return bytes

@@ -18,27 +18,15 @@ public struct Parameters: Hashable, Sendable {
     init(form text: some Collection<UInt8>) {
         self.init()
         for pair in text.split(separator: UInt8(ascii: "&")) {
-            let parts = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
-            append(Self.decoded(parts[0]), parts.count > 1 ? Self.decoded(parts[1]) : "")
+            let end = pair.firstIndex(of: UInt8(ascii: "=")) ?? pair.endIndex
+            append(Self.decoded(pair[..<end]), Self.decoded(pair[end...].dropFirst()))
         }
     }
 
     mutating func append(_ name: String, _ value: String) { fields.append(Field(name: name, value: value)) }
 
     private static func decoded(_ text: some Collection<UInt8>) -> String {
-        var bytes: [UInt8] = []
-        var rest = text[...]
-        while let byte = rest.popFirst() {
-            let digits = rest.prefix(2).compactMap(hexadecimal)
-            switch byte {
-            case UInt8(ascii: "+"): bytes.append(0x20)
-            case UInt8(ascii: "%") where digits.count == 2:
-                bytes.append(UInt8(digits[0] << 4 | digits[1]))
-                rest = rest.dropFirst(2)
-            default: bytes.append(byte)
-            }
-        }
-        return String(decoding: bytes, as: UTF8.self)
+        String(decoding: unescaped(text, isForm: true) ?? [], as: UTF8.self)
     }
 
     /// The first value of this name; `nil` if there is none.
