@@ -49,7 +49,8 @@ public final class Body {
     let decoder: BodyDecoder
     /// Counts the bytes that `bytes` gathers.
     private var kept: KeptBytes?
-    /// `nil` once nothing more can be read.
+    /// `nil` once nothing more can be read: all has been, which is `isComplete`; a read has failed, which is `hasFailed`;
+    /// or `end` was called, since the response has been sent. Always `nil` for a body that no client sends.
     private var connection: Connection?
     /// The source of a body that no client sends.
     private var content: Content?

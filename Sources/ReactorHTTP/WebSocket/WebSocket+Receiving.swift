@@ -146,6 +146,17 @@ extension WebSocket {
     }
 
     /// Why no more frames follow.
+    ///
+    /// The fields while a socket ends:
+    ///
+    /// | | `isReading` | `hasSentClose` | `ending` | `hasEnded` |
+    /// | --- | --- | --- | --- | --- |
+    /// | open | true | false | `nil` | false |
+    /// | the peer has closed or failed, which is reported behind its messages | false | false | set | false |
+    /// | that has been reported: `failure` is for the next `receive` | false | if the peer may read it | `nil` | true |
+    /// | the same of a drain, whose peer still has to answer | false | true | `nil` | false |
+    /// | this side closes: `closing` is pending, and waits for `onEnd` | true | true | `nil` | false |
+    /// | no frame of the peer can follow that | false | true | `nil` | true |
     enum Ending {
         /// The peer has closed.
         case closed(UInt16?)

@@ -31,14 +31,10 @@ final class WebSocketDecoder: FrameDecoder {
     var heldBytes: Int { (begun?.bytes.capacity ?? 0) + waiting.byteCount }
 
     func decode(_ bytes: RawSpan) throws -> DecodedFrame<WebSocketEvent> {
-        do { return try frame(bytes) } catch {
+        do { return try .reading(bytes) { reader in try event(&reader) } } catch {
             failure = error as? WebSocketError
             throw error
         }
-    }
-
-    private func frame(_ bytes: RawSpan) throws -> DecodedFrame<WebSocketEvent> {
-        try .reading(bytes) { reader in try event(&reader) }
     }
 
     private func event(_ reader: inout ByteReader) throws -> WebSocketEvent {
