@@ -73,8 +73,6 @@ static inline int copenssl_library(unsigned long error) { return ERR_GET_LIB(err
 
 static inline STACK_OF(X509) *copenssl_new_chain(void) { return sk_X509_new_null(); }
 static inline int copenssl_push(STACK_OF(X509) *chain, X509 *certificate) { return sk_X509_push(chain, certificate); }
-static inline int copenssl_count(const STACK_OF(X509) *chain) { return sk_X509_num(chain); }
-static inline X509 *copenssl_at(const STACK_OF(X509) *chain, int index) { return sk_X509_value(chain, index); }
 // Releases the stack but not its certificates.
 static inline void copenssl_free_chain(STACK_OF(X509) *chain) { sk_X509_free(chain); }
 

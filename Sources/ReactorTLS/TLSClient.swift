@@ -87,13 +87,9 @@ public func connect(
     return connecting.then(
         { connection in
             connection.startTLS(as: client, serverName: name, file: file, line: line)
-                .tapError { _ in connection.closeAfterFailedHandshake() }
+                // For the alert, which has to be sent.
+                .tapError { _ in connection.close(linger: .seconds(1)) }
         }, file: file, line: line)
-}
-
-extension Connection {
-    /// Closes a connection whose handshake has failed, after up to a second for its alert to be sent.
-    fileprivate func closeAfterFailedHandshake() { close(linger: .seconds(1)) }
 }
 
 /// The name or the IP address in `name:port`.

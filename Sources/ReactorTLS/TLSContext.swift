@@ -124,7 +124,7 @@ final class TLSContext: @unchecked Sendable {
         copenssl_report_sessions(pointer)
         SSL_CTX_sess_set_new_cb(pointer) { ssl, session in
             guard let ssl, let session else { return 0 }
-            return TLSFilter.of(ssl).takeSession(session) ? 1 : 0
+            return TLSFilter.with(ssl) { $0.takeSession(session) } ? 1 : 0
         }
     }
 
@@ -142,7 +142,7 @@ final class TLSContext: @unchecked Sendable {
         } else if !configuration.ticketKeys.isEmpty {
             SSL_CTX_set_tlsext_ticket_key_evp_cb(pointer) { ssl, name, vector, cipher, mac, isNew in
                 guard let ssl, let name, let vector, let cipher, let mac else { return -1 }
-                let keys = TLSFilter.of(ssl).context.configuration.ticketKeys
+                let keys = TLSFilter.with(ssl) { $0.context.configuration.ticketKeys }
                 return isNew == 1
                     ? TLSTicketKey.seal(with: keys, name, vector, cipher, mac)
                     : TLSTicketKey.open(
@@ -169,7 +169,7 @@ final class TLSContext: @unchecked Sendable {
                 pointer,
                 { ssl, name, count, offered, offeredCount, _ in
                     guard let ssl, let name, let count else { return SSL_TLSEXT_ERR_ALERT_FATAL }
-                    let own = TLSFilter.of(ssl).context.protocols
+                    let own = TLSFilter.with(ssl) { $0.context.protocols }
                     // The function is declared for mutable names, but does not change them.
                     return name.withMemoryRebound(to: UnsafeMutablePointer<UInt8>?.self, capacity: 1) { name in
                         let result = SSL_select_next_proto(
@@ -183,7 +183,7 @@ final class TLSContext: @unchecked Sendable {
                 pointer,
                 { ssl, _ in
                     guard let ssl else { return 0 }
-                    return TLSFilter.of(ssl).chooseIdentity() ? 1 : 0
+                    return TLSFilter.with(ssl) { $0.chooseIdentity() } ? 1 : 0
                 }, nil)
         }
     }

@@ -1,4 +1,5 @@
 #if TLS
+import COpenSSL
 import Reactor
 
 /// Why a handshake failed, a stream was broken, or a configuration cannot be used.
@@ -62,12 +63,14 @@ public enum CertificateFault: Hashable, Sendable {
 
     init(verifyResult code: Int) {
         self =
-            switch code {
-            case 62, 64: .wrongName  // HOSTNAME_MISMATCH, IP_ADDRESS_MISMATCH
-            case 10: .expired  // CERT_HAS_EXPIRED
-            case 9: .notYetValid  // CERT_NOT_YET_VALID
-            case 18: .selfSigned  // DEPTH_ZERO_SELF_SIGNED_CERT
-            case 2, 19, 20, 21: .unknownAuthority  // an issuer that is missing, or a root that is not trusted
+            switch CInt(truncatingIfNeeded: code) {
+            case X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH: .wrongName
+            case X509_V_ERR_CERT_HAS_EXPIRED: .expired
+            case X509_V_ERR_CERT_NOT_YET_VALID: .notYetValid
+            case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT: .selfSigned
+            case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT, X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY,
+                X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN, X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+                .unknownAuthority
             default: .other(code)
             }
     }

@@ -66,13 +66,8 @@ final class TLSFilter: ConnectionFilter {
 
     deinit { if let ssl { SSL_free(ssl) } }
 
-    /// The filter that called OpenSSL, for its callbacks.
-    static func of(_ ssl: OpaquePointer) -> TLSFilter {
-        Unmanaged<TLSFilter>.fromOpaque(SSL_get_ex_data(ssl, 0)).takeUnretainedValue()
-    }
-
-    /// Like `of`, but counts no reference: for each step of a handshake.
-    static func with(_ ssl: OpaquePointer, _ body: (TLSFilter) -> Void) {
+    /// Calls `body` with the filter that called OpenSSL, for its callbacks. It counts no reference: the caller has one.
+    static func with<Result>(_ ssl: OpaquePointer, _ body: (TLSFilter) -> Result) -> Result {
         Unmanaged<TLSFilter>.fromOpaque(SSL_get_ex_data(ssl, 0))._withUnsafeGuaranteedRef(body)
     }
 

@@ -27,7 +27,7 @@ public final class TLSServer: Sendable {
     var context: TLSContext { current.withLock { $0 } }
 
     /// Replaces the settings. Handshakes that begin afterwards use them, on any loop; open connections keep theirs.
-    /// Older sessions cannot be resumed: their clients make full handshakes.
+    /// Without `ticketKeys`, older sessions cannot be resumed: their clients make full handshakes.
     /// - Throws: a `TLSError` with the cause `configuration`; the settings are then unchanged.
     public func reload(_ configuration: TLSConfiguration) throws(TLSError) {
         let new = try TLSContext(configuration, .server)
