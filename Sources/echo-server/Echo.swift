@@ -18,7 +18,7 @@ final class Echo {
         connection.read().then { [self] outcome -> Promise<Void> in
             switch outcome {
             case .bytes(let bytes):
-                worker.noteReceived(bytes.count)
+                worker.statistics.bytes += bytes.count
                 return connection.write(bytes).then { [self] in run() }
             case .end: return .value
             case .failed(let error): return Promise(error: error)

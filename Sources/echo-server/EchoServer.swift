@@ -70,10 +70,12 @@ final class EchoServer {
     private func serve(_ listener: Listener) -> Promise<DrainResult> {
         let limits = ServeOptions(maxConnections: share.maxConnections, maxLingering: share.maxLingering)
         guard let group else {
-            return listener.serve(limits, onError: { [worker] _, _ in worker.noteFailure() }, handler: worker.serve)
+            return listener.serve(
+                limits, onError: { [worker] _, _ in worker.statistics.failures += 1 }, handler: worker.serve)
         }
         return listener.serve(
-            on: group, limits, onError: { [workers] _, connection in workers.value(for: connection).noteFailure() }
+            on: group, limits,
+            onError: { [workers] _, connection in workers.value(for: connection).statistics.failures += 1 }
         ) { [workers] connection in workers.value(for: connection).serve(connection) }
     }
 
@@ -102,7 +104,7 @@ final class EchoServer {
     func report() -> Promise<Report> {
         let main = (name: "main", metrics: EventLoop.current.metrics)
         guard let group else {
-            let statistics = worker.statistics.adding(failures: abortedByDrain)
+            let statistics = worker.statistics + Statistics(failures: abortedByDrain)
             return .value(Report(statistics: statistics, peak: openCount.peak, loops: [main]))
         }
         return group.collect(workers) { worker in LoopAnswer(statistics: worker.statistics) }.then { answers in
@@ -113,7 +115,7 @@ final class EchoServer {
         .map { [openCount, former, abortedByDrain] answers in
             let statistics = answers.map(\.statistics).reduce(former.statistics, +)
             return Report(
-                statistics: statistics.adding(failures: abortedByDrain), peak: openCount.peak,
+                statistics: statistics + Statistics(failures: abortedByDrain), peak: openCount.peak,
                 loops: [main] + answers.map { ($0.name, $0.metrics) })
         }.asPromise()
     }

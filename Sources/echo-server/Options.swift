@@ -77,8 +77,8 @@ struct Options: Equatable {
             switch name {
             case "--listen": options.addresses.append(try address(name, try value()))
             case "--metrics": options.metricsAddress = try address(name, try value())
-            case "--max-connections": options.maxConnections = try count(name, try value())
-            case "--threads": options.threads = try threads(name, try value())
+            case "--max-connections": options.maxConnections = try count(name, try value(), in: 1 ... .max)
+            case "--threads": options.threads = try count(name, try value(), in: 0...mostThreads)
             case "--idle-timeout":
                 let timeout = try duration(name, try value())
                 options.idleTimeout = timeout == .zero ? nil : timeout
@@ -104,16 +104,12 @@ struct Options: Equatable {
         }
     }
 
-    private static func count(_ name: String, _ text: String) throws(UsageError) -> Int {
-        guard text.first?.isNumber == true, let count = Int(text), count > 0 else {
-            throw UsageError(description: "\(name): '\(text)' is not a number above 0")
-        }
-        return count
-    }
-
-    private static func threads(_ name: String, _ text: String) throws(UsageError) -> Int {
-        guard text.first?.isNumber == true, let count = Int(text), 0...mostThreads ~= count else {
-            throw UsageError(description: "\(name): '\(text)' is not a number from 0 to \(mostThreads)")
+    private static func count(
+        _ name: String, _ text: String, in range: ClosedRange<Int>
+    ) throws(UsageError) -> Int {
+        guard text.first?.isNumber == true, let count = Int(text), range ~= count else {
+            let limits = range.upperBound == .max ? "above 0" : "from \(range.lowerBound) to \(range.upperBound)"
+            throw UsageError(description: "\(name): '\(text)' is not a number \(limits)")
         }
         return count
     }

@@ -8,7 +8,7 @@ struct Statistics {
     private(set) var open = 0
     private(set) var connections = 0
     /// Connections that ended with an error: a reset, a time-out.
-    private(set) var failures = 0
+    var failures = 0
     /// Bytes received; all of them are sent back.
     var bytes = 0
 
@@ -18,15 +18,6 @@ struct Statistics {
     }
 
     mutating func end() { open -= 1 }
-
-    mutating func noteFailure() { failures += 1 }
-
-    /// The counters with failures that were not passed to any handler.
-    func adding(failures more: Int) -> Statistics {
-        var sum = self
-        sum.failures += more
-        return sum
-    }
 
     static func + (one: Statistics, other: Statistics) -> Statistics {
         var sum = one
@@ -92,11 +83,7 @@ struct Report: Sendable {
         return """
             \(title): \(statistics.open) open, \(statistics.connections) connections (peak \(peak), \
             \(statistics.failures) failed), \(statistics.bytes) bytes, \(turns) turns, \
-            longest turn \(longest.microseconds) us
+            longest turn \(Int(longest / .microseconds(1))) us
             """
     }
-}
-
-extension Duration {
-    fileprivate var microseconds: Int64 { components.seconds * 1_000_000 + components.attoseconds / 1_000_000_000_000 }
 }

@@ -8,7 +8,7 @@ final class Worker {
     private let openCount: OpenCount
     private let former: FormerWorkers
     /// The current counters, including those of open connections.
-    private(set) var statistics = Statistics()
+    var statistics = Statistics()
 
     init(idleTimeout: Duration?, _ openCount: OpenCount, _ former: FormerWorkers) {
         self.idleTimeout = idleTimeout
@@ -28,9 +28,6 @@ final class Worker {
             openCount.end()
         }
     }
-
-    func noteReceived(_ count: Int) { statistics.bytes += count }
-    func noteFailure() { statistics.noteFailure() }
 }
 
 /// The counters of workers whose loops have ended.
