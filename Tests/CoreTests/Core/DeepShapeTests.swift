@@ -34,7 +34,7 @@ extension DeepShapeTests {
         case combinators, races, gathered
         case inline, inlineCleanups, inlineFollowers, dispatched
 
-        var length: Int { scaled(6_000) }
+        var length: Int { scaled(isSanitized ? 6_000 : 4_000) }
 
         /// The number of tokens that it holds.
         var tokens: Int { self == .links || self == .inlineFollowers ? 1 : length }

@@ -112,13 +112,13 @@ struct LimiterTests {
 
     /// Operations of all kinds, cancelled at any moment: no permit is lost or granted twice, and each clean-up runs
     /// once.
-    @Test(.inLoop, arguments: 0..<20) func tenThousandCancellations(seed: Int) throws {
+    @Test(.inLoop, arguments: 0..<20) func thousandsOfCancellations(seed: Int) throws {
         var dice = SplitMix64(UInt64(seed))
         let limiter = Limiter(Int.random(in: 1...5, using: &dice))
         var (running, started, cleaned) = (0, 0, 0)
         var most = 0
         var works: [Promise<Int>] = []
-        for index in 0..<(isSanitized ? 50 : 1_000) {
+        for index in 0..<scaled(1_500) {
             let kind = Int.random(in: 0..<5, using: &dice)
             let time = Duration.milliseconds(Int.random(in: 0...20, using: &dice))
             let work = limiter.run { () throws -> Promise<Int> in

@@ -36,7 +36,7 @@ struct NestedHangTests {
             try EventLoop.withLoop(clock: VirtualClock()) { loop in
                 let (never, resolver) = Promise<Void>.pending()
                 var codes: Set<CInt> = []
-                for _ in 0..<100_000 {
+                for _ in 0..<scaled(100_000) {
                     loop.enqueue {
                         if !codes.isEmpty { return }
                         do { try hang(never) } catch {
@@ -56,14 +56,15 @@ struct NestedHangTests {
     @Test(.ownThread, .disabled(if: isSanitized), arguments: [512 << 10, 8 << 20])
     func hangsOnGuaranteesGoOnOnAnotherStack(size: Int) async {
         await #expect(processExitsWith: .success) { [size] in
+            let count = scaled(50_000)
             let ended = elsewhereWithStack(of: size) {
                 EventLoop.withLoop(clock: VirtualClock()) { loop in
                     let (guarantee, fulfill) = Guarantee<Int>.pending()
                     var (begun, ended) = (0, 0)
-                    for _ in 0..<20_000 {
+                    for _ in 0..<count {
                         loop.schedule(after: .milliseconds(1)) {
                             begun += 1
-                            if begun == 20_000 { fulfill(1) }
+                            if begun == count { fulfill(1) }
                             let one = hang(guarantee)
                             ended += one
                         }
@@ -72,7 +73,7 @@ struct NestedHangTests {
                     return ended
                 }
             }
-            precondition(ended == 20_000, "\(ended)")
+            precondition(ended == count, "\(ended)")
         }
     }
 

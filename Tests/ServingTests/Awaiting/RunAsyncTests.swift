@@ -26,10 +26,6 @@
             return notes
         }
         expect(same === notes && notes.lines == ["begin", "job", "end"])
-    }
-
-    @Test(.inRealTime) func whatItThrowsComesOut() throws {
-        let loop = EventLoop.current
         #expect(throws: Failure()) {
             try loop.run {
                 await Task.yield()

@@ -33,9 +33,7 @@ struct ByteReaderTests {
             expectEqual([UInt8](reader.rest()), [0, 9, 1, 2])
             expectEqual([UInt8](reader.rest()), [])
         }
-    }
-
-    @Test func aLengthThatFitsIntoNoIntegerIsBeyondTheLimit() throws {
+        // A length that fits into no integer is beyond any limit.
         try read([UInt8](repeating: 0xFF, count: 8)) { reader throws in
             #expect(throws: ByteError.limitExceeded(limit: .max)) {
                 [UInt8](try reader.bytes(prefixedBy: UInt64.self, limit: .max))
@@ -84,11 +82,20 @@ struct ByteReaderTests {
         expectEqual(ofCopy, 2)
     }
 
-    @Test func withoutADelimiterTheLimitHolds() throws {
+    @Test func theLimitHoldsWithoutADelimiterToo() throws {
         try read([UInt8](repeating: 1, count: 65537)) { reader throws in
             #expect(throws: ByteError.limitExceeded(limit: 65536)) { [UInt8](try reader.bytes(until: 0)) }
             #expect(throws: ByteError.limitExceeded(limit: 65536)) { [UInt8](try reader.line()) }
             #expect(throws: ByteError.limitExceeded(limit: 40)) { try reader.decimal(until: 0, as: Int.self) }
+        }
+        // The limit is for the line; the return before the newline is not part of it.
+        try read(Array("ab\r\n".utf8)) { reader throws in
+            #expect(throws: ByteError.limitExceeded(limit: 1)) { [UInt8](try reader.line(limit: 1)) }
+            expectEqual([UInt8](try reader.line(limit: 2)), [0x61, 0x62])
+        }
+        try read(Array("abc\n".utf8)) { reader throws in
+            #expect(throws: ByteError.limitExceeded(limit: 2)) { [UInt8](try reader.line(limit: 2)) }
+            expectEqual(reader.position, 0)
         }
     }
 
@@ -129,25 +136,9 @@ struct ByteReaderTests {
             #expect(throws: ByteError.limitExceeded(limit: 2)) { [UInt8](try reader.line(limit: 2)) }
             expectEqual([UInt8](reader.rest()), Array("rest".utf8))
         }
+        #expect(throws: ByteError.malformed(position: 1)) { try read([0x61, 0xFF]) { try String(utf8: $0.bytes(2)) } }
     }
 
-    /// The limit is for the line; the return before the newline is not part of it.
-    @Test func theLimitOfALine() throws {
-        try read(Array("ab\r\n".utf8)) { reader throws in
-            #expect(throws: ByteError.limitExceeded(limit: 1)) { [UInt8](try reader.line(limit: 1)) }
-            expectEqual([UInt8](try reader.line(limit: 2)), [0x61, 0x62])
-        }
-        try read(Array("abc\n".utf8)) { reader throws in
-            #expect(throws: ByteError.limitExceeded(limit: 2)) { [UInt8](try reader.line(limit: 2)) }
-            expectEqual(reader.position, 0)
-        }
-    }
-
-    @Test func textThatIsNotUTF8() {
-        #expect(throws: ByteError.malformed(position: 1)) {
-            try read([0x61, 0xFF]) { try String(utf8: $0.bytes(2)) }
-        }
-    }
 }
 
 struct ByteWriterTests {

@@ -60,10 +60,7 @@ struct NameLookupTests {
             try hang(SystemNameLookup.shared.addresses(of: name, port: 1), timeout: patience)
         }
         expectEqual(error?.host, name)
-    }
-
-    @Test func withoutThreadsThereIsNoLookup() {
-        #expect(throws: DispatchError.self) { try SystemNameLookup(threads: 0) }
+        #expect(throws: DispatchError.self, "without threads") { try SystemNameLookup(threads: 0) }
     }
 
     @Test(.listener(.virtual)) func aSlowLookupHoldsNothingUpAndCanBeCancelled() throws {

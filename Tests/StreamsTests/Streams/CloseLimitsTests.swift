@@ -32,16 +32,10 @@ struct CloseLimitsTests {
         return began.duration(to: pair.network.now)
     }
 
-    @Test func aDripOfInputIsNoProgress() throws {
+    @Test(arguments: [(1, Duration.seconds(5)), (2048, .seconds(30))])
+    func aDripOfInputIsNoProgressAndASteadyPeerIsLeftAfterThirtySeconds(bytes: Int, limit: Duration) throws {
         try withSimulatedPair { pair in
-            expectEqual(time(pair, every: .seconds(1)) { pair.far.write("x").ignoringErrors() }, .seconds(5))
-            expectEqual(try hang(pair.far.receive()), [])
-        }
-    }
-
-    @Test func aPeerThatSendsSteadilyIsLeftAfterThirtySeconds() throws {
-        try withSimulatedPair { pair in
-            expectEqual(time(pair, every: .seconds(1)) { pair.far.write(pattern(2048)).ignoringErrors() }, .seconds(30))
+            expectEqual(time(pair, every: .seconds(1)) { pair.far.write(pattern(bytes)).ignoringErrors() }, limit)
             expectEqual(try hang(pair.far.receive()), [])
         }
     }

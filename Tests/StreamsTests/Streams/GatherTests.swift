@@ -54,7 +54,7 @@ struct GatherTests {
         net.ledger.sendsPiecesSingly = false
         let (connection, peer) = try net.pair()
         let served = idiom.serve(connection)
-        let packets = 300
+        let packets = scaled(500)
         let packet = String(repeating: "GET key\r\n", count: 16)
         for round in 1...packets {
             try net.deliver(Array(packet.utf8), from: peer)

@@ -45,6 +45,9 @@ struct PostTests {
         try inTurn(net) { for _ in 0..<20 { connection.post(message, overflow: .drop) } }
         expectEqual(net.calls(.send), calls + 1)
         expectEqual(try peer.receive(exactly: 20 * 74), [[UInt8]](repeating: message, count: 20).flatMap { $0 })
+        // Outside of a turn they are sent as writes are.
+        connection.post("x".utf8, overflow: .drop)
+        expectEqual(try peer.receive(exactly: 1), Array("x".utf8))
     }
 
     @Test(.network) func theyTakeTheMemoryOfTheirBytesAndNoMoreThanTheLimit() throws {
@@ -158,11 +161,6 @@ struct PostTests {
         first.close()
         shut.abort()
         net.settle()
-    }
-
-    @Test(.pair) func outsideOfATurnTheyAreSentAsWritesAre() throws {
-        connection.post("x".utf8, overflow: .drop)
-        expectEqual(try peer.receive(exactly: 1), Array("x".utf8))
     }
 
     @Test func eachIsAWriteOfAFilter() throws {
