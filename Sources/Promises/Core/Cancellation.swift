@@ -95,6 +95,8 @@ struct Cancellation {
         // waiter of a row. Both look again after they have withdrawn.
         for row in rows {
             guard let shared = row.shared, shared.role.contains(.externallySettled) else { continue }
+            // A `when` of this thread may have kept it alive, which this cancellation has rejected: then it continues.
+            if shared.has(.isLetGo) { continue }
             if !shared.isStillWanted() { sources.append(shared) }
         }
     }

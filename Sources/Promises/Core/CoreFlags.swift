@@ -127,8 +127,9 @@ struct CoreAnnotations: OptionSet {
     static var isRecorded: CoreAnnotations { CoreAnnotations(rawValue: 1 << 0) }
     /// Its thread may never drive its loop, so the call site is noted; see `EventLoop.note`.
     static var isNoted: CoreAnnotations { CoreAnnotations(rawValue: 1 << 1) }
-    /// A settled combinator no longer waits for it: it continues, and its rejection is not reported if it has no
-    /// handler.
+    /// A rejected `when` no longer waits for it. From then on, its rejection is not reported if it has no handler (`end`).
+    /// It continues without a listener, but is cancelled like others when a later listener leaves; only the cancellation
+    /// that has rejected the `when` spares it (`Cancellation.cancelRows`).
     static var isLetGo: CoreAnnotations { CoreAnnotations(rawValue: 1 << 2) }
     /// Its producer may hand it out, or attach a waiter to it, after it has handed it out once.
     static var isHandedOutAgain: CoreAnnotations { CoreAnnotations(rawValue: 1 << 3) }

@@ -198,8 +198,7 @@ extension PromiseCore {
     /// Whether a handler that no cancellation has reached, or a `hang`, waits here. While a thread settles the core, it
     /// counts as wanted. Locks the list, and may remove tombstones from it, whose release may call `conf.logHandler`.
     func isStillWanted() -> Bool {
-        // A settled combinator lets it continue.
-        if has(.isLetGo) || isAlwaysWanted { return true }
+        if isAlwaysWanted { return true }
         guard let waiters = LockedWaiters(of: self) else { return true }
         return waiters.unlockAndFindKeeper()
     }

@@ -498,26 +498,26 @@ final class ModelPromises: PromiseImplementation {
                 return
             case (.race, _), (.raceFulfilled, _), (.all, .error):
                 self.finish(result, as: source)
-                if isComplete && combinator.isRace { self.stopLosers(of: result) }
+                if isComplete { self.leaveRest(of: result, combinator) }
                 return
             }
             if left == 0 { self.finish(result, .value(sum)) }
         }
         isComplete = true
-        if combinator.isRace {
-            // By a job, so that the caller can still attach handlers to the losers.
-            let losers = result.waits.contains { !$0.isDone }
-            if result.settlement != nil && losers { jobs.append { self.stopLosers(of: result) } }
-            return result
+        if result.settlement != nil && result.waits.contains(where: { !$0.isDone }) {
+            // The losers of a race by a job, so that the caller can still attach handlers to them.
+            let leave = { self.leaveRest(of: result, combinator) }
+            if combinator.isRace { jobs.append(leave) } else { leave() }
         }
+        if combinator.isRace { return result }
         return attach(.map, to: result) { _ in .value(sum) }!
     }
 
-    private func stopLosers(of race: Core) {
-        for waiter in race.waits where !waiter.isDone {
+    /// A race cancels its losers; what a `when` leaves goes on.
+    private func leaveRest(of result: Core, _ combinator: Combinator) {
+        for waiter in result.waits where !waiter.isDone {
             waiter.end()
-            guard let source = waiter.source else { continue }
-            climb(source, evenIfWanted: false)
+            if combinator.isRace, let source = waiter.source { climb(source, evenIfWanted: false) }
         }
     }
 
