@@ -58,7 +58,7 @@ extension Pool {
             }
             perform()
         }
-        member.work = making.core
+        member.begin(making.core)
         if let limit = state.limits.makeTimeout {
             timer = loop.schedule(after: limit) {
                 isLate = true
@@ -92,7 +92,7 @@ extension Pool {
             state.didCheck(member, isUsable: isUsable)
             perform()
         }
-        member.work = checking.core
+        member.begin(checking.core)
         checking.catch(policy: .allErrors) { _ in }
     }
 

@@ -28,8 +28,8 @@ extension Pool {
     /// it expects an answer, although nothing is wrong with the server. With `isIdempotent: true` the request is then
     /// retried if another one has used the connection before, and not a byte of an answer has arrived: `body` is called
     /// again, with another connection, whatever the outcome of the first call. A restarted server may have closed all
-    /// of them, so this repeats until there is an answer, or a connection that no request has used before. Only the
-    /// caller knows whether a request may be repeated.
+    /// of them, so this repeats until there is an answer, or a connection that no request has used before; not once the
+    /// pool is closed or drained. Only the caller knows whether a request may be repeated.
     ///
     /// - Parameters:
     ///   - key: selects the resources, usually a server; `nil` for the pool's default key.
@@ -92,7 +92,7 @@ extension Pool {
             let outcome: Result<Value, any Error>
             do { outcome = .success(try await body(box.resource)) } catch { outcome = .failure(error) }
             end(lease, outcome.failure)
-            if retry?.isNeeded != true { return try outcome.get() }
+            guard let retry, isNeeded(retry) else { return try outcome.get() }
         }
     }
 
@@ -166,8 +166,9 @@ extension Pool {
             }
     }
 
+    /// Not in a pool that has been closed or drained meanwhile: it would refuse the request, and the outcome be lost.
     @usableFromInline
-    func isNeeded(_ retry: PoolRetry) -> Bool { retry.isNeeded }
+    func isNeeded(_ retry: PoolRetry) -> Bool { retry.isNeeded && state.phase == .open }
 
     @usableFromInline
     func closed(_ key: PoolKey?) -> PoolError { .closed(key: key ?? defaultKey) }

@@ -11,7 +11,8 @@ public struct PoolLimits: Hashable, Sendable {
     /// rejected with `PoolError.tooManyWaiting`.
     public var waiting: Int
     /// How long a request may be without a resource: in line, while one is made and while one is checked. Then it is
-    /// rejected with `PoolError.timedOut`. `nil` for no limit, here and below.
+    /// rejected with `PoolError.timedOut`. A repetition of an idempotent request has this time anew. `nil` for no
+    /// limit, here and below.
     public var waitTimeout: Duration?
     /// The limit for making a resource. Then it is cancelled, and has failed with `PromiseError.timedOut`.
     public var makeTimeout: Duration?

@@ -50,6 +50,9 @@ final class PoolMember: Linked {
         _modify { yield &links[list.rawValue] }
     }
 
+    /// Cancels `work` if user code, which has just started it, has also ended the pool or the request.
+    func begin(_ work: PromiseCore) { if case .gone = use { work.cancel() } else { self.work = work } }
+
     var isLeased: Bool { if case .leased = use { true } else { false } }
     var isMaking: Bool { if case .making = use { true } else { false } }
 }
@@ -115,7 +118,7 @@ package final class PoolRequest: Numbered, Linked {
 
     /// Cancelled if the pool takes the resource back.
     @usableFromInline
-    func note(_ work: PromiseCore) { if owner != nil { member?.work = work } }
+    func note(_ work: PromiseCore) { if owner != nil { member?.begin(work) } }
 }
 
 /// The state of one key.
@@ -140,7 +143,7 @@ final class PoolLine: Numbered {
     var number: Int { blockedRequest?.number ?? .max }
 }
 
-/// Whether an idempotent request must be repeated.
+/// Whether an idempotent request has met a stale connection.
 @usableFromInline
 final class PoolRetry {
     var isNeeded = false

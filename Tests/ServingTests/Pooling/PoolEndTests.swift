@@ -217,4 +217,32 @@ struct PoolEndTests {
         }
         expectEqual(drained?.settledValue?.aborted, 1)
     }
+
+    enum Start: CaseIterable { case make, check, body }
+
+    /// The end of the pool finds no promise to cancel yet.
+    @Test(.network(.virtual), arguments: Start.allCases) func workThatEndsThePoolInItsOwnStartIsCancelled(start: Start)
+        throws
+    {
+        var pool: Pool<Item>?
+        var stops = 0
+        let (work, resolver) = Promise<Void>.pending()
+        resolver.onCancel { stops += 1 }
+        func end(in place: Start) -> Promise<Void> {
+            guard place == start, let ending = pool.take() else { return .value }
+            ending.drain(deadline: .zero)
+            hang(after(.milliseconds(1)))
+            return work
+        }
+        let workshop = Workshop()
+        workshop.making = { end(in: .make) }
+        pool = workshop.pool(
+            PoolLimits(makeTimeout: nil, checkTimeout: nil), check: { _ in end(in: .check) })
+        if start == .check { try hang(pool!.with { _ in Promise.value }) }
+        let request = pool!.with { _ in end(in: .body) }
+        net.settle(.seconds(1))
+        expect(request.isRejected && stops == 1, "\(stops)")
+        workshop.expectAllClosed()
+        withExtendedLifetime(resolver) {}
+    }
 }
