@@ -213,16 +213,18 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     /// The dispatcher has refused the job with `error`, or released it.
     fileprivate func didNotRun(_ error: (any Error)?) {
         guard let previous = leave(.queued, for: .running) else { return }
-        let otherwise = previous.work?.otherwise
-        if let error, otherwise == nil && previous.cancellation == nil && !isGuarantee {
-            settleUnlessCancelled { reject(error) }
-        } else {
+        let (otherwise, isCancelled) = (previous.work?.otherwise, previous.cancellation != nil)
+        // Otherwise its outcome does not tell the error.
+        let isRejected = otherwise == nil && !isCancelled && !isGuarantee
+        if let error {
+            if !isRejected { Reports.unhandled(error, provenance(callSite: madeAt)) }
+        } else if !isCancelled {
             conf.log(.abandoned(provenance(callSite: madeAt)))
-            if let otherwise {
-                conclude(otherwise())
-            } else {
-                settleUnlessCancelled { reject(PromiseError.noProducer) }
-            }
+        }
+        if let otherwise {
+            conclude(otherwise())
+        } else {
+            settleUnlessCancelled { reject(isRejected ? error ?? PromiseError.noProducer : PromiseError.noProducer) }
         }
         if jobs == .ofPool { jobs.end(home) }
     }

@@ -60,7 +60,7 @@ extension Thenable where T: Sendable {
 
     /// Calls `body` with the outcome on `dispatcher`, and passes the outcome on. The outcome may be a cancellation of
     /// the chain. `body` is not called if the dispatcher refuses the job or releases it without running it; see
-    /// `map(on:)`.
+    /// `map(on:)`. If this promise was cancelled, a refusal is reported as an unhandled rejection.
     /// - Returns: a promise that settles as this one, once `body` has returned.
     public func tap(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (Result<T, any Error>) -> Void,
@@ -92,7 +92,8 @@ extension Catchable where T: Sendable {
     /// Ends a chain: calls `body` on `dispatcher` with the error, if there is one and `policy` lets the handler see it.
     /// See `map(on:)`.
     ///
-    /// If the dispatcher refuses the job or releases it without running it, the error is an unhandled rejection.
+    /// If the dispatcher refuses the job or releases it without running it, the error is an unhandled rejection, and so
+    /// is the error with which it refuses.
     /// - Returns: a finalizer, for a `finally` that always runs, on the thread that calls `finally`.
     @discardableResult
     public func `catch`(
@@ -156,16 +157,16 @@ extension Promise where T: Sendable {
 extension Guarantee where T: Sendable {
     /// A guarantee of the result of `body`, which runs on `dispatcher`; see `Promise.init(on:_:)`.
     ///
-    /// As with `Guarantee.map(on:)`, it is abandoned if the dispatcher refuses the job or releases it without running
-    /// it.
+    /// As `Guarantee.map(on:)` if the dispatcher refuses the job or releases it without running it.
     public init(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable () -> T, file: StaticString = #fileID,
         line: UInt = #line
     ) { self = Guarantee<Void>.value.map(Trace.Step.making, on: dispatcher, body, file, line) }
 
     /// Transforms the value on `dispatcher`; see `Promise.map(on:)`.
-    /// - Returns: a guarantee of the result of `body`. A guarantee cannot report an error if the dispatcher refuses the
-    ///   job or releases it without running it: it is then abandoned, and that is logged.
+    /// - Returns: a guarantee of the result of `body`. A guarantee has no error: if the dispatcher refuses the job or
+    ///   releases it without running it, it is abandoned. Logged is the error with which the dispatcher refuses, as an
+    ///   unhandled rejection, or that it is abandoned.
     public func map<U: Sendable>(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) -> U,
         file: StaticString = #fileID, line: UInt = #line

@@ -54,6 +54,7 @@ struct OnRefusalTests {
                     try loop.run()
                 }
                 expectEqual(lines.count, 1, "\(lines)")
+                expectEqual(lines.first?.hasPrefix("unhandled rejection: Flaw(number: 503)"), dispatcher is Refuser)
             }
             _ = logged { expect(forms[0]().asPromise().error as? PromiseError == .abandoned) }
         }
@@ -67,6 +68,7 @@ struct OnRefusalTests {
                 try loop.run()
             }
             expect(ended && lines.count == 2)
+            expectEqual(lines.first?.hasPrefix("unhandled rejection: Flaw(number: 503)"), dispatcher is Refuser)
             expectEqual(lines.last?.hasPrefix("unhandled rejection: Flaw(number: 1)"), true)
         }
     }
@@ -106,5 +108,24 @@ struct OnRefusalTests {
         pool.shutDown()
         expect(Promise.value(1).map(on: pool) { $0 }.error as? DispatchError == .poolIsShutDown(name: "full"))
         expect(!loop.isAlive, "there is no work to wait for")
+    }
+
+    /// The promise of a clean-up is rejected as cancelled; the refusal, of which it says nothing, is reported.
+    @Test(.inLoop, arguments: [false, true]) func aCancelledCleanUpIsNotAbandoned(isQueued: Bool) throws {
+        let shelf = Shelf()
+        for dispatcher in [Refuser(), Shredder(), shelf] as [any Dispatcher] {
+            let lines = try loggedInLoop { loop throws in
+                let (source, resolver) = Promise<Int>.pending()
+                let cleaned = source.tap(on: dispatcher) { _ in Issue.record("it ran") }
+                if isQueued && dispatcher is Shelf { resolver.fulfill(1) }
+                cleaned.cancel()
+                shelf.clear()
+                try loop.run()
+                expect(cleaned.isCancelled)
+                withExtendedLifetime(resolver) {}
+            }
+            expectEqual(lines.count, dispatcher is Refuser ? 1 : 0, "\(lines)")
+            expect(lines.allSatisfy { $0.hasPrefix("unhandled rejection: Flaw(number: 503)") })
+        }
     }
 }
