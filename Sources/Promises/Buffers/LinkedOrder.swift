@@ -31,4 +31,5 @@ struct LinkedOrder<Value> {
     }
 
     mutating func popFirst() -> Value? { first.flatMap { remove($0) } }
+    mutating func popLast() -> Value? { last.flatMap { remove($0) } }
 }

@@ -33,9 +33,10 @@ public struct SystemNameLookup: NameLookup {
 
     /// As the public initializer, with a function in place of getaddrinfo(3).
     package init(
-        threads: Int, find: @escaping @Sendable (String) throws(NameLookupError) -> [SocketAddress]
+        threads: Int, queueLimit: Int = 65_536,
+        find: @escaping @Sendable (String) throws(NameLookupError) -> [SocketAddress]
     ) throws(DispatchError) {
-        lookups = SharedLookups(on: try ThreadPool(name: "lookup", threads: threads), find)
+        lookups = SharedLookups(on: try ThreadPool(name: "lookup", threads: threads, queueLimit: queueLimit), find)
     }
 
     private init(pool: ThreadPool) {

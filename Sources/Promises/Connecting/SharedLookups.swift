@@ -10,22 +10,55 @@ final class SharedLookups: Sendable {
     private let find: Find
     private let lookups = LockedValue(Lookups())
 
+    private struct Lookup {
+        let number: Int
+        /// By order of arrival. Empty if all were cancelled while a thread looks the name up.
+        var callers: [Int: LookupCaller] = [:]
+    }
+
     /// Names are in lower case.
     private struct Lookups {
-        /// The callers for a name that is being looked up or waits for a thread, by order of arrival. Empty if all
-        /// were cancelled.
-        var callers: [String: [Int: LookupCaller]] = [:]
+        var all: [String: Lookup] = [:]
+        /// The names that wait for a thread, each with a caller, by the numbers of their lookups.
+        var waiting = LinkedOrder<String>()
+        /// The jobs in the pool's queue, at least one for each name that waits. A job takes the name that has waited
+        /// longest; so the job of a name that nobody waits for any longer is there for the next one.
+        var jobs = 0
         var last = 0
 
-        mutating func add(_ caller: LookupCaller, of name: String) -> (number: Int, isFirst: Bool) {
+        mutating func add(_ caller: LookupCaller, of name: String) -> (number: Int, needsJob: Bool) {
             last += 1
-            let isFirst = callers[name] == nil
-            callers[name, default: [:]][last] = caller
-            return (last, isFirst)
+            if all[name] == nil {
+                all[name] = Lookup(number: last)
+                waiting.append(name, last)
+            }
+            all[name]?.callers[last] = caller
+            let needsJob = jobs < waiting.count
+            if needsJob { jobs += 1 }
+            return (last, needsJob)
+        }
+
+        mutating func remove(_ caller: Int, of name: String) {
+            all[name]?.callers[caller] = nil
+            guard let lookup = all[name], lookup.callers.isEmpty else { return }
+            if waiting.remove(lookup.number) != nil { all[name] = nil }
+        }
+
+        /// For a job that has begun.
+        mutating func next() -> String? {
+            jobs -= 1
+            return waiting.popFirst()
+        }
+
+        /// For a job that the pool has refused.
+        /// - Returns: the name for which there is no job now.
+        mutating func refused() -> String? {
+            jobs -= 1
+            return jobs < waiting.count ? waiting.popLast() : nil
         }
 
         mutating func take(_ name: String) -> [LookupCaller] {
-            (callers.removeValue(forKey: name) ?? [:]).sorted { $0.key < $1.key }.map(\.value)
+            (all.removeValue(forKey: name)?.callers ?? [:]).sorted { $0.key < $1.key }.map(\.value)
         }
     }
 
@@ -43,26 +76,23 @@ final class SharedLookups: Sendable {
         }
         // Names are case-insensitive.
         let name = String(decoding: host.utf8.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)
-        let (number, isFirst) = lookups.withLock { $0.add(caller, of: name) }
+        let (number, needsJob) = lookups.withLock { $0.add(caller, of: name) }
         let home = caller.home
         caller.core.onCancel = { [self] core, error in
             core.rejectCancelled(with: error, at: nil)
-            if !pool.isForked { lookups.withLock { _ = $0.callers[name]?.removeValue(forKey: number) } }
+            if !pool.isForked { lookups.withLock { $0.remove(number, of: name) } }
             home.endExternalWork()
         }
-        if isFirst {
-            do { try pool.dispatch { [self] in run(name) } } catch { settle(name, .failure(error)) }
+        if needsJob {
+            do { try pool.dispatch { [self] in run() } } catch {
+                if let name = lookups.withLock({ $0.refused() }) { settle(name, .failure(error)) }
+            }
         }
         return core
     }
 
-    private func run(_ name: String) {
-        let isWanted = lookups.withLock { lookups in
-            if lookups.callers[name]?.isEmpty == false { return true }
-            lookups.callers[name] = nil
-            return false
-        }
-        if !isWanted { return }
+    private func run() {
+        guard let name = lookups.withLock({ $0.next() }) else { return }
         do throws(NameLookupError) { settle(name, .success(try find(name))) } catch { settle(name, .failure(error)) }
     }
 

@@ -9,8 +9,9 @@ struct SharedLookupTests {
         let asked = Shared<[String]>([])
         let lookup: SystemNameLookup
 
-        init(threads: Int, failure: CInt? = nil) throws {
-            lookup = try SystemNameLookup(threads: threads) { [gate, begun, asked] name throws(NameLookupError) in
+        init(threads: Int, queueLimit: Int = 100, failure: CInt? = nil) throws {
+            lookup = try SystemNameLookup(threads: threads, queueLimit: queueLimit) {
+                [gate, begun, asked] name throws(NameLookupError) in
                 asked.change { $0.append(name) }
                 if name.hasPrefix("dead") {
                     begun.open()
@@ -62,6 +63,24 @@ struct SharedLookupTests {
         try hang(when(fulfilled: dead, last).asVoid(), timeout: patience)
         expectEqual(slow.asked.value, ["dead.example", "c.example"])
         // It waits for nothing any more.
+        try net.loop.run()
+    }
+
+    /// Names that a crawler has given up leave room for others.
+    @Test(.network) func onlyNamesThatSomebodyWaitsForFillTheQueue() throws {
+        let slow = try SlowLookup(threads: 1, queueLimit: 2)
+        let dead = slow.find("dead.example")
+        slow.begun.wait()
+        for number in 0..<10 { slow.find("gone\(number).example").cancel() }
+        let (first, gone, second) = (slow.find("b.example"), slow.find("gone.example"), slow.find("B.example"))
+        gone.cancel()
+        let third = slow.find("a.example")
+        expect(first.isPending && second.isPending && third.isPending)
+        let tooMany = slow.find("c.example")
+        expectEqual(tooMany.error as? DispatchError, .queueIsFull(name: "lookup", limit: 2))
+        slow.gate.open()
+        for each in [dead, first, second, third] { expectEqual(try hang(each, timeout: patience), found(1)) }
+        expectEqual(slow.asked.value, ["dead.example", "b.example", "a.example"])
         try net.loop.run()
     }
 
