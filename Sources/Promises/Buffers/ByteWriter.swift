@@ -159,13 +159,16 @@ public struct ByteWriter: Sendable {
         do {
             try body(&self)
             // A body that has replaced this writer by another one may have left fewer bytes.
-            guard let length = Length(exactly: written.count - first + sharedCount - beforeCount) else {
+            guard written.count >= first,
+                let length = Length(exactly: written.count - first + sharedCount - beforeCount)
+            else {
                 throw ByteError.limitExceeded(limit: Int(clamping: Length.max))
             }
             for place in 0..<first - start { written[start + place] = Self.byte(place, of: length, order) }
         } catch {
+            // Shared bytes after fewer bytes than before would have no place.
+            shared = written.count < start ? nil : before
             written.removeSubrange(min(start, written.count)...)
-            shared = before
             throw error
         }
     }

@@ -38,7 +38,7 @@ public final class Limiter {
     public func run<Work: Thenable>(
         _ work: @escaping () throws -> Work, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Work.T> {
-        guard limit > 0 else { return rejectInvalidLimit("Limiter.run", limit, file, line) }
+        guard limit > 0 else { return rejectInvalidLimit("Limiter.run", "", limit, file, line) }
         return turn().then(
             { permit in
                 let promise = try work().asPromise()

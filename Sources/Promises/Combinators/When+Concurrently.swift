@@ -22,7 +22,7 @@ public func when<Items: Sequence, Next: Thenable>(
     fulfilled items: Items, concurrently limit: Int, _ body: @escaping (Items.Element) throws -> Next,
     file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<[Next.T]> {
-    guard limit > 0 else { return rejectInvalidLimit("when(fulfilled:concurrently:)", limit, file, line) }
+    guard limit > 0 else { return rejectInvalidLimit("when", "(fulfilled:concurrently:)", limit, file, line) }
     var iterator = items.makeIterator()
     var values: [Next.T?] = []
     let all = ThrottledFanInCore(limit, code: .of(Follow<[Next.T]>.self)) {
@@ -38,6 +38,9 @@ public func when<Items: Sequence, Next: Thenable>(
 }
 
 @usableFromInline
-func rejectInvalidLimit<Value>(_ call: String, _ limit: Int, _ file: StaticString, _ line: UInt) -> Promise<Value> {
-    Promise(PromiseCore(error: PromiseError.badInput("\(call) with \(limit) at a time")), of: "when", file, line)
+func rejectInvalidLimit<Value>(
+    _ operation: StaticString, _ form: String, _ limit: Int, _ file: StaticString, _ line: UInt
+) -> Promise<Value> {
+    let error = PromiseError.badInput("\(operation)\(form) with \(limit) at a time")
+    return Promise(PromiseCore(error: error), of: operation, file, line)
 }

@@ -49,7 +49,8 @@ extension DatagramSocket {
         return Promise(promise.core.traced(root: "send", Promise<Void>.self, file, line))
     }
 
-    /// Sends several datagrams, 32 per system call, and waits while the kernel accepts no more.
+    /// Sends several datagrams, 32 per system call, and waits while the kernel accepts no more. Cancelling the promise
+    /// has no effect once one of them has been sent: the others follow, and the promise is fulfilled.
     /// - Returns: a promise of the number of datagrams sent. It is less than the total if the kernel refused a
     ///   datagram, which is the next one in the array. If the kernel refused the first one, the promise is rejected as
     ///   in the form with one datagram.
@@ -69,7 +70,10 @@ extension DatagramSocket {
         if let refusal { return Promise(refused: refusal) }
         if outgoing.isEmpty {
             let result = DatagramBatch.send(bytes, to: address, socket.fd, loop.kernel)
-            if result > 0 { return .value }
+            if result > 0 {
+                successes &+= 1
+                return .value
+            }
             if result != -Int(EAGAIN) { return Promise(refused: error(result, address)) }
         }
         let core = PromiseCore.pending(Void.self, by: self)

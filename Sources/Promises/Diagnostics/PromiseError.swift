@@ -13,8 +13,8 @@ public enum PromiseError: Error, Sendable {
     case cancelled
     /// The time limit given to `timeout(_:)`, or to the `timeout:` of `hang` or `connect`, expired.
     case timedOut
-    /// A handler of `then` or `recover` returned the promise that the same call had made, directly or
-    /// through other promises. That promise would wait for itself.
+    /// A handler of `then` or `recover` returned the promise that the same call had made, directly or through other
+    /// promises (with `on:` only directly). That promise would wait for itself.
     case returnedSelf
     /// The last resolver was released without settling the promise.
     case abandoned

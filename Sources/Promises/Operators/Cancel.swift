@@ -43,6 +43,8 @@ extension Thenable {
     @discardableResult
     public func cancelAndWait(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
         let core = asPromise().core
+        // A handler would receive, and so handle, its error.
+        if core.settled != nil { return .value }
         // First: if the core goes on for others, only handlers that wait now receive the cancellation.
         let end = core.derive(Notification { _ in })
         core.cancel()

@@ -27,6 +27,8 @@ private final class SignalFeed: LoopSource<CInt> {
     private var watches: [EventLoop.Watch] = []
     private var arrived: [CInt] = []
     private var waiter: Resolver<Void>?
+    /// Whether a caller waits, also one that has not resumed yet.
+    private var isWaited = false
 
     deinit {
         loop.performCleanup { [loop, watches] in
@@ -49,7 +51,9 @@ private final class SignalFeed: LoopSource<CInt> {
     }
 
     override func next(isolation _: isolated (any Actor)?) async throws -> CInt? {
-        guard waiter == nil else { throw PromiseError.badInput("signals: two callers wait for the next one") }
+        guard !isWaited else { throw PromiseError.badInput("signals: two callers wait for the next one") }
+        isWaited = true
+        defer { isWaited = false }
         while arrived.isEmpty {
             let (promise, resolver) = Promise<Void>.pending()
             waiter = resolver

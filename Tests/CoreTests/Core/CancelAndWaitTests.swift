@@ -33,6 +33,12 @@ struct CancelAndWaitTests {
         expect(other, gives: 1)
     }
 
+    /// It cancels nothing then, and does not handle the error either.
+    @Test(.inLoop) func aPromiseThatHasBeenRejected() {
+        let lines = logged { hang(Promise<Int>(error: Flaw(1)).cancelAndWait()) }
+        expect(lines.count == 1 && lines[0].hasPrefix("unhandled rejection: Flaw(number: 1)"), "\(lines)")
+    }
+
     // MARK: onCancelThen
 
     private final class Job {

@@ -96,6 +96,31 @@
         expect(!loop.isAlive && loop.keepAliveReport.isEmpty)
     }
 
+    /// The second caller asks when the signal has arrived, and the first one has not resumed yet.
+    @Test(.inRealTime) func oneCallerAtATimeWaitsForASignal() throws {
+        let loop = EventLoop.current
+        let (isDelivered, resolver) = Promise<Void>.pending()
+        let watch = try loop.onSignal(61) { resolver.fulfill(()) }
+        nonisolated(unsafe) let sequence = try signals(61)
+        func next(after promise: Promise<Void>) -> Promise<String> {
+            Promise(on: loop) {
+                try await promise.value
+                var arrived = sequence.makeAsyncIterator()
+                do { return "\(try await arrived.next(isolation: nil) ?? 0)" } catch { return "\(error)" }
+            }
+        }
+        let first = next(after: .value)
+        let second = next(after: isDelivered)
+        let third = next(after: isDelivered)
+        try loop.turn(.poll)
+        kill(getpid(), 61)
+        expect(first, gives: "61")
+        let refused = "\(PromiseError.badInput("signals: two callers wait for the next one"))"
+        expect(second, gives: refused)
+        expect(third, gives: refused)
+        watch.cancel()
+    }
+
     @Test func signalsEndWithTheLoop() throws {
         let task = try EventLoop.withLoop { loop in
             let stops = try signals(58)

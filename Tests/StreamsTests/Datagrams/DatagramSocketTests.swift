@@ -257,4 +257,20 @@ struct DatagramSocketTests {
         try hang(client.send([1]), timeout: patience)
         expectEqual(try rejection(of: broken), ENOTSOCK)
     }
+
+    /// Sends that the kernel takes at once are successes too.
+    @Test(.network(turns: 2000)) func aClientOfADeadPortReceivesWithoutAPauseWhileItSends() throws {
+        server.close()
+        var sends = 0
+        let lines = try logged {
+            let all = client.forEachPacket { _, _ in }
+            for number in 0..<600 {
+                client.send([UInt8(number & 1)]).done { sends += 1 }.ignoringErrors()
+                try net.loop.turn(.poll)
+            }
+            all.cancel()
+        }
+        expectEqual(lines, [])
+        expect(sends > 256, "\(sends)")
+    }
 }
