@@ -41,6 +41,16 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
 
     private typealias Place = (core: PromiseCore, waiter: PromiseCore)
 
+    // The stage after each event; `=` where it stays, and the closure decides when it ends:
+    //
+    //                 outcome arrives   job runs   not run   closure ends         cancelled
+    //     waiting     queued, ended                                               ended; = if it cleans up
+    //     queued                        running    running                        ended; = if it cleans up
+    //     running                                            following, ended     =
+    //     following   ended                                                       ended; = before it waits
+    //
+    // The count of a job (`Jobs`) begins with `queued`. A pool's is ended by the job when it returns, by the cancellation that
+    // takes it out of the queue, or by `didNotRun`; another's by the party that settles the promise.
     private struct Progress {
         var stage = DispatchStage.waiting
         /// Set while it waits for the source. Not longer: the dispatcher may retain the job, which must not retain the
