@@ -58,12 +58,17 @@ extension Listener {
     /// Takes over a stream socket that already listens. It is made non-blocking and close-on-exec. Closing the listener
     /// does not remove the file of a Unix path, since another owner created it.
     /// - Parameter descriptor: the socket, which the listener then owns.
-    /// - Throws: `SystemError`: `EINVAL` for a socket that does not listen, `ENOTSOCK`, `EBADF`. The caller then still
-    ///   owns the descriptor.
+    /// - Throws: `SystemError`: `EINVAL` for a socket that does not listen, `ENOTSOCK`, `EBADF`, `EEXIST` of `epoll_ctl`
+    ///   if this loop watches the descriptor already. The caller then still owns the descriptor.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public convenience init(adopting descriptor: CInt) throws(SystemError) {
         let loop = EventLoop.ofCurrentThread
-        self.init([try ListeningSocket(adopting: descriptor, loop.kernel)], on: loop)
+        self.init([try Self.adopt(descriptor, loop)], on: loop)
+    }
+
+    private static func adopt(_ descriptor: CInt, _ loop: EventLoop) throws(SystemError) -> ListeningSocket {
+        try loop.takeOver(descriptor)
+        return try ListeningSocket(adopting: descriptor, loop.kernel)
     }
 
     /// A listener on the sockets that the service manager has opened for this process: all of them as one, or those
@@ -90,7 +95,7 @@ extension Listener {
         let loop = EventLoop.ofCurrentThread
         var sockets: [ListeningSocket] = []
         for descriptor in descriptors where name == nil || descriptor.name == name {
-            sockets.append(try ListeningSocket(adopting: descriptor.number, loop.kernel))
+            sockets.append(try adopt(descriptor.number, loop))
         }
         if sockets.isEmpty { return nil }
         let listener = Listener(sockets, on: loop)

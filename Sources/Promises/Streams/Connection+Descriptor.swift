@@ -43,12 +43,13 @@ extension Connection {
     /// - Throws: `SystemError`, and then the caller still owns the descriptor, unchanged:
     ///   - `EINVAL` of `fstat` for a descriptor that is not a stream, with the reason: a regular file, a directory, a
     ///     datagram socket, a listening socket, a device that epoll cannot watch;
-    ///   - `EBADF` for a number that is not a descriptor.
+    ///   - `EBADF` for a number that is not a descriptor;
+    ///   - `EEXIST` of `epoll_ctl` if this loop watches the descriptor, or something else that owns it waits for it.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public convenience init(adopting fd: CInt) throws(SystemError) {
         let loop = EventLoop.ofCurrentThread
+        try loop.takeOver(fd)
         let kind = try DescriptorKind.prepare(fd, on: loop)
-        loop.forget(fd)
         let peer = kind.contains(.tcp) ? Socket(fd, loop.kernel).peerAddress : nil
         self.init(fd, kind, peer: peer, on: loop)
     }

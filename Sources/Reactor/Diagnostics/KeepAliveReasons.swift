@@ -4,7 +4,8 @@ package struct KeepAliveReasons: Sendable, CustomStringConvertible {
     package let undeliveredEvents: Int
     package let timers: Int
     package let unreferencedTimers: Int
-    /// The time until the earliest of all timers fires; negative if it is overdue, `nil` if there is no timer.
+    /// The time until the earliest timer fires, of the referenced ones if there are any; negative if it is overdue,
+    /// `nil` if there is no timer.
     package let nearestTimer: Duration?
     /// In ascending order.
     package let descriptors: [WatchedDescriptor]

@@ -47,8 +47,11 @@ package struct ReportCounts<Key: Hashable & Sendable>: Sendable {
     }
 
     /// Counts a report at the moment `now`.
-    /// - Returns: whether the report passes, and how many reports of an earlier, ended period were suppressed.
-    package mutating func admit(_ key: Key, _ limit: ReportLimit, now: Int64) -> (passes: Bool, suppressedBefore: Int) {
+    /// - Returns: whether the report passes, and how many reports of an earlier, ended period were suppressed, of the
+    ///   key in `place`.
+    package mutating func admit(_ key: Key, _ limit: ReportLimit, now: Int64) -> (
+        passes: Bool, suppressedBefore: Int, place: Key?
+    ) {
         var place: Key? = key
         if counts[key] == nil && counts.count >= Self.mostKeys && !makeRoom(limit, now: now) { place = nil }
         var count = counts[place] ?? Count(began: now)
@@ -60,7 +63,7 @@ package struct ReportCounts<Key: Hashable & Sendable>: Sendable {
         let passes = count.passed < limit.burst
         if passes { count.passed += 1 } else { count.suppressed += 1 }
         counts[place] = count
-        return (passes, before)
+        return (passes, before, place)
     }
 
     /// Removes the counts whose period has ended and that have no suppressed reports. Returns whether there is room
@@ -122,16 +125,18 @@ package final class LimitedReports<Key: Hashable & Sendable>: Sendable {
         // Another thread of the parent may have held the lock when the process was forked.
         if fork.isForked { return true }
         let now = LoopClock.monotonic.now.nanoseconds
-        let (passes, before, needsThread) = state.withLock { state in
-            guard let limit = state.limit else { return (true, 0, false) }
-            let (passes, before) = state.counts.admit(key, limit, now: now)
-            let needsThread = !passes && !state.hasThread
+        let (report, needsThread) = state.withLock { state in
+            guard let limit = state.limit else {
+                return ((passes: true, suppressedBefore: 0, place: Optional(key)), false)
+            }
+            let report = state.counts.admit(key, limit, now: now)
+            let needsThread = !report.passes && !state.hasThread
             if needsThread { state.hasThread = true }
-            return (passes, before, needsThread)
+            return (report, needsThread)
         }
-        if before > 0 { send(key, before) }
+        if report.suppressedBefore > 0 { send(report.place, report.suppressedBefore) }
         if needsThread { startThread() }
-        return passes
+        return report.passes
     }
 
     /// Reports the counts of all suppressed reports.

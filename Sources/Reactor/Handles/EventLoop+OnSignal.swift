@@ -19,10 +19,9 @@ extension EventLoop {
         _ signal: CInt, _ handler: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
     ) throws(SystemError) -> Watch {
         guard (1...64).contains(signal) else { throw SystemError(.sigaction, EINVAL, detail: "signal \(signal)") }
-        if signals.slot == nil {
-            try openDescriptors()
-            try signals.open(&poller, kernel)
-        }
+        // It also refuses a loop that is ending, whose slot may still be open: nothing would restore the action.
+        try openDescriptors()
+        if signals.slot == nil { try signals.open(&poller, kernel) }
         return Watch(.signal(self, id: try signals.add(signal, handler, CallSite(file, line))))
     }
 }

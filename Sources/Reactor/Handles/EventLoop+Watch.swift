@@ -23,7 +23,8 @@ extension EventLoop {
     /// - Throws: `SystemError` of `epoll_ctl`, see epoll_ctl(2), and of the calls that open the loop's own descriptors:
     ///   - `EPERM` for a descriptor that cannot be polled, such as a regular file.
     ///   - `EBADF` for a closed descriptor.
-    ///   - `EEXIST` if there is such a watch already.
+    ///   - `EEXIST` if there is such a watch already, or if a connection, a listener or a socket that owns the
+    ///     descriptor waits for it.
     ///   - `ENOMEM`, and `ENOSPC` at `fs.epoll.max_user_watches`.
     public func watch(
         _ fd: CInt, for interest: Interest, _ handler: @escaping (Interest) -> Void, file: StaticString = #fileID,
@@ -33,10 +34,18 @@ extension EventLoop {
         guard !interest.isEmpty, interest.isSubset(of: [.reading, .writing]) else {
             throw SystemError(.epollControl, EINVAL, detail: "interest \(interest.rawValue) for descriptor \(fd)")
         }
-        // The number may have been closed and reopened since the existing watch was made.
-        if let present = poller.handler(of: fd) as? WatchGroup, isStale(fd) { present.end(on: self) }
-        let group = poller.handler(of: fd) as? WatchGroup ?? WatchGroup(fd, self)
+        let present = livingHandler(of: fd)
+        guard let group = present == nil ? WatchGroup(fd, self) : present as? WatchGroup else {
+            throw .isWatchedAlready(fd)
+        }
         try group.add(interest, handler, CallSite(file, line))
         return Watch(.descriptor(group, generation: group.generation))
+    }
+}
+
+extension SystemError {
+    /// A descriptor has one user at a time.
+    static func isWatchedAlready(_ fd: CInt) -> SystemError {
+        SystemError(.epollControl, EEXIST, detail: "descriptor \(fd) is watched already")
     }
 }

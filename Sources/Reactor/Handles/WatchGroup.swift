@@ -31,9 +31,7 @@ final class WatchGroup: ReadinessHandler {
     func add(
         _ interest: Interest, _ handler: @escaping (Interest) -> Void, _ callSite: CallSite
     ) throws(SystemError) {
-        guard all.isDisjoint(with: interest) else {
-            throw SystemError(.epollControl, EEXIST, detail: "descriptor \(fd) is watched already")
-        }
+        guard all.isDisjoint(with: interest) else { throw .isWatchedAlready(fd) }
         try loop?.register(all.union(interest), of: fd, handler: self)
         generation += 1
         let watch = WatchedInterest(interest: interest, handler: handler, generation: generation, callSite: callSite)

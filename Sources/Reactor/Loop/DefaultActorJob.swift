@@ -21,7 +21,7 @@ extension EventLoop {
 /// The loop counts the job as external work: it stays alive, and a virtual clock stands still, until the actor has been
 /// processed and the task has been enqueued on the loop again.
 enum DefaultActorJob {
-    private static let workers = ThreadPoolWorkers("actors", ThreadPool.defaultThreads, .max)
+    private static let threads = LibraryWorkers { ThreadPoolWorkers("actors", ThreadPool.defaultThreads, .max) }
 
     static func isNeeded(for job: UnownedJob) -> Bool {
         // Sound because `UnownedJob` is a frozen structure of one pointer. The job cannot end before it has run.
@@ -37,7 +37,7 @@ enum DefaultActorJob {
             SwiftJob.run(job, purpose, nil)
             loop.endExternalWork()
         }
-        do { try workers.take(processing) } catch {
+        do { try threads.ofThisProcess.take(processing) } catch {
             // No thread can be started.
             globalConcurrentExecutor.enqueue(job)
             loop.endExternalWork()

@@ -7,8 +7,7 @@ extension EventLoop {
     package var isOwnedByThisThread: Bool { shared.life.isOwnedByThisThread }
 
     /// For the `deinit` of an object that belongs to this loop, on any thread: runs `body` on the loop's thread, at
-    /// once if that is the calling thread, and later otherwise. If the loop has ended, it runs on the thread that
-    /// notices.
+    /// once if that is the calling thread, and later otherwise. Once the loop has ended, it runs at once on any thread.
     ///
     /// No other thread may use what `body` has captured.
     package func performCleanup(_ body: @escaping () -> Void) {
@@ -16,7 +15,11 @@ extension EventLoop {
         // The loop retains the job in turn, until it runs the job or ends.
         let onThisLoop = { withExtendedLifetime(self) { body() } }
         let cleanup = Unmanaged<Job>.passRetained(InternalJob(onThisLoop, ifLoopEnds: onThisLoop))
-        if !shared.post(cleanup) { cleanup.takeRetainedValue().run() }
+        if shared.post(cleanup) { return }
+        // The loop's thread is ending the loop, and may use what the body uses.
+        // Sound, since only the thread that runs it touches the job.
+        nonisolated(unsafe) let refused = cleanup
+        shared.life.ended.whenOpen { refused.takeRetainedValue().run() }
     }
 
     /// Forgets and closes a descriptor. Call it on the loop's thread, or on any thread once the loop has ended.

@@ -8,7 +8,7 @@ import Synchronization
 /// loop occupies a place in the process's limit, so this does not take long.
 enum EndedLoopJobs {
     // One thread, so that isolation holds.
-    private static let workers = ThreadPoolWorkers("ended-loops", 1, .max, keepsJobs: true)
+    private static let threads = LibraryWorkers { ThreadPoolWorkers("ended-loops", 1, .max, keepsJobs: true) }
     /// Whether jobs wait because no thread could be started.
     private static let awaitsThread = Atomic(false)
     private static let hasReportedShortage = Atomic(false)
@@ -19,8 +19,9 @@ enum EndedLoopJobs {
 
     /// Any thread: queues `body`. Does not wait.
     static func enqueue(_ body: @escaping @Sendable () -> Void) {
-        // In a forked child the thread and the task belong to the parent. No other refusal is possible.
-        do { try workers.take(ClosureJob(body)) } catch { return }
+        let workers = threads.ofThisProcess
+        // No refusal is possible: the queue has no limit, and keeps jobs.
+        try? workers.take(ClosureJob(body))
         if !workers.startThreadIfNeeded() { awaitsThread.store(true, ordering: .relaxed) }
     }
 
@@ -29,7 +30,7 @@ enum EndedLoopJobs {
     static func awaitThread() {
         guard awaitsThread.load(ordering: .relaxed) else { return }
         for _ in 0..<mostTries {
-            if workers.startThreadIfNeeded() { return awaitsThread.store(false, ordering: .relaxed) }
+            if threads.ofThisProcess.startThreadIfNeeded() { return awaitsThread.store(false, ordering: .relaxed) }
             usleep(pause)
         }
         if hasReportedShortage.exchange(true, ordering: .relaxed) { return }

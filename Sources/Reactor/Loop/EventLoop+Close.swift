@@ -26,7 +26,6 @@ extension EventLoop {
         // The `deinit` of a value may use another one, which exists until it is released.
         while ending.takeLastLocal() != nil {}
         ownRemote = nil
-        shared.life.ended.open()
         // The `deinit` of a value may have made something ready.
         _ = releaseEverything()
         shared.life.advance(to: .released)
@@ -34,9 +33,11 @@ extension EventLoop {
         jobs.spare.close()
         waker.close(shared.waker, kernel, isForked: isForked)
         poller.close(kernel)
+        // From here on, this thread uses nothing of the loop.
+        shared.life.advance(to: .over)
+        shared.life.ended.open()
         // Must be last: from here on, Swift's jobs of this loop run on another thread and use state that belonged to
         // this thread.
-        shared.life.advance(to: .over)
         shared.life.isOver.open()
         EndedLoopJobs.awaitThread()
     }

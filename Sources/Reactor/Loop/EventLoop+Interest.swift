@@ -14,7 +14,8 @@ extension EventLoop {
         // nothing is registered.)
         if poller.isRegistered(fd, for: interest) {
             assertOwner()
-            return poller.set(interest.rawValue, Int(fd), handler)
+            let before = poller.set(interest.rawValue, Int(fd), handler)
+            return withExtendedLifetime(before) {}
         }
         try registerOrDefer(interest, of: fd, handler: handler)
     }
@@ -35,7 +36,8 @@ extension EventLoop {
         assertOwner()
         // In a forked child, removing an interest is not refused.
         if !poller.isRegistered(fd, for: interest) && (!isForked || !interest.isEmpty) { try openDescriptors() }
-        try poller.setInterest(interest, of: fd, handler: handler, kernel)
+        let before = try poller.setInterest(interest, of: fd, handler: handler, kernel)
+        withExtendedLifetime(before) {}
     }
 
     package func setReferenced(_ isReferenced: Bool, of fd: CInt) { poller.setReferenced(isReferenced, of: fd) }
@@ -46,8 +48,9 @@ extension EventLoop {
         if hasEnded { return }
         assertOwner()
         // In a forked child the registration belongs to the parent and must stay.
-        poller.forget(fd, isForked ? nil : kernel)
+        let before = poller.forget(fd, isForked ? nil : kernel)
         if !registrationFailures.isEmpty { forgetFailures(of: fd) }
+        withExtendedLifetime(before) {}
     }
 
     /// The handler that waits for `fd`; `nil` if there is none.

@@ -41,9 +41,10 @@ extension EventLoop {
 
     @inline(__always)
     func runBatchOfJobs() {
-        jobs.runInterruptedJobs()
+        let isInsideDiscard = jobs.runInterruptedJobs()
         takeMail()
         _ = jobs.run()
+        if isInsideDiscard { jobs.resumeDiscarding() }
     }
 
     /// Queues the jobs that other threads have posted.

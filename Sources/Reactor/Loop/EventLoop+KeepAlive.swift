@@ -24,8 +24,8 @@ extension EventLoop {
         !isReady && keepAlive.holds.isEmpty && sourceCount <= keepAlive.backgroundSources
     }
 
-    /// Whether anything on this loop waits that is not ready.
-    var hasWaiters: Bool { waitingHandlers > 0 || sourceCount > 0 }
+    /// Whether anything on this loop waits that is not ready, or is called when the loop waits.
+    var hasWaiters: Bool { waitingHandlers > 0 || sourceCount > 0 || !hooks.isEmpty || !keepAlive.holds.isEmpty }
 
     /// The number of timers, descriptors and signals that the loop waits for, referenced or not.
     private var sourceCount: Int { timers.count + poller.waiting + signals.count }

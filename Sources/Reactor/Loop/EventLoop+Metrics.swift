@@ -49,13 +49,19 @@ extension EventLoop {
     /// ```
     public var keepAliveReasons: String { keepAliveReport.description }
 
+    /// The time until the nearest of the timers that keep the loop alive; without such a timer, of all.
+    private var nearestTimer: Duration? {
+        let now = now
+        return timers.nearest.map { now.duration(to: LoopInstant(nanoseconds: $0)) }
+    }
+
     package var keepAliveReport: KeepAliveReasons {
         assertOwner()
         return KeepAliveReasons(
             readyJobs: jobs.count + shared.waker.mailbox.count,
             undeliveredEvents: poller.undeliveredCount,
             timers: timers.referenced, unreferencedTimers: timers.count - timers.referenced,
-            nearestTimer: nextDeadline.map { now.duration(to: $0) },
+            nearestTimer: nearestTimer,
             descriptors: poller.watched().map {
                 .init(number: $0.fd, interest: $0.interest, isReferenced: $0.isReferenced, user: $0.handler.label)
             },

@@ -13,9 +13,10 @@ extension EventLoop {
         _ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?, _ error: SystemError
     ) throws(SystemError) {
         guard error.call == .epollControl, error.isShortage else { throw error }
-        poller.setDeferredInterest(interest, of: fd, handler: handler)
+        let before = poller.setDeferredInterest(interest, of: fd, handler: handler)
         reportShortage(error)
         scheduleRetry()
+        withExtendedLifetime(before) {}
     }
 
     private func reportShortage(_ error: SystemError) {
@@ -52,6 +53,8 @@ extension EventLoop {
     /// Makes the deferred registrations, as far as there is room.
     fileprivate func retryRegistrations() {
         registrationFailures.retryTimer = nil
+        // There may be no epoll descriptor yet. Every registration would then fail as if its own descriptor were closed.
+        do throws(SystemError) { try openDescriptors() } catch { return scheduleRetry() }
         let (shortage, refused) = poller.registerDeferred(kernel)
         if let shortage { reportShortage(shortage) }
         if !poller.deferred.isEmpty { scheduleRetry() }
@@ -80,6 +83,27 @@ extension EventLoop {
 
     /// Whether the descriptor that was registered as `fd` has since been closed.
     func isStale(_ fd: CInt) -> Bool { !isForked && poller.isStale(fd, kernel) }
+
+    /// The handler that waits for `fd`, unless the descriptor has been closed and its number possibly opened again: the
+    /// loop then forgets the handler, and reports that.
+    func livingHandler(of fd: CInt) -> (any ReadinessHandler)? {
+        guard let present = poller.handler(of: fd), isStale(fd) else { return poller.handler(of: fd) }
+        if let group = present as? WatchGroup {
+            group.end(on: self)
+        } else {
+            reportStaleWatch(of: fd, nil)
+            forget(fd)
+        }
+        return nil
+    }
+
+    /// For a new owner of `fd`: forgets what closed descriptors have left under the number.
+    /// - Throws: `EEXIST` if something waits for the descriptor: its new owner would replace it in silence.
+    package func takeOver(_ fd: CInt) throws(SystemError) {
+        if livingHandler(of: fd) != nil { throw .isWatchedAlready(fd) }
+        // The kernel refuses a negative number later.
+        if fd >= 0 { forget(fd) }
+    }
 
     func reportStaleWatch(of fd: CInt, _ callSite: CallSite?) {
         if registrationFailures.noteStale() { LoopEvent.send(.staleWatch(fd, callSite)) }

@@ -16,7 +16,7 @@ extension EventLoop {
     ///
     /// Joining the thread is optional: a thread that is still running does not keep the process from ending. The thread
     /// blocks all signals except watched ones: `onSignal` works there as on any other loop, and a signal that a handler
-    /// raises reaches its watches.
+    /// raises reaches its watches. When the last watch of a signal ends, anywhere, the thread blocks it a moment later.
     ///
     /// - Parameter name: the name of the thread, of which Linux shows the first 15 bytes. An empty name is replaced by
     ///   "loop".
@@ -44,7 +44,6 @@ extension EventLoop {
         var handle = LibraryThread.noHandle
         let failure = LibraryThread.start(name, &handle, create) {
             let loop = EventLoop(syscalls: syscalls(), name: name)
-            loop.signals.taken = 0
             ThreadLoop.install(loop)
             let result = Result { () throws(SystemError) in
                 try loop.openDescriptors()

@@ -94,7 +94,7 @@ extension EventLoop {
         assertOwner()
         let limit = moment(of: wait)
         try whileDriven { () throws(SystemError) in
-            if meter.isTiming || jobs.isRunningInline {
+            if meter.isTiming || jobs.isInterrupted {
                 try takeInterruptedSteps(limit)
             } else if meter.measuresTurns {
                 try takeMeasuredSteps(limit)
@@ -171,15 +171,17 @@ extension EventLoop {
         if waker.isEmbedded && !jobs.hasJobs { try prepareForEmbedding() }
     }
 
-    /// A turn with measured handlers, or inside a measured handler or an inline job.
+    /// A turn with measured handlers, or inside a measured handler, an inline job or the `deinit` of a discarded object.
     @inline(never)
     private func takeInterruptedSteps(_ limit: Int64) throws(SystemError) {
         let isInsideInlineJob = jobs.isRunningInline
         let hasWorked = isInsideInlineJob && jobs.runInlineJobsEarly()
+        let isInsideDiscard = jobs.interruptDiscarding()
         let interrupted = depth > 1 ? meter.interruptHandler() : nil
         defer {
             meter.resumeHandler(after: interrupted)
             if isInsideInlineJob { jobs.resumeInlineJob() }
+            if isInsideDiscard { jobs.resumeDiscarding() }
         }
         try takeSteps(limit, hasWorked: hasWorked, isMeasured: meter.measuresTurns)
     }

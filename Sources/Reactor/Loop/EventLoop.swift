@@ -38,6 +38,8 @@ public final class EventLoop {
     @usableFromInline let shared = SharedLoopState()
     @usableFromInline package let kernel: CountingSyscalls
     package let clock: LoopClock
+    /// Whether `EventLoop.spawn` has started the loop's thread.
+    let isSpawned: Bool
     @usableFromInline let meter: LoopMeter
     let mainActor = MainActorQueue()
     let hooks = LoopHooks()
@@ -72,6 +74,8 @@ public final class EventLoop {
 
     package init(clock: LoopClock = .monotonic, syscalls: Syscalls = Syscalls(), name: String? = nil) {
         self.clock = clock
+        isSpawned = name != nil
+        if isSpawned { signals.taken = 0 }
         meter = LoopMeter(clock)
         jobs = LoopJobs(meter, clock)
         kernel = CountingSyscalls(syscalls)
@@ -131,20 +135,20 @@ public final class EventLoop {
     /// Whether the calling thread may use the loop, and drives it or is not known to leave it undriven.
     package var isDrivenHere: Bool { isUsableHere && (isBeingDriven || unrunWork?.isMain ?? true) }
 
-    /// In every build: traps unless the calling thread owns the loop, or the loop has ended. For calls whose own cost
-    /// exceeds the check, through handles that the compiler lets a task capture: see docs/guides/async.md.
+    /// In every build: traps unless the calling thread owns the loop, or the loop's life is over. For calls whose own
+    /// cost exceeds the check, through handles that the compiler lets a task capture: see docs/guides/async.md.
     func requireOwner(_ call: StaticString = #function) {
-        precondition(isOwnedOrEnded, "\(call) was called on a thread other than the loop's own; use loop.remote there")
+        precondition(isOwnedOrOver, "\(call) was called on a thread other than the loop's own; use loop.remote there")
     }
 
-    /// In debug builds: traps unless the calling thread owns the loop, or the loop has ended. Whatever begins an operation
-    /// of a handle, ends it or changes a setting calls this first; what only asks need not.
+    /// In debug builds: traps unless the calling thread owns the loop, or the loop's life is over. Whatever begins an
+    /// operation of a handle, ends it or changes a setting calls this first; what only asks need not.
     // Inlined: empty in release builds.
     @inlinable @inline(__always)
     package func assertOwner(_ call: StaticString = #function) {
-        assert(isOwnedOrEnded, "\(call) was called on a thread other than the loop's own; use loop.remote there")
+        assert(isOwnedOrOver, "\(call) was called on a thread other than the loop's own; use loop.remote there")
     }
 
     @usableFromInline
-    var isOwnedOrEnded: Bool { isOwnedByThisThread || hasEnded }
+    var isOwnedOrOver: Bool { isOwnedByThisThread || shared.life.hasReached(.over) }
 }

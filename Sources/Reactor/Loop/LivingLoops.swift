@@ -15,6 +15,18 @@ enum LivingLoops {
 
     static func remove(_ loop: EventLoop) { loops.withLock { $0[loop.serial] = nil } }
 
+    /// Any thread: ends the waits of the loops that have a thread of the library, which then block unwatched signals.
+    static func wakeSpawned() {
+        loops.withLock { loops in
+            for loop in loops.values {
+                loop._withUnsafeGuaranteedRef { loop in
+                    let job = Unmanaged<Job>.passRetained(InternalJob {})
+                    if !loop.isSpawned || !loop.post(job) { job.release() }
+                }
+            }
+        }
+    }
+
     /// The loop with this number, if it lives and belongs to the calling thread.
     /// - Returns: `nil` if it has ended. Traps if it belongs to another thread.
     static func find(_ serial: Int, _ call: StaticString) -> Unmanaged<EventLoop>? {

@@ -22,7 +22,6 @@ public final class LoopRemote: @unchecked Sendable {
     let actors: LoopActorExecutor
     /// The name of the loop's thread, if `EventLoop.spawn` has started it.
     public let name: String?
-    private var isSpawned: Bool { name != nil }
 
     init(of loop: EventLoop, name: String? = nil) {
         self.loop = loop
@@ -64,8 +63,8 @@ public final class LoopRemote: @unchecked Sendable {
     @discardableResult
     public func stop() -> Bool {
         // The loop retains the job until it runs the job or ends, and either fulfils the request.
-        let stop = InternalJob { [loop, isSpawned] in
-            if isSpawned { loop.shared.life.advance(to: .stopping) }
+        let stop = InternalJob { [loop] in
+            if loop.isSpawned { loop.shared.life.advance(to: .stopping) }
             loop.stop()
         }
         return post(stop)
@@ -83,7 +82,7 @@ public final class LoopRemote: @unchecked Sendable {
     }
 
     /// `true` once the loop has ended. Any thread.
-    public var hasEnded: Bool { loop.shared.life.ended.isOpen }
+    public var hasEnded: Bool { loop.shared.life.hasReached(.over) }
 
     /// Calls `body` on the loop's thread when the loop has ended, as the last step there. If the loop has ended
     /// already, calls it at once on the calling thread.

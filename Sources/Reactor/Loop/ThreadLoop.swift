@@ -94,6 +94,7 @@ enum ThreadLoop {
             pthread_setspecific(endOfThread, nil)
             end(address)
         }
+        loop.stopRequested = false
         loop.unrunWork?.forgetAll()
         // The job has left nothing.
         loop.requestingLoop.take()?.endExternalWork()

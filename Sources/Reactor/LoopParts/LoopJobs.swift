@@ -162,6 +162,10 @@ package final class LoopJobs {
 
     var isRunningInline: Bool { inline.isRunning }
 
+    /// Whether an inline job, or the `deinit` of a discarded object, is on the stack.
+    @inline(__always)
+    var isInterrupted: Bool { inline.isRunning || discarded.isRunning }
+
     /// Runs `job` and releases the caller's reference: at once, or after the inline job that is running.
     package func runInline(_ job: Unmanaged<Job>) {
         if inline.begin(job) { runInlineJobs() }
@@ -204,17 +208,17 @@ package final class LoopJobs {
 
     /// Before ready jobs run: jobs queued after an inline job, or after the `deinit` of a discarded object, must not
     /// wait for its return.
+    /// - Returns: whether `resumeDiscarding` must be called afterwards.
     @inline(__always)
-    func runInterruptedJobs() { if inline.isRunning || discarded.isRunning { runInterruptedJobsNow() } }
+    func runInterruptedJobs() -> Bool { isInterrupted ? runInterruptedJobsNow() : false }
 
     @inline(never)
-    private func runInterruptedJobsNow() {
+    private func runInterruptedJobsNow() -> Bool {
         if inline.isRunning {
             runInlineJobsEarly()
             resumeInlineJob()
         }
-        // The turn may be long, so jobs to be discarded do not wait for the `deinit` to return.
-        discardWaitingJobs()
+        return interruptDiscarding()
     }
 
     // MARK: Jobs that never run
@@ -226,6 +230,16 @@ package final class LoopJobs {
     package func discard(_ job: Unmanaged<Job>) {
         if discarded.begin(job) { discardWaitingJobs() }
     }
+
+    /// A turn begins, possibly inside the `deinit` of a discarded object. It may be long, so jobs that are discarded
+    /// before it and in it do not wait for the `deinit` to return.
+    /// - Returns: whether it is inside one: `resumeDiscarding` must then be called after the turn.
+    func interruptDiscarding() -> Bool {
+        defer { discardWaitingJobs() }
+        return discarded.isRunning
+    }
+
+    func resumeDiscarding() { discarded.resume() }
 
     private func discardWaitingJobs() {
         while let job = discarded.popFirst() { job._withUnsafeGuaranteedRef { $0.discardAndRelease() } }

@@ -14,7 +14,7 @@ enum LoopStage: UInt8 {
     case releasingLocals
     /// Nothing is left on the loop. Anything added now would never be released, and is therefore released at once.
     case released
-    /// The descriptors are closed. Swift's jobs of the loop continue elsewhere.
+    /// The descriptors are closed, and no thread changes the loop any more.
     case over
 }
 
@@ -44,9 +44,10 @@ struct LoopLife: ~Copyable {
     /// Distinguishes loops where addresses do not: a new loop may reuse the address of one that has ended.
     let serial = LoopLife.lastSerial.add(1, ordering: .relaxed).newValue
     private static let lastSerial = Atomic(0)
-    /// Opened when no handler waits on the loop any more, just before it is `released`: others may learn of the end.
+    /// Opened when the loop's life is over: others may learn of the end. The bodies are cleanups that belong to the
+    /// loop's thread, and reports of the end.
     let ended = Latch()
-    /// Opened when the loop's life is over.
+    /// Opened after `ended`: the loop's thread uses nothing any more that belonged to the loop.
     let isOver = Latch()
     /// Whether a Swift job that arrived after the end has been reported.
     let hasReportedTask = Atomic(false)

@@ -5,10 +5,13 @@ import Glibc
 /// consumed.
 extension Poller {
     /// Sets the interest in `fd` without a registration; `registerDeferred` makes it later.
-    mutating func setDeferredInterest(_ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?) {
+    /// - Returns: the previous handler, as `set`.
+    mutating func setDeferredInterest(
+        _ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?
+    ) -> (any ReadinessHandler)? {
         if Int(fd) >= slots.count { grow(toHold: Int(fd)) }
-        set(interest.rawValue, Int(fd), handler)
         deferred.insert(fd)
+        return set(interest.rawValue, Int(fd), handler)
     }
 
     /// Removes the registration of `fd` until `registerDeferred` makes it again, even if the interest is set meanwhile.

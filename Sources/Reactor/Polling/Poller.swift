@@ -116,9 +116,10 @@ package struct Poller: ~Copyable {
 
     /// Sets the interest in `fd`. The handler is retained exactly while the interest is not empty. On an error, for
     /// example EPERM for a regular file, nothing has changed.
+    /// - Returns: the previous handler, as `set`.
     package mutating func setInterest(
         _ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?, _ kernel: CountingSyscalls
-    ) throws(SystemError) {
+    ) throws(SystemError) -> (any ReadinessHandler)? {
         let index = Int(fd)
         let wanted = interest.rawValue
         if index >= slots.count {
@@ -131,7 +132,7 @@ package struct Poller: ~Copyable {
         } else if wanted & ~slots[index].registered != 0, deferred.isEmpty || !deferred.contains(fd) {
             try register(index, maskToRegister(wanted, over: slots[index].registered), kernel)
         }
-        set(wanted, index, handler)
+        return set(wanted, index, handler)
     }
 
     /// The events that the kernel always reports for a registered descriptor; see epoll_ctl(2).
@@ -145,12 +146,16 @@ package struct Poller: ~Copyable {
         return asksAboutPeer ? wanted | registered & ~UInt32(clinux_EPOLLOUT) : wanted
     }
 
+    /// - Returns: the previous handler, for the caller to release when the poller is consistent again: its `deinit` may
+    ///   use the poller.
     @inline(__always)
-    mutating func set(_ wanted: UInt32, _ index: Int, _ handler: (any ReadinessHandler)?) {
+    mutating func set(_ wanted: UInt32, _ index: Int, _ handler: (any ReadinessHandler)?) -> (any ReadinessHandler)? {
         count(index, -1)
         slots[index].wanted = wanted
-        slots[index].handler = wanted == 0 ? nil : handler
+        let before = slots[index].handler.take()
+        if wanted != 0 { slots[index].handler = handler }
         count(index, +1)
+        return before
     }
 
     mutating func grow(toHold index: Int) {
@@ -176,7 +181,7 @@ package struct Poller: ~Copyable {
     }
 
     package func handler(of fd: CInt) -> (any ReadinessHandler)? {
-        Int(fd) < slots.count ? slots[Int(fd)].handler : nil
+        slots.indices.contains(Int(fd)) ? slots[Int(fd)].handler : nil
     }
 
     package mutating func setReferenced(_ isReferenced: Bool, of fd: CInt) {
@@ -190,15 +195,18 @@ package struct Poller: ~Copyable {
     /// Forgets `fd`. Must be called before the descriptor is closed: a copy of it elsewhere (dup, fork) would keep the
     /// registration alive, and nothing could reach it once the number is closed. Without a kernel, only the slot is
     /// forgotten.
-    package mutating func forget(_ fd: CInt, _ kernel: CountingSyscalls?) {
+    /// - Returns: the previous handler, as `set`.
+    package mutating func forget(_ fd: CInt, _ kernel: CountingSyscalls?) -> (any ReadinessHandler)? {
         let index = Int(fd)
-        guard index < slots.count else { return }
+        guard index < slots.count else { return nil }
         count(index, -1)
+        let before = slots[index].handler.take()
         if let kernel, slots[index].registered != 0 {
             _ = kernel.epollControl(descriptor, EPOLL_CTL_DEL, fd, epoll_event())
         }
         slots[index] = Slot(generation: Self.following(slots[index].generation))
         if !deferred.isEmpty { deferred.remove(fd) }
+        return before
     }
 
     /// The generation after this one. The last value is kept free for the loop's own sources.

@@ -112,11 +112,10 @@ package final class ThreadPoolWorkers: Sendable {
     }
 
     private func work(_ thread: PoolThread) {
-        var takenSignals: UInt64 = 0
         while let job = nextJob() {
             job._withUnsafeGuaranteedRef { $0.runAndRelease() }
             thread.afterJob?()
-            SignalRegistry.unblockWatched(&takenSignals)
+            SignalRegistry.deliverRaised()
             state.withLock {
                 $0.busy -= 1
                 $0.completed += 1
@@ -180,6 +179,24 @@ package final class ThreadPoolWorkers: Sendable {
     private func close() {
         state.withLock { $0.isClosed = true }
         hasWork.wakeAll()
+    }
+}
+
+/// The library's own threads for one purpose. A forked child, which has none of the parent's, makes others.
+final class LibraryWorkers: Sendable {
+    private let current: LockedValue<ThreadPoolWorkers>
+    private let make: @Sendable () -> ThreadPoolWorkers
+
+    init(_ make: @escaping @Sendable () -> ThreadPoolWorkers) {
+        self.make = make
+        current = .ofProcess(make())
+    }
+
+    var ofThisProcess: ThreadPoolWorkers {
+        current.withLock { workers in
+            if workers.isForked { workers = make() }
+            return workers
+        }
     }
 }
 

@@ -8,7 +8,7 @@ struct LoopSignals {
     private var counts: [CInt: Int] = [:]
     private var referenced = 0
     private(set) var slot: SignalSlot?
-    /// The signals that need no unblocking on the loop's thread: all, unless it is a thread of the library.
+    /// The signals that are not blocked on the loop's thread, if it is a thread of the library; otherwise all.
     var taken = UInt64.max
 
     var handlers: [SignalHandler] { watches.elements }

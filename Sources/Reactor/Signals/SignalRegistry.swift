@@ -19,28 +19,48 @@ enum SignalRegistry {
     /// The actions that signals had before the registry's.
     private static let former = LockedValue.ofProcess(FormerActions())
 
-    /// All signals that have ever been watched.
+    /// The watched signals.
     private static let watched = Atomic<UInt64>(0)
 
     static func bit(_ signal: CInt) -> UInt64 { 1 << UInt64(signal - 1) }
 
-    /// Unblocks the watched signals on this thread, which belongs to the library and blocks all signals: a signal that
-    /// the thread itself has raised, as a handler does with raise(3), is pending until then. Called before the thread
-    /// waits.
-    /// - Parameter taken: the signals that the thread does not block.
+    // A thread of the library blocks all signals except faults. One that the thread itself has raised, as a handler does
+    // with raise(3), is pending until the thread unblocks it.
+
+    /// For the thread of a loop, before it waits: unblocks the watched signals, and blocks those that are no longer
+    /// watched.
+    /// - Parameter taken: the signals that the thread has unblocked.
     @inline(never)
     static func unblockWatched(_ taken: inout UInt64) {
         let watched = watched.load(ordering: .relaxed)
-        if watched & ~taken != 0 { unblock(watched, &taken) }
+        if watched != taken { change(from: &taken, to: watched) }
     }
 
     @inline(never)
-    private static func unblock(_ watched: UInt64, _ taken: inout UInt64) {
-        taken |= watched
+    private static func change(from taken: inout UInt64, to watched: UInt64) {
+        var unwatched = set(taken & ~watched)
+        for fault in LibraryThread.faults { sigdelset(&unwatched, fault) }
+        pthread_sigmask(SIG_BLOCK, &unwatched, nil)
+        var new = set(watched)
+        pthread_sigmask(SIG_UNBLOCK, &new, nil)
+        taken = watched
+    }
+
+    /// For the thread of a pool, after a job: lets the watched signals through that the job has raised.
+    static func deliverRaised() {
+        let watched = watched.load(ordering: .relaxed)
+        if watched == 0 { return }
+        var signals = set(watched)
+        var before = sigset_t()
+        pthread_sigmask(SIG_UNBLOCK, &signals, &before)
+        pthread_sigmask(SIG_SETMASK, &before, nil)
+    }
+
+    private static func set(_ bits: UInt64) -> sigset_t {
         var signals = sigset_t()
         sigemptyset(&signals)
-        for signal in 1...CInt(UInt64.bitWidth) where watched & bit(signal) != 0 { sigaddset(&signals, signal) }
-        pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+        for signal in 1...CInt(UInt64.bitWidth) where bits & bit(signal) != 0 { sigaddset(&signals, signal) }
+        return signals
     }
 
     static func open(_ fd: CInt) throws(SystemError) -> SignalSlot {
@@ -88,14 +108,18 @@ enum SignalRegistry {
     }
 
     static func unsubscribe(_ slot: SignalSlot, from signal: CInt) {
-        former.withLock { former in
+        let wasLast = former.withLock { former in
             slot.wanted.bitwiseAnd(~bit(signal), ordering: .sequentiallyConsistent)
             slot.pending.bitwiseAnd(~bit(signal), ordering: .sequentiallyConsistent)
             let isWanted = slots.contains { $0.wanted.load(ordering: .relaxed) & bit(signal) != 0 }
-            guard !isWanted && former.replaced & bit(signal) != 0 else { return }
+            guard !isWanted && former.replaced & bit(signal) != 0 else { return false }
             former.replaced &= ~bit(signal)
+            // Before the action is restored, which is not for the library's threads.
+            watched.bitwiseAnd(~bit(signal), ordering: .sequentiallyConsistent)
             sigaction(signal, former.actions + Int(signal), nil)
+            return true
         }
+        if wasLast { LivingLoops.wakeSpawned() }
     }
 
     /// The action of a watched signal.
@@ -112,7 +136,7 @@ enum SignalRegistry {
     private static let prepareForForks: Void = {
         // The child could not finish an initialization that another thread has begun.
         notify(0)
-        former.withLock { _ in }
+        former.withLock { _ in _ = watched.load(ordering: .relaxed) }
         clinux_set_in_forked_child { SignalRegistry.beginInForkedChild() }
     }()
 
@@ -120,6 +144,7 @@ enum SignalRegistry {
     /// blocked.
     private static func beginInForkedChild() {
         running.store(0, ordering: .relaxed)
+        watched.store(0, ordering: .relaxed)
         var index = 0
         while index < count {
             slots[index].wanted.store(0, ordering: .relaxed)

@@ -23,12 +23,10 @@ package enum LibraryThread {
         _ name: String, _ handle: inout Handle, _ create: Create, _ body: @escaping @Sendable () -> Void
     ) -> CInt {
         let address = Unmanaged.passRetained(ThreadStart(name, body))
-        // Signals are for the program's own threads; those that are watched are unblocked later, by
-        // `SignalRegistry.unblockWatched`. Faults stay unblocked: they concern the faulting thread, and a
-        // blocked fault would end the process without a message.
+        // Signals are for the program's own threads; those that are watched are unblocked later, by `SignalRegistry`.
         var blocked = sigset_t()
         sigfillset(&blocked)
-        for fault in [SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT] { sigdelset(&blocked, fault) }
+        for fault in faults { sigdelset(&blocked, fault) }
         var before = sigset_t()
         // A new thread inherits the signal mask of the thread that starts it.
         pthread_sigmask(SIG_SETMASK, &blocked, &before)
@@ -37,6 +35,10 @@ package enum LibraryThread {
         if failure != 0 { address.release() }
         return failure
     }
+
+    /// The signals that stay unblocked: they concern the faulting thread, and a blocked fault would end the process
+    /// without a message.
+    static var faults: [CInt] { [SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT] }
 
     /// The thread's main function; `address` is the one that `Create` was given.
     package static func run(_ address: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {

@@ -21,14 +21,8 @@ public struct LoopInstant: InstantProtocol, Hashable, Sendable, CustomStringConv
     ///   itself. Any other sum that overflows is the last moment before `distantFuture`.
     public func advanced(by duration: Duration) -> LoopInstant {
         let delay = duration.clampedNanoseconds
-        let (sum, overflow) = nanoseconds.addingReportingOverflow(delay)
-        return overflow ? saturated(delay) : LoopInstant(nanoseconds: sum)
-    }
-
-    @inline(never)
-    private func saturated(_ delay: Int64) -> LoopInstant {
-        if delay < 0 { return LoopInstant(nanoseconds: .min) }
-        return delay == .max || self == .distantFuture ? .distantFuture : .last
+        if self == .distantFuture && delay >= 0 { return self }
+        return LoopInstant(nanoseconds: Self.deadline(delay, after: nanoseconds))
     }
 
     /// The deadline in nanoseconds of a timer, `delay` after `now`. Only an endless delay means "never": any other sum

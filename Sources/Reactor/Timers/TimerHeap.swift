@@ -69,6 +69,14 @@ package struct TimerHeap: ~Copyable {
         return heap.isEmpty ? nil : heap[0].deadline
     }
 
+    /// The earliest deadline of the timers that keep the loop alive; without such a timer, of all. None may be undated.
+    var nearest: Int64? {
+        if referenced == 0 { return nextDeadline }
+        var nearest = Int64.max
+        for index in 0..<heap.count where heap[index].isReferenced { nearest = min(nearest, heap[index].deadline) }
+        return nearest
+    }
+
     /// The timers that one turn fires: those that had been started and were due when the turn polled the kernel.
     package struct Due {
         let moment: Int64

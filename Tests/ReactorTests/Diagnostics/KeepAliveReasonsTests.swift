@@ -41,7 +41,7 @@ extension ProcessWide {
                 #expect(
                     reasons.description == """
                         1 ready job
-                        2 timers, the nearest due in 1.0 seconds
+                        2 timers, the nearest due in 1.5 seconds
                         1 timer (unreferenced)
                         \(watched.joined(separator: "\n"))
                         signal \(SIGUSR2): watch at \(file):\(line + 9)

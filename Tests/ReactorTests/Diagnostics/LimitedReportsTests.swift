@@ -23,6 +23,16 @@ struct LimitedReportsTests {
         expect(counts.takeSuppressed(limit, now: nil).isEmpty)
     }
 
+    @Test func theCountOfAllOtherKeysIsNotReportedAsThatOfOne() {
+        var counts = ReportCounts<Int>()
+        for key in 0..<1024 { for _ in 0..<3 { _ = counts.admit(key, limit, now: 0) } }
+        for key in 1024..<1034 { _ = counts.admit(key, limit, now: 0) }
+        let late = counts.admit(2000, limit, now: 100)
+        expect(late.passes && late.suppressedBefore == 8 && late.place == nil)
+        let own = counts.admit(7, limit, now: 100)
+        expect(own.passes && own.suppressedBefore == 1 && own.place == 7)
+    }
+
     @Test func keysWithoutEndShareACountAndTakeNoMemory() {
         var counts = ReportCounts<Int>()
         var passed = 0

@@ -105,6 +105,40 @@ struct LoopCloseTests {
         }
         expect(ended == nil)
     }
+
+    /// A step of the end at which code of the user runs.
+    enum Step: CaseIterable { case job, local, whenEnded }
+
+    @Test(arguments: Step.allCases) func whatAnotherThreadReleasesMeanwhileIsCleanedUpByTheLoopsOwn(step: Step) {
+        let cleaner = Shared<pthread_t?>(nil)
+        let isEarly = Shared(false)
+        var local: LoopLocal<LastWords>?
+        let ended = EventLoop.withLoop { loop in
+            nonisolated(unsafe) let loop = loop
+            let release = { @Sendable in
+                TestThread { loop.performCleanup { cleaner.value = pthread_self() } }.join()
+                if cleaner.value != nil { isEarly.value = true }
+            }
+            switch step {
+            case .job:
+                let words = LastWords(release)
+                loop.enqueue { words.use() }
+            case .local:
+                local = LoopLocal { LastWords(release) }
+                _ = local?.value(on: loop)
+            case .whenEnded: loop.remote.whenEnded(release)
+            }
+            return loop
+        }
+        expect(!isEarly.value, "while the loop's thread ends the loop")
+        expectEqual(cleaner.value, pthread_self())
+        // Afterwards there is nothing that it could meet.
+        let isDone = Shared(false)
+        nonisolated(unsafe) let loop = ended
+        TestThread { loop.performCleanup { isDone.value = true } }.join()
+        expect(isDone.value)
+        withExtendedLifetime(local) {}
+    }
 }
 
 /// The report of a loop's undelivered work. It goes to one process-wide handler, so the test has a separate process.

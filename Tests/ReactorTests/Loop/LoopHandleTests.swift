@@ -94,3 +94,38 @@ extension ProcessWide {
         }
     }
 }
+
+/// A handle of a closure, used by another thread while the loop ends.
+struct ForeignHandleTests {
+    enum Kind: String, Codable, CaseIterable { case timer, laterTimer, watch, signal, hook }
+
+    @Test(.ownThread, arguments: Kind.allCases) func endsTheProcessAlsoWhileTheLoopEnds(_ kind: Kind) async {
+        await #expect(processExitsWith: .failure) { [kind] in
+            let ends = Ends.pipe()
+            try EventLoop.withLoop { loop in
+                let handle: any LoopHandle =
+                    switch kind {
+                    case .timer: loop.schedule(after: .seconds(1)) {}
+                    case .laterTimer: loop.schedule(at: loop.now + .seconds(1)) {}
+                    case .watch: try loop.watch(ends.near, for: .reading) { _ in }
+                    case .signal: try loop.onSignal(SIGURG) {}
+                    case .hook: loop.beforeWaiting {}
+                    }
+                nonisolated(unsafe) let shared = handle
+                let words = LastWords { TestThread { shared.cancel() }.join() }
+                loop.enqueue { words.use() }
+            }
+        }
+    }
+
+    @Test func doesNothingOnceTheLoopHasEnded() throws {
+        let ends = Ends.pipe()
+        nonisolated(unsafe) let handles: [any LoopHandle] = try EventLoop.withLoop { loop in
+            [
+                loop.schedule(after: .seconds(1)) {}, try loop.watch(ends.near, for: .reading) { _ in },
+                loop.beforeWaiting {},
+            ]
+        }
+        expect(TestThread.run { handles.allSatisfy { !$0.isActive && !$0.cancel() } })
+    }
+}

@@ -107,3 +107,30 @@ struct NestedTurnTests {
         expectEqual(log, ["inner ended at 2.0 s", "outer still runs at 3.0 s"])
     }
 }
+
+/// Turns inside the `deinit` of a job that is discarded.
+struct TurnWhileDiscardingTests {
+    enum Drive: CaseIterable { case turn, readyJobs }
+
+    /// A job whose release calls `body`.
+    private func job(_ body: @escaping () -> Void) -> Unmanaged<Job> {
+        .passRetained(InternalJob({}, ifLoopEnds: body))
+    }
+
+    @Test(.inLoop, arguments: Drive.allCases) func discardWhatIsDestroyedThereAndNestNothingLater(_ drive: Drive) {
+        let loop = EventLoop.current
+        var log: [String] = []
+        loop.jobs.discard(
+            job {
+                loop.jobs.discard(job { log.append("before the turn") })
+                loop.enqueue { loop.jobs.discard(job { log.append("in the turn") }) }
+                if drive == .turn { try! loop.turn(.poll) } else { loop.runReadyJobs() }
+                log.append("after the turn")
+                loop.jobs.discard(job { log.append("after the deinit") })
+                log.append("end of the deinit")
+            })
+        expectEqual(
+            log, ["before the turn", "in the turn", "after the turn", "end of the deinit", "after the deinit"])
+        expect(!loop.jobs.isDiscarding)
+    }
+}

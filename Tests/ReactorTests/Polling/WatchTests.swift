@@ -203,3 +203,82 @@ struct WatchTests {
         for watch in watches { watch.cancel() }
     }
 }
+
+/// Descriptors that the loop cannot register, and their handlers.
+struct UnregisteredHandlerTests {
+    private final class Handler: ReadinessHandler {
+        var calls: [Interest] = []
+        var whenReleased: () -> Void = {}
+
+        func descriptorIsReady(_ ready: Interest) -> Interest {
+            calls.append(ready)
+            return []
+        }
+        func loopWillEnd() {}
+        deinit { whenReleased() }
+    }
+
+    /// The kernel has no room for the loop's own descriptors either, so there is no epoll descriptor to register with.
+    @Test(arguments: [true, false]) func areNotCalledBeforeThereIsAnEpollDescriptor(isVirtual: Bool) throws {
+        var table = Syscalls()
+        let real = table
+        var refuses = true
+        table.epollControl = { refuses && $0 >= 0 ? -Int(ENOSPC) : real.epollControl($0, $1, $2, $3) }
+        let clock = VirtualClock()
+        try EventLoop.withLoop(clock: isVirtual ? clock : nil, syscalls: table) { loop in
+            let pipe = Ends.pipe()
+            fill(pipe.far)
+            let handler = Handler()
+            try loop.setInterest(.writing, of: pipe.far, handler: handler)
+            // The time of two retries.
+            for _ in 0..<2 {
+                let late = loop.now + .milliseconds(110)
+                while loop.now < late {
+                    if isVirtual { clock.advance(to: late) } else { usleep(10_000) }
+                    try loop.turn(.poll)
+                }
+            }
+            expectEqual(handler.calls, [])
+            refuses = false
+            while take(from: pipe.near) > 0 {}
+            if isVirtual { try loop.run { !handler.calls.isEmpty } } else { try loop.drive { !handler.calls.isEmpty } }
+            expectEqual(handler.calls, [.writing])
+        }
+    }
+
+    /// The `deinit` of a handler runs code of the user, which may use the descriptor again.
+    @Test(.inRealTime, arguments: [true, false]) func areReleasedWhenThePollerIsConsistent(isReplaced: Bool) throws {
+        var table = Syscalls()
+        let real = table
+        var refuses = false
+        table.epollControl = { refuses ? -Int(ENOSPC) : real.epollControl($0, $1, $2, $3) }
+        try EventLoop.withLoop(syscalls: table) { loop in
+            let pipe = Ends.pipe()
+            put(into: pipe.far)
+            let next = Handler()
+            let count = { loop.metrics.descriptors }
+            var first: Handler? = Handler()
+            first?.whenReleased = {
+                expectEqual(count(), isReplaced ? 1 : 0)
+                loop.forget(pipe.near)
+                expectEqual(count(), 0)
+                // Deferred.
+                refuses = true
+                try! loop.setInterest(.reading, of: pipe.near, handler: next)
+                refuses = false
+            }
+            try loop.setInterest(.reading, of: pipe.near, handler: first)
+            first = nil
+            if isReplaced {
+                try loop.setInterest(.reading, of: pipe.near, handler: Handler())
+            } else {
+                loop.forget(pipe.near)
+            }
+            expectEqual(count(), 1)
+            expect(loop.isAlive)
+            try loop.drive { !next.calls.isEmpty }
+            expectEqual(count(), 0)
+            expect(!loop.isAlive)
+        }
+    }
+}

@@ -1,3 +1,4 @@
+import CLinux
 import Synchronization
 
 extension Trait where Self == Around {
@@ -140,6 +141,17 @@ extension ProcessWide {
         /// A thread of the library that raises a signal.
         enum Raiser: CaseIterable { case loop, laterLoop, pool, laterPool }
 
+        /// Whether the kernel holds `signal` back from a thread of this process.
+        private func isBlocked(_ signal: CInt, on thread: CInt) -> Bool {
+            var text = [UInt8](repeating: 0, count: 8192)
+            let fd = open("/proc/self/task/\(thread)/status", O_RDONLY | O_CLOEXEC)
+            defer { close(fd) }
+            let status = String(decoding: text[..<max(read(fd, &text, text.count), 0)], as: UTF8.self)
+            let line = status.split(separator: "\n").first { $0.hasPrefix("SigBlk:") }
+            let mask = line.flatMap { UInt64($0.dropFirst(8), radix: 16) } ?? 0
+            return mask >> (signal - 1) & 1 == 1
+        }
+
         /// raise(3) signals the calling thread, and the library's threads block unwatched signals.
         @Test(arguments: Raiser.allCases) func whatAThreadOfTheLibraryRaisesIsHeard(raiser: Raiser) throws {
             let pool = try ThreadPool(name: "raising", threads: 1)
@@ -156,17 +168,20 @@ extension ProcessWide {
                 try loop.drive { reports == number }
             }
             // Unwatched signals stay blocked.
-            let blocked = Shared<[CInt]>([])
+            let thread = Shared<CInt>(0)
             let look: @Sendable () -> Void = {
-                var mask = sigset_t()
-                pthread_sigmask(SIG_SETMASK, nil, &mask)
-                blocked.value = [SIGUSR1, SIGVTALRM, SIGPIPE].filter { sigismember(&mask, $0) == 1 }
+                thread.value = clinux_gettid()
                 hasBegun.add()
             }
             if let worker { worker.submit(look) } else { try pool.dispatch(look) }
             spin { hasBegun.value == 2 }
-            expectEqual(blocked.value, [SIGVTALRM, SIGPIPE])
+            let blocked = { [SIGUSR1, SIGVTALRM, SIGPIPE].filter { isBlocked($0, on: thread.value) } }
+            if worker != nil { expectEqual(blocked(), [SIGVTALRM, SIGPIPE]) }
             watch.cancel()
+            // Also by a thread that sleeps: the signal would end the process there.
+            let began = ContinuousClock.now
+            spin { blocked().count == 3 || ContinuousClock.now - began > .seconds(10) }
+            expectEqual(blocked(), [SIGUSR1, SIGVTALRM, SIGPIPE])
             worker?.stop()
             worker?.join()
             pool.shutDown()
@@ -207,6 +222,41 @@ extension ProcessWide {
                     expectEqual(handler(of: SIGUSR1), old)
                 }
             }
+        }
+
+        /// What waits on the loop until its end.
+        enum Waiting: CaseIterable { case job, timer, watch, signal, hook }
+
+        @Test(arguments: Waiting.allCases) func nothingThatIsBegunDuringTheEndOutlivesIt(waiting: Waiting) throws {
+            let tally = Tally()
+            let pipe = Ends.pipe()
+            let old = handler(of: SIGTERM)
+            var refusals: [SystemError?] = []
+            try EventLoop.withLoop { loop in
+                let words = LastWords {
+                    let begin = [
+                        { _ = try loop.onSignal(SIGTERM, tally.bound()) }, { _ = try loop.spawn(shell("exit 0")) },
+                    ]
+                    refusals = begin.map { failure($0) as? SystemError }
+                    let hears = tally.bound()
+                    _ = try? loop.watch(pipe.near, for: .reading) { _ in hears() }
+                    loop.enqueue(tally.bound())
+                    loop.schedule(after: .zero, tally.bound())
+                    loop.schedule(at: .distantFuture, tally.bound())
+                    loop.beforeWaiting(tally.bound())
+                }
+                _ = try loop.watch(pipe.near, for: .writing) { _ in if waiting == .watch { words.use() } }
+                _ = try loop.onSignal(SIGUSR2) { if waiting == .signal { words.use() } }
+                switch waiting {
+                case .job: loop.enqueue { words.use() }
+                case .timer: loop.schedule(after: .seconds(1)) { words.use() }
+                case .hook: loop.beforeWaiting { words.use() }
+                case .watch, .signal: break
+                }
+            }
+            expectEqual(handler(of: SIGTERM), old, "the action is the library's for ever")
+            expectEqual(refusals, Array(repeating: SystemError(.epollCreate, EBADF), count: 2))
+            expectEqual(tally.alive, 0)
         }
 
         @Test func aSignalEndsASleepAndLeavesErrnoAlone() throws {

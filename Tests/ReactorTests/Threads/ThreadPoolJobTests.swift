@@ -94,3 +94,34 @@ struct ThreadPoolJobTests {
         expectEqual(ran.value, 1)
     }
 }
+
+/// What a job of a pool leaves on the loop of its thread does not affect the next job.
+struct LeftByJobTests {
+    enum Left: CaseIterable { case hook, laterHook, stop, hold }
+
+    @Test(arguments: Left.allCases) func isOverWhenTheNextJobBegins(left: Left) throws {
+        let pool = try ThreadPool(threads: 1)
+        let calls = Counter()
+        let hold = Shared<EventLoop.Hold?>(nil)
+        try pool.dispatch {
+            let loop = EventLoop.current
+            switch left {
+            case .hook: loop.beforeWaiting { calls.add() }
+            case .laterHook: loop.afterWaiting { calls.add() }
+            case .stop: loop.stop()
+            case .hold: hold.value = loop.hold()
+            }
+        }
+        let (fired, wasAlive) = (Counter(), Counter())
+        try pool.dispatch {
+            let loop = EventLoop.current
+            if loop.isAlive { wasAlive.add() }
+            loop.schedule(after: .milliseconds(1)) { fired.add() }
+            _ = try? loop.run { fired.value == 1 }
+        }
+        pool.shutDown()
+        expectEqual(fired.value, 1, "the stop was not for this job")
+        expect(wasAlive.value == 0 && calls.value == 0)
+        expectEqual(hold.value?.isActive ?? false, false)
+    }
+}

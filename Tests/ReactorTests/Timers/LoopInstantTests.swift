@@ -9,6 +9,11 @@ struct LoopInstantTests {
         expectEqual(at(-5).advanced(by: .seconds(Int64.min)), at(.min))
         expectEqual(at(.max).advanced(by: .nanoseconds(1)), .distantFuture)
         expectEqual(at(.max).advanced(by: .nanoseconds(-1)), at(.max - 1))
+        expectEqual(at(.max).advanced(by: .zero), .distantFuture)
+        // Only an endless duration or moment gives an endless one.
+        for step in Int64(1)...7 {
+            expectEqual(at(.max - 5).advanced(by: .nanoseconds(step)), at(.max - max(5 - step, 1)))
+        }
         expectEqual(at(0).advanced(by: .nanoseconds(Int64.min)), at(.min))
     }
 

@@ -101,6 +101,67 @@ struct AdoptTests {
         expect(!net.loop.isAlive)
     }
 
+    /// A descriptor has one user at a time.
+    @Test(.network) func whatIsWatchedIsNotAdoptedAndTheOtherWayRound() throws {
+        let exists = SystemError(.epollControl, EEXIST)
+        var ends: [CInt] = [-1, -1]
+        expectEqual(Glibc.pipe(&ends), 0)
+        net.ledger.adopt(ends[0])
+        var heard = 0
+        let watch = try net.loop.watch(ends[0], for: .reading) { _ in
+            var byte: UInt8 = 0
+            heard += Glibc.read(ends[0], &byte, 1)
+        }
+        #expect(throws: exists) { _ = try Connection(adopting: ends[0]) }
+        expectEqual(fcntl(ends[0], F_GETFL) & O_NONBLOCK, 0)
+        expectEqual(Glibc.write(ends[1], "1", 1), 1)
+        _ = try net.loop.run { heard == 1 }
+        watch.cancel()
+
+        let reader = try Connection(adopting: ends[0])
+        let read = reader.receive()
+        #expect(throws: exists) { _ = try net.loop.watch(ends[0], for: .reading) { _ in } }
+        #expect(throws: exists) { _ = try net.loop.watch(ends[0], for: .writing) { _ in } }
+        #expect(throws: exists) { _ = try Connection(adopting: ends[0]) }
+        expectEqual(Glibc.write(ends[1], "2", 1), 1)
+        expectEqual(try hang(read, timeout: patience), Array("2".utf8))
+        hang(reader.close())
+
+        let listening = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
+        expectEqual(Glibc.listen(listening, 1), 0)
+        net.ledger.adopt(listening)
+        let other = try net.loop.watch(listening, for: .reading) { _ in }
+        #expect(throws: exists) { _ = try Listener(adopting: listening) }
+        expect(other.isActive)
+        other.cancel()
+        let listener = try Listener(adopting: listening)
+        listener.accept().ignoringErrors()
+        #expect(throws: exists) { _ = try net.loop.watch(listening, for: .reading) { _ in } }
+        #expect(throws: exists) { _ = try Listener(adopting: listening) }
+        listener.close()
+        close(ends[1])
+    }
+
+    /// Its former user has closed it without telling the loop.
+    @Test(.network) func aNumberThatWasClosedIsFree() throws {
+        var (ends, others): ([CInt], [CInt]) = ([-1, -1], [-1, -1])
+        expectEqual(Glibc.pipe(&ends), 0)
+        expectEqual(Glibc.pipe(&others), 0)
+        net.ledger.adopt(ends[0])
+        let watch = try net.loop.watch(ends[0], for: .reading) { _ in Issue.record("the descriptor is closed") }
+        // Closes the descriptor and reuses its number atomically, so that no other thread can take it.
+        expectEqual(dup2(others[0], ends[0]), ends[0])
+        let first = try Connection(adopting: ends[0])
+        expect(!watch.isActive)
+        let lost = first.receive()
+        let replacement = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
+        expectEqual(dup2(replacement, ends[0]), ends[0])
+        try net.loop.watch(ends[0], for: .reading) { _ in }.cancel()
+        lost.cancel()
+        hang(first.close())
+        for fd in [ends[1], others[0], others[1], replacement] { close(fd) }
+    }
+
     @Test(.network) func aDescriptorThatCannotBeMadeIsReported() throws {
         net.kernel.pipe = { _ in -Int(EMFILE) }
         net.kernel.socketPair = { _ in -Int(ENFILE) }
