@@ -46,35 +46,38 @@ final class RouteNode {
     func find(_ method: Method, _ path: String, _ allowed: inout Set<String>) -> (Route, [String])? {
         guard path.utf8.first == Self.slash else { return nil }
         let parts = path.utf8.dropFirst().split(separator: Self.slash, omittingEmptySubsequences: false)
-        let decoded = parts.map { unescaped($0) }
-        // A handler could take them for relative folders.
-        if decoded.contains(where: { $0 == Array(".".utf8) || $0 == Array("..".utf8) }) { return nil }
-        return find(method, parts[...], decoded[...], [], &allowed)
+        if parts.contains(where: Self.isRelative) { return nil }
+        return find(method, parts[...], [], &allowed)
     }
 
-    /// Visits each node once at most, so the time is bounded by the number of routes.
+    /// Whether a part is `.` or `..`, which a handler could take for a relative folder.
+    private static func isRelative(_ part: Substring.UTF8View) -> Bool {
+        guard let first = part.first, first == UInt8(ascii: ".") || first == UInt8(ascii: "%") else { return false }
+        return unescaped(part).map { $0.elementsEqual(".".utf8) || $0.elementsEqual("..".utf8) } == true
+    }
+
+    /// Visits each node once at most, so the time is bounded by the number of routes: a part is decoded only there.
     private func find(
-        _ method: Method, _ parts: ArraySlice<Substring.UTF8View>, _ decoded: ArraySlice<[UInt8]?>, _ values: [String],
-        _ allowed: inout Set<String>
+        _ method: Method, _ parts: ArraySlice<Substring.UTF8View>, _ values: [String], _ allowed: inout Set<String>
     ) -> (Route, [String])? {
-        guard let part = decoded.first else {
+        guard let first = parts.first else {
             allowed.formUnion(routes.keys.map(\.name))
             let route = routes[method] ?? (method == .head ? routes[.get] : nil)
             return route.map { ($0, values) }
         }
-        let (otherParts, others) = (parts.dropFirst(), decoded.dropFirst())
+        let (part, others) = (unescaped(first), parts.dropFirst())
         if let part, let node = self.parts[part],
-            let found = node.find(method, otherParts, others, values, &allowed)
+            let found = node.find(method, others, values, &allowed)
         {
             return found
         }
         if let parameter, let part, !part.isEmpty, let value = String(validating: part, as: UTF8.self),
-            let found = parameter.find(method, otherParts, others, values + [value], &allowed)
+            let found = parameter.find(method, others, values + [value], &allowed)
         {
             return found
         }
         guard let tail else { return nil }
         let rest = parts.map { String(Substring($0)) }.joined(separator: "/")
-        return tail.find(method, [], [], values + [rest], &allowed)
+        return tail.find(method, [], values + [rest], &allowed)
     }
 }
