@@ -14,7 +14,7 @@ extension WebSocket {
     public func receive() -> Promise<Message?> {
         // Not a loop with a `map`: between the two, a cancellation would lose a message.
         let (promise, resolver) = Promise<Message?>.pending()
-        begin(Receiver(.one(resolver)), resolver.onCancel)
+        begin(OneMessage(resolver), resolver.onCancel)
         return promise
     }
 
@@ -38,7 +38,7 @@ extension WebSocket {
     @usableFromInline
     func forEachMessage(_ body: @escaping (Message) throws -> Promise<Void>) -> Promise<Void> {
         let (promise, resolver) = Promise<Void>.pending()
-        begin(Receiver(.each(resolver, body)), resolver.onCancel)
+        begin(EachMessage(body, resolver), resolver.onCancel)
         return promise
     }
 
@@ -58,42 +58,49 @@ extension WebSocket {
         if !decoder.waiting.isEmpty || ending != nil { deliverLater() }
     }
 
-    /// A `receive` or `forEach`.
-    final class Receiver {
-        enum Kind {
-            case one(Resolver<Message?>)
-            case each(Resolver<Void>, (Message) throws -> Promise<Void>)
-        }
-
-        private let kind: Kind
+    /// A `receive` or `forEach`. (One class around an enum of both costs six more references a message.)
+    class Receiver {
         /// The pending promise that the body has returned.
-        var answer: Promise<Void>?
-
-        init(_ kind: Kind) { self.kind = kind }
+        final var answer: Promise<Void>?
 
         /// `false` once it is cancelled; the socket learns of that by a job.
-        var isOpen: Bool {
-            switch kind {
-            case .one(let resolver): resolver.isPending
-            case .each(let resolver, _): resolver.isPending
-            }
-        }
-
-        func take(_ message: Message) throws -> Promise<Void> {
-            switch kind {
-            case .one(let resolver):
-                resolver.fulfill(message)
-                throw StopReading()
-            case .each(_, let body): return try body(message)
-            }
-        }
-
+        var isOpen: Bool { false }
+        func take(_ message: Message) throws -> Promise<Void> { throw StopReading() }
         /// Settles its promise.
-        func end(_ error: (any Error)?) {
-            switch kind {
-            case .one(let resolver): if let error { resolver.reject(error) } else { resolver.fulfill(nil) }
-            case .each(let resolver, _): resolver.resolve(error)
-            }
+        func end(_ error: (any Error)?) {}
+    }
+
+    private final class OneMessage: Receiver {
+        private let resolver: Resolver<Message?>
+
+        init(_ resolver: Resolver<Message?>) { self.resolver = resolver }
+
+        override var isOpen: Bool { resolver.isPending }
+
+        override func take(_ message: Message) throws -> Promise<Void> {
+            resolver.fulfill(message)
+            throw StopReading()
+        }
+
+        override func end(_ error: (any Error)?) {
+            if let error { resolver.reject(error) } else { resolver.fulfill(nil) }
+        }
+    }
+
+    private final class EachMessage: Receiver {
+        private let body: (Message) throws -> Promise<Void>
+        private let resolver: Resolver<Void>
+
+        init(_ body: @escaping (Message) throws -> Promise<Void>, _ resolver: Resolver<Void>) {
+            (self.body, self.resolver) = (body, resolver)
+        }
+
+        override var isOpen: Bool { resolver.isPending }
+
+        override func take(_ message: Message) throws -> Promise<Void> { try body(message) }
+
+        override func end(_ error: (any Error)?) {
+            if let error { resolver.reject(error) } else { resolver.fulfill(()) }
         }
     }
 
