@@ -67,7 +67,9 @@ private final class Store {
         }
         expectEqual(listener.activeConnections, 0)
         try listener.end(served)
-        expect(store.lines == ["ada", "bob"] && !net.loop.isAlive)
+        expectEqual(store.lines, ["ada", "bob"])
+        // The task's last job may still be ready.
+        try net.loop.run()
     }
 
     @Test func theyComeBackToTheLoopFromWhereverTheyHaveWaited() throws {
@@ -123,7 +125,8 @@ private final class Store {
         }
         try listener.end(served)
         expectEqual(errors, ["Flaw(number: 7) false"])
-        expect(!net.loop.isAlive)
+        // The task's last job may still be ready.
+        try net.loop.run()
     }
 
     @Test(.listener) func theyCountUntilTheyHaveEnded() throws {
