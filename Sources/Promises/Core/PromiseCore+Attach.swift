@@ -90,7 +90,7 @@ extension PromiseCore {
         while seen.takesWaiters {
             if push(waiter, node, &seen) { return }
         }
-        assert(!seen.isLink, "a linked promise, known to its producer only, has a waiter")
+        precondition(!seen.isLink, "a linked promise, known to its producer only, has a waiter")
         let here = LoopRef.ofThisThread
         if waiter.handles { markHandled() }
         retain()

@@ -185,6 +185,8 @@ extension PromiseCore {
     /// Settles the root in place of this core, which has been linked meanwhile.
     @inline(never)
     private func settleRoot(_ outcome: StateWord) {
+        // The outcome leaves the payload, or is destroyed; then nothing is left for the deinit.
+        upstream.store(.taken)
         // The root was cancelled, and the producer of this core could not stop.
         guard isOpen else { return dropOutcome(outcome) }
         // There may be a million links on the way.
