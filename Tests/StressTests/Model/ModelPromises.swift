@@ -227,7 +227,9 @@ final class ModelPromises: PromiseImplementation {
     private func climb(_ promise: Core, evenIfWanted: Bool) {
         var left = countBehindCleanUps(promise, evenIfWanted: evenIfWanted)
         var topmost: (() -> Void)?
-        cancel(promise, evenIfWanted: evenIfWanted, &left, &topmost)
+        // Known before any of them settles: that may fail a `when`, which then leaves one further up.
+        let height = measure(promise, besides: nil, evenIfWanted: evenIfWanted, startedAt: nil).height
+        cancel(promise, height, evenIfWanted: evenIfWanted, &left, &topmost)
         if let topmost { jobs.append(topmost) }
     }
 
@@ -291,8 +293,10 @@ final class ModelPromises: PromiseImplementation {
         if !isInline { runInlineJobs() }
     }
 
-    private func cancel(_ promise: Core, evenIfWanted: Bool, _ left: inout Int, _ topmost: inout (() -> Void)?) {
-        guard promise.isOpen, evenIfWanted || !promise.isWanted else { return }
+    private func cancel(
+        _ promise: Core, _ height: Int, evenIfWanted: Bool, _ left: inout Int, _ topmost: inout (() -> Void)?
+    ) {
+        guard height > 0, promise.isOpen, evenIfWanted || !promise.isWanted else { return }
         let (isLast, isBehind) = (left == 1, left > 1)
         left = max(left - 1, 0)
         if promise.origin != nil {
@@ -333,7 +337,9 @@ final class ModelPromises: PromiseImplementation {
         }
         if isOver && producer !== promise { producer.isClaimed = true }
         if isOver && promise.isOpen { settle(promise, .error(.cancelled)) }
-        if !producer.isCombinator, let source { cancel(source, evenIfWanted: false, &left, &topmost) }
+        if !producer.isCombinator, let source {
+            cancel(source, height - 1, evenIfWanted: false, &left, &topmost)
+        }
     }
 
     /// One of several, after the inline jobs in progress.
