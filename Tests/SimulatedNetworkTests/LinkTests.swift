@@ -2,6 +2,7 @@ import CLinux
 import Glibc
 import Promises
 import Reactor
+import ReactorHTTP
 import SimulatedNetwork
 import TestSupport
 import Testing
@@ -197,11 +198,23 @@ struct LinkTests {
                 prepare: {
                     $0.latency = .milliseconds(1) ... .milliseconds(20); $0.cut = .random; $0.loss = 0.05
                 }
-            ) { network, client, _ in
+            ) { network, client, server in
+                try server.run {
+                    try Listener.bind("0.0.0.0:80").serveHTTP { request in
+                        Response.webSocket(request) { socket in socket.forEach { socket.send($0) } }
+                    }.cauterize()
+                }
                 let answers = (0..<5).map { number in
                     client.run { connect(to: "server:7000").then { ask("question \(number)", $0) } }
                 }
                 _ = try hang(when(fulfilled: answers))
+                // The masks of its frames are random too.
+                let message = client.run {
+                    connectWebSocket(to: "ws://server/").then { socket in
+                        socket.send(.text("masked")).then { socket.receive() }
+                    }
+                }
+                expectEqual(try hang(message), .text("masked"))
                 text = network.transcript
             }
             return text

@@ -178,7 +178,8 @@ public final class WebSocket {
 
     /// A client's frame. Even the author of the payload cannot predict its bytes on the wire: RFC 6455, section 5.3.
     func masked(_ first: UInt8, _ payload: [UInt8]) -> [UInt8] {
-        let mask = UInt32.random(in: 1...UInt32.max)
+        var random = LoopRandom(.ofCurrentThread)
+        let mask = UInt32.random(in: 1...UInt32.max, using: &random)
         var payload = payload
         payload.mask(with: mask)
         var frame = ByteWriter(reserving: payload.count + 14)

@@ -1,4 +1,5 @@
 import Promises
+import Reactor
 
 /// The handshake of a client: RFC 6455, section 4.1.
 struct WebSocketRequest {
@@ -19,7 +20,8 @@ struct WebSocketRequest {
         headers.remove("connection")
         request = try OutgoingRequest(try WebAddress(address, schemes: ("ws", "wss")), .get, headers, nil)
         self.protocols = protocols
-        key = base64((0..<16).map { _ in UInt8.random(in: 0...255) })
+        var random = LoopRandom(.ofCurrentThread)
+        key = base64((0..<16).map { _ in UInt8.random(in: 0...255, using: &random) })
     }
 
     func write(to output: inout ByteWriter, userAgent: [UInt8]) {
