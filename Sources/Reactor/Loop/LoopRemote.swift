@@ -88,7 +88,13 @@ public final class LoopRemote: @unchecked Sendable {
     /// already, calls it at once on the calling thread.
     /// - Returns: an identifier for `forgetWhenEnded`.
     @discardableResult
-    package func whenEnded(_ body: @escaping @Sendable () -> Void) -> Int { loop.shared.life.ended.whenOpen(body) }
+    package func whenEnded(_ body: @escaping @Sendable () -> Void) -> Int {
+        guard hasEnded else { return loop.shared.life.ended.whenOpen(body) }
+        // It sees what the loop's thread did before it ended the loop.
+        atomicMemoryFence(ordering: .acquiring)
+        body()
+        return 0
+    }
 
     /// The number of waiting bodies, for tests.
     package var waitersForEnd: Int { loop.shared.life.ended.count }
