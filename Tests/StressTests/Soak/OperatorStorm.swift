@@ -1,5 +1,7 @@
 import Synchronization
 
+import CLinux
+
 @testable import PromisesTestSupport
 
 /// Random expressions over promises, several at a time on each of two loops, on a plain thread, on a pool's threads and
@@ -19,8 +21,8 @@ final class OperatorStorm: Sendable {
     let exchange = StormExchange()
     let loops: [LoopRemote]
     let complaints = Shared<[String]>([])
-    /// Threads whose reports concern the storm.
-    let threads = Shared<[pthread_t]>([])
+    /// Threads whose reports concern the storm. (`pthread_self` may soon be that of a thread of another test.)
+    let threads = Shared<Set<pid_t>>([])
     private let bystander: LoopRemote
     private let pool: ThreadPool
     /// Its jobs hang, so they must not wait for one another.
@@ -73,10 +75,8 @@ final class OperatorStorm: Sendable {
     private func endSite() { sites.subtract(1, ordering: .releasing) }
 
     func noteThread() {
-        let thread = pthread_self()
-        threads.change { threads in
-            if !threads.contains(where: { pthread_equal($0, thread) != 0 }) { threads.append(thread) }
-        }
+        let thread = clinux_gettid()
+        threads.change { _ = $0.insert(thread) }
     }
 
     func complain(_ text: String, _ seed: UInt64) { complaints.change { $0.append("STORM_SEED=\(seed): \(text)") } }

@@ -1,3 +1,5 @@
+import CLinux
+
 @testable import PromisesTestSupport
 
 /// Nearly every operator and combinator in random expressions on several threads at once: two loops, a plain thread, a
@@ -19,7 +21,7 @@
         // Dropped rejected promises, and dropped resolvers, are part of it.
         let undelivered = LogRecorder(where: { event in
             switch event {
-            case .undeliveredHandlers: storm.threads.value.contains { pthread_equal($0, pthread_self()) != 0 }
+            case .undeliveredHandlers: storm.threads.value.contains(clinux_gettid())
             default: false
             }
         })
