@@ -149,7 +149,7 @@ extension Connection {
     /// report `error`. The connection's memory is released.
     func abort(because error: SystemError) {
         guard lifecycle.hasDescriptor else { return }
-        cold?.attachment?.connectionDidFail(error)
+        if !PeerWatching.hasPendingOperation(self) { cold?.attachment?.connectionDidFail(error) }
         noteFailure(error)
         endRead(error)
         failWrites(losesOutput: true)
@@ -175,9 +175,16 @@ final class FlushJob: Job {
 
     override func run() {
         connection.writer.hasFlushJob = false
-        connection.sendGathered()
+        if connection.writer.isGathering { sendGathered() }
         if connection.writer.uncork() { connection.flush() }
         connection.updateInterest()
+    }
+
+    private func sendGathered() {
+        // These writes have been fulfilled, so that they do not tell the handler of a failure.
+        let isToTell = connection.lifecycle == .open && !PeerWatching.hasPendingOperation(connection)
+        connection.sendGathered()
+        if isToTell, let failure = connection.failure { connection.attachment?.connectionDidFail(failure) }
     }
 
     // The promises of its writes report the outcome.

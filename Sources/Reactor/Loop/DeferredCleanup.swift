@@ -16,10 +16,12 @@ extension EventLoop {
         let onThisLoop = { withExtendedLifetime(self) { body() } }
         let cleanup = Unmanaged<Job>.passRetained(InternalJob(onThisLoop, ifLoopEnds: onThisLoop))
         if shared.post(cleanup) { return }
+        // A forked child has no other thread, and another one of the parent may have held the lock.
+        if isForked { return cleanup.takeRetainedValue().run() }
         // The loop's thread is ending the loop, and may use what the body uses.
         // Sound, since only the thread that runs it touches the job.
         nonisolated(unsafe) let refused = cleanup
-        shared.life.ended.whenOpen { refused.takeRetainedValue().run() }
+        shared.life.cleanups.whenOpen { refused.takeRetainedValue().run() }
     }
 
     /// Forgets and closes a descriptor. Call it on the loop's thread, or on any thread once the loop has ended.

@@ -26,16 +26,17 @@ extension EventLoop {
         // The `deinit` of a value may use another one, which exists until it is released.
         while ending.takeLastLocal() != nil {}
         ownRemote = nil
-        // The `deinit` of a value may have made something ready.
+        shared.life.ended.open()
+        // The `deinit` of a value, or who has learned of the end, may have made something ready.
         _ = releaseEverything()
         shared.life.advance(to: .released)
         LivingLoops.remove(self)
         jobs.spare.close()
         waker.close(shared.waker, kernel, isForked: isForked)
         poller.close(kernel)
-        // From here on, this thread uses nothing of the loop.
         shared.life.advance(to: .over)
-        shared.life.ended.open()
+        // A cleanup may make something ready, too.
+        while !shared.life.cleanups.openUnlessWaiting() { _ = releaseEverything() }
         // Must be last: from here on, Swift's jobs of this loop run on another thread and use state that belonged to
         // this thread.
         shared.life.isOver.open()

@@ -87,7 +87,9 @@ extension EventLoop {
     /// The handler that waits for `fd`, unless the descriptor has been closed and its number possibly opened again: the
     /// loop then forgets the handler, and reports that.
     func livingHandler(of fd: CInt) -> (any ReadinessHandler)? {
-        guard let present = poller.handler(of: fd), isStale(fd) else { return poller.handler(of: fd) }
+        guard let present = poller.handler(of: fd) else { return nil }
+        // Without a registration nothing tells whether the descriptor is the same: its new owner has it.
+        guard isStale(fd) else { return present is WatchGroup || poller.hasRegistration(of: fd) ? present : nil }
         if let group = present as? WatchGroup {
             group.end(on: self)
         } else {

@@ -82,19 +82,13 @@ public final class LoopRemote: @unchecked Sendable {
     }
 
     /// `true` once the loop has ended. Any thread.
-    public var hasEnded: Bool { loop.shared.life.hasReached(.over) }
+    public var hasEnded: Bool { loop.shared.life.ended.isOpen }
 
     /// Calls `body` on the loop's thread when the loop has ended, as the last step there. If the loop has ended
     /// already, calls it at once on the calling thread.
     /// - Returns: an identifier for `forgetWhenEnded`.
     @discardableResult
-    package func whenEnded(_ body: @escaping @Sendable () -> Void) -> Int {
-        guard hasEnded else { return loop.shared.life.ended.whenOpen(body) }
-        // It sees what the loop's thread did before it ended the loop.
-        atomicMemoryFence(ordering: .acquiring)
-        body()
-        return 0
-    }
+    package func whenEnded(_ body: @escaping @Sendable () -> Void) -> Int { loop.shared.life.ended.whenOpen(body) }
 
     /// The number of waiting bodies, for tests.
     package var waitersForEnd: Int { loop.shared.life.ended.count }

@@ -44,10 +44,12 @@ struct LoopLife: ~Copyable {
     /// Distinguishes loops where addresses do not: a new loop may reuse the address of one that has ended.
     let serial = LoopLife.lastSerial.add(1, ordering: .relaxed).newValue
     private static let lastSerial = Atomic(0)
-    /// Opened when the loop's life is over: others may learn of the end. The bodies are cleanups that belong to the
-    /// loop's thread, and reports of the end.
+    /// Opened when no handler waits on the loop any more, just before it is `released`: others may learn of the end.
     let ended = Latch()
-    /// Opened after `ended`: the loop's thread uses nothing any more that belonged to the loop.
+    /// Opened when the loop's thread uses nothing of the loop any more. The bodies are cleanups that other threads have
+    /// left to that thread since it began to end the loop.
+    let cleanups = Latch()
+    /// Opened when the loop's life is over.
     let isOver = Latch()
     /// Whether a Swift job that arrived after the end has been reported.
     let hasReportedTask = Atomic(false)

@@ -7,12 +7,14 @@ extension Poller {
     /// and its number possibly opened again, without being forgotten. Makes one system call.
     func isStale(_ fd: CInt, _ kernel: CountingSyscalls) -> Bool {
         let index = Int(fd)
-        guard index < slots.count, slots[index].registered != 0 else { return false }
+        guard hasRegistration(of: fd) else { return false }
         let event = clinux_epoll_event(
             slots[index].registered, UInt64(slots[index].generation) << 32 | UInt64(fd))
         let result = kernel.epollControl(descriptor, EPOLL_CTL_MOD, fd, event)
         return result == -Int(EBADF) || result == -Int(ENOENT)
     }
+
+    func hasRegistration(of fd: CInt) -> Bool { slots.indices.contains(Int(fd)) && slots[Int(fd)].registered != 0 }
 
     /// Whether an event without a registration in the table proves that there is a stale one. The first event may have
     /// been fetched before its slot changed. Generations are not reused, so a second one proves it.

@@ -14,9 +14,9 @@ import CLinux
 /// A job that blocks until another job of the same pool has run may wait forever: no thread may be left for the other
 /// job.
 ///
-/// No thread drives the loop of a pool's thread. After each job, the ready jobs on that loop run. Handlers, timers,
-/// watches, hooks and holds that are still on it are then released without being run, and reported, as at the end of a
-/// thread. So do not leave anything waiting on that loop, or drive the loop until nothing waits, which blocks the
+/// No thread drives the loop of a pool's thread. After each job, the ready jobs on that loop run. Handlers, timers and
+/// watches that still wait on it are then released without being run, and reported, as at the end of a thread; hooks and
+/// holds end too. So do not leave anything waiting on that loop, or drive the loop until nothing waits, which blocks the
 /// thread.
 public final class ThreadPool: Dispatcher {
     package let threads: ThreadPoolWorkers

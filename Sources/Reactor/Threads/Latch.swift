@@ -10,21 +10,31 @@ final class Latch: Sendable {
 
     var count: Int { state.withLock { $0.bodies.count } }
 
-    /// Calls the waiting bodies, and then opens the latch: no other thread calls a body at the same time.
+    var isOpen: Bool { state.withLock { $0.isOpen } }
+
     func open() {
-        while true {
-            let bodies = state.withLock { state in
-                state.isOpen = state.bodies.isEmpty
-                return state.bodies.removeAll()
-            }
-            if bodies.isEmpty { return hasOpened.wakeAll() }
-            for body in bodies { body() }
+        let bodies = state.withLock {
+            $0.isOpen = true
+            return $0.bodies.removeAll()
         }
+        hasOpened.wakeAll()
+        for body in bodies { body() }
+    }
+
+    /// Opens the latch if no body waits, and otherwise calls those that do: so no other thread calls one at the same time.
+    /// - Returns: whether the latch is open.
+    func openUnlessWaiting() -> Bool {
+        let bodies = state.withLock { state in
+            state.isOpen = state.bodies.isEmpty
+            return state.bodies.removeAll()
+        }
+        for body in bodies { body() }
+        return bodies.isEmpty
     }
 
     func wait() { state.wait(for: hasOpened) { $0.isOpen ? () : nil } }
 
-    /// Calls `body` on the thread that opens the latch, before it is open, or at once if the latch is open already.
+    /// Calls `body` on the thread that opens the latch, or at once if the latch is open already.
     /// - Returns: an identifier for `forget`.
     @discardableResult
     func whenOpen(_ body: @escaping @Sendable () -> Void) -> Int {

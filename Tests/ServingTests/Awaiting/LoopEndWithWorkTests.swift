@@ -37,6 +37,32 @@
         try hang(worker.ended, timeout: patience)
     }
 
+    /// What learns of the end, or cleans up for another thread, may attach a handler to the loop that ends.
+    @Test(arguments: ["whenEnded", "ended", "cleanup"]) func handlersThatTheEndMakesAreReleased(maker: String) throws {
+        let tally = Tally()
+        @Sendable func attach() {
+            let mark = tally.boundForThreads()
+            Promise.value(1).done { _ in mark() }.ignoringErrors()
+        }
+        if maker == "ended" {
+            let worker = try EventLoop.spawn()
+            let attached = worker.ended.map(on: nil) { attach() }
+            worker.stop()
+            worker.join()
+            withExtendedLifetime(attached) {}
+        } else {
+            EventLoop.withLoop { loop in
+                if maker == "whenEnded" { loop.remote.whenEnded { attach() } }
+                // Sound, since the thread is joined.
+                nonisolated(unsafe) let loop = loop
+                let words = LastWords { TestThread { loop.performCleanup { attach() } }.join() }
+                if maker == "cleanup" { loop.enqueue { words.use() } }
+            }
+        }
+        expectEqual(tally.peak, 1)
+        expectEqual(tally.alive, 0)
+    }
+
     @Test(.inRealTime) func endedIsFulfilledForWhoeverAsksLateToo() throws {
         let loop = EventLoop.current
         let worker = try EventLoop.spawn()

@@ -1,6 +1,5 @@
-import Synchronization
-
 import CLinux
+import Synchronization
 
 @testable import PromisesTestSupport
 

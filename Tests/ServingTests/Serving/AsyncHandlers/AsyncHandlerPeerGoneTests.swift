@@ -66,6 +66,60 @@
         }
     }
 
+    /// Its read tells it, and it is not cancelled before.
+    @Test(.listener, arguments: [false, true])
+    func anAbortRejectsItsReadWithTheReason(cancelsWhenPeerGone: Bool) throws {
+        var reading: Connection?
+        var ends: [String] = []
+        let served = listener.serveAsync(ServeOptions(cancelsWhenPeerGone: cancelsWhenPeerGone), onError: { _, _ in }) {
+            connection in
+            reading = connection
+            do { _ = try await connection.receive().value } catch {
+                ends.append("\((error as? SystemError)?.code ?? 0)")
+            }
+        }
+        let client = try Peer(to: listener.localAddress)
+        try net.loop.run(until: { reading != nil })
+        net.settle()
+        let piece = [UInt8](repeating: 0, count: 1 << 20)
+        while reading?.post(piece, overflow: .abort) == true {}
+        try net.loop.run(until: { !ends.isEmpty })
+        expectEqual(ends, ["\(ENOBUFS)"])
+        reading = nil
+        client.close()
+        try listener.end(served)
+    }
+
+    /// The gathered answers have been fulfilled before the kernel refuses them.
+    @Test func theFailureOfGatheredAnswersCancelsIt() throws {
+        try withNetwork { network in
+            let (gate, resolver) = Promise<Void>.pending()
+            var ends: [String] = []
+            var errors: [CInt] = []
+            let listener = try network.listen()
+            let served = listener.serveAsync(
+                onError: { error, _ in errors.append((error as? SystemError)?.code ?? 0) }
+            ) { connection in
+                _ = try await connection.readLine().value
+                network.kernel.send = { _, _, _ in -Int(EPIPE) }
+                // Gathered, since another line has arrived with the first.
+                try await connection.write("answer\n").value
+                do { try await gate.value } catch {
+                    ends.append("\(type(of: error)) \(Task.isCancelled)")
+                    throw error
+                }
+            }
+            let client = try Peer(to: listener.localAddress, sending: "one\ntwo\n")
+            try network.loop.run(until: { !ends.isEmpty })
+            expectEqual(ends, ["CancellationError true"])
+            try network.loop.run(until: { !errors.isEmpty })
+            expectEqual(errors, [EPIPE])
+            resolver.fulfill()
+            client.close()
+            try listener.end(served)
+        }
+    }
+
     /// Without a further event: that would be reported as the peer's end.
     @Test(.listener) func aResetAfterTheErrorOfAFilterIsReported() throws {
         struct Refusing: ConnectionFilter {
