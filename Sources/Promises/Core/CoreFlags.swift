@@ -88,9 +88,9 @@ struct SharedWord: ~Copyable {
 
     // MARK: Withdrawals
 
-    // How many waiters have been withdrawn from the core's list and are still in it, as tombstones. The list is swept
-    // when they outnumber the other nodes, so that a withdrawal costs the same however long the list is. The count
-    // begins at zero or below, and a sweep is due at 16. It wraps around at its largest number.
+    // How many waiters have been withdrawn since the last sweep: at least as many as the list has tombstones. It is
+    // swept when they outnumber the other nodes, so that a withdrawal costs the same however long the list is. The
+    // count begins at zero or below, and a sweep is due at 16. It wraps around at its largest number.
 
     private static var countShift: UInt32 { 8 }
     private static var countWhenDue: Int32 { 16 }

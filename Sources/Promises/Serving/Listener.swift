@@ -51,7 +51,7 @@ public final class Listener: CustomStringConvertible {
     /// Whether a drain leaves the backlog to the next process.
     var leavesBacklog = false
     let drain = Drain()
-    /// `true` once `drain` has been called.
+    /// `true` once `drain` has been called and has accepted the backlog.
     public var isDraining: Bool { drain.hasBegun }
     /// The identifier of `loopWillEnd`. Without it nobody would report the end of the loop to a listener that is not in
     /// the poller, because it is at its limit or pauses.

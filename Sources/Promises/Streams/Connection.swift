@@ -27,7 +27,7 @@ public final class Connection {
     // - `fd` is this connection's as long as `lifecycle.hasDescriptor`;
     // - each change of the reader, the writer or a watch is followed by `updateInterest`, or by the end of the event:
     //   what waits here is kept alive by the poller, because of the interest, or by a `FlushJob`;
-    // - `path` is `.filtered` exactly while there are a filter and a descriptor, until a close makes it `.discarding`;
+    // - `path` is `.filtered` while there are a filter and a descriptor, until a close makes it `.discarding`;
     // - a failure of the descriptor is in `failure` and in `lifecycle`, that of a filter only in `failure`, since its
     //   queue still leaves.
     //
@@ -106,7 +106,7 @@ public final class Connection {
     }
 
     /// Whether `close` or `abort` has been called, or the descriptor has been released: by `detach`, at a limit, at the end
-    /// of the loop.
+    /// of the loop. (Not by the `shutdownWrite` of a pipe.)
     public var isClosed: Bool { lifecycle.isClosed }
 
     // MARK: Failing

@@ -35,7 +35,7 @@ enum ConnectionLifecycle: UInt8 {
     @inline(__always)
     var hasDescriptor: Bool { self != .shutDown && self != .closed }
 
-    /// Whether `close` or `abort` has been called, or the descriptor has been released.
+    /// Whether `close` or `abort` has been called, or the descriptor has been released other than by `shutdownWrite`.
     var isClosed: Bool { !isOpenOrFailed && self != .shutDown }
 
     // MARK: Events

@@ -59,7 +59,7 @@ enum PeerWatching {
         attachment?.peerDidGo()
     }
 
-    /// Cancels the async handler of a connection that is about to fail, unless a pending read or write notifies it.
+    /// Cancels the handler of a connection that is about to fail, unless a pending read or write notifies it.
     static func tellHandler(of error: SystemError, at connection: Connection) {
         guard connection.lifecycle == .open, let attachment = connection.attachment else { return }
         if !hasPendingOperation(connection) { attachment.connectionDidFail(error) }
