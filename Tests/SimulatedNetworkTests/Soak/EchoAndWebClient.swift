@@ -116,7 +116,7 @@ final class EchoAndWebClient: SoakClient {
 
     private func fetch(_ paths: ArraySlice<String>, _ client: HTTPClient) -> Promise<Void> {
         guard let path = paths.first else { return .value }
-        let began = round.network.now
+        let (began, isCalm) = (round.network.now, round.isCalm)
         let body: RequestBody? = path == "/echo" ? .text(String(repeating: "body", count: 300)) : nil
         return client.fetch("http://server\(path)", path == "/echo" ? .post : .get, body: body)
             .then { response in response.body.bytes().map { (response.status, $0.count) } }
@@ -129,7 +129,7 @@ final class EchoAndWebClient: SoakClient {
                     round.fault("\(path): \(count) bytes instead of \(expected)")
                 }
                 // Anything but 200 is an answer of the server to what the link or a fault has done.
-                if status.code != 200 && round.isCalm { round.fault("\(path): \(status)") }
+                if status.code != 200 && isCalm { round.fault("\(path): \(status)") }
             }
             .recover(policy: .allErrors) { error -> Promise<Void> in
                 path == ":81/cut"
