@@ -5,8 +5,8 @@ import Reactor
 /// The first one climbs (`Row`): from the cancelled promise to the one that it waits for, and so on, as long as no other
 /// handler waits there; from a combinator to all its sources. It marks each of them with `isEndingCancelled`. A promise is
 /// no longer wanted if all its waiters are marked, unless one is a clean-up in progress (`isStillWanted`). The pass may
-/// drop tombstones from lists, and changes nothing else that code outside of the lists can see. The release of a tombstone may
-/// report its unhandled error to `conf.logHandler`; no other user code runs.
+/// drop tombstones from lists, and changes nothing else that code outside of the lists can see. The release of a
+/// tombstone may report its unhandled error to `conf.logHandler`; no other user code runs.
 ///
 /// The second one rejects the marked promises, from the cancelled one upwards: all of them before `cancel` returns,
 /// except the topmost one that cleans up, and what waits for it. Those are rejected one after the other, as by any

@@ -49,8 +49,8 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     //     running                                            following, ended     =
     //     following   ended                                                       ended; = before it waits
     //
-    // The count of a job (`Jobs`) begins with `queued`. A pool's is ended by the job when it returns, by the cancellation that
-    // takes it out of the queue, or by `didNotRun`; another's by the party that settles the promise.
+    // The count of a job (`Jobs`) begins with `queued`. A pool's is ended by the job when it returns, by the cancellation
+    // that takes it out of the queue, or by `didNotRun`; another's by the party that settles the promise.
     private struct Progress {
         var stage = DispatchStage.waiting
         /// Set while it waits for the source. Not longer: the dispatcher may retain the job, which must not retain the

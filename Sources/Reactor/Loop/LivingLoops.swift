@@ -20,8 +20,9 @@ enum LivingLoops {
         loops.withLock { loops in
             for loop in loops.values {
                 loop._withUnsafeGuaranteedRef { loop in
+                    if !loop.isSpawned { return }
                     let job = Unmanaged<Job>.passRetained(InternalJob {})
-                    if !loop.isSpawned || !loop.post(job) { job.release() }
+                    if !loop.post(job) { job.release() }
                 }
             }
         }

@@ -14,7 +14,7 @@ enum LoopStage: UInt8 {
     case releasingLocals
     /// Nothing is left on the loop. Anything added now would never be released, and is therefore released at once.
     case released
-    /// The descriptors are closed, and no thread changes the loop any more.
+    /// The descriptors are closed. No thread changes the loop any more, apart from `LoopLife.cleanups`.
     case over
 }
 
