@@ -1,95 +1,68 @@
 #if TLS
 import COpenSSL
 
+@testable import ReactorTLS
+
 /// Peers that break the protocol, and certificates that must not be accepted: each ends with its error, on both sides.
 struct BadPeerTests {
-    /// A handshake that fails, and the error of each side.
-    struct Case: CustomTestStringConvertible, Sendable {
-        let testDescription: String
-        var name = Certificates.serverName
-        var client: @Sendable (inout TLSConfiguration) -> Void = { _ in }
-        var server: @Sendable (inout TLSConfiguration) -> Void = { _ in }
-        let atClient: TLSError.Cause
-        let atServer: TLSError.Cause
+    enum Flaw: CaseIterable {
+        case anotherHost, expired, selfSigned, unknownAuthority, chainOf100Kilobytes
+        case versionTooLow, noCommonCipher, noCommonProtocol
+        case clientWithoutCertificate, clientWithoutCertificateIn12, clientOfAStranger
     }
 
-    static let cases: [Case] = [
-        Case(
-            testDescription: "wrong host name", name: "wrong.test", atClient: .certificate(.wrongName),
-            atServer: .alert(42)),
-        Case(
-            testDescription: "wrong address", name: "127.0.0.2", atClient: .certificate(.wrongName),
-            atServer: .alert(42)),
-        Case(
-            testDescription: "certificate of another host", server: { $0.identity = Certificates.shared.other },
-            atClient: .certificate(.wrongName), atServer: .alert(42)),
-        Case(
-            testDescription: "expired", server: { $0.identity = Certificates.shared.expired },
-            atClient: .certificate(.expired), atServer: .alert(45)),
-        Case(
-            testDescription: "self-signed", server: { $0.identity = Certificates.shared.selfSigned },
-            atClient: .certificate(.selfSigned), atServer: .alert(48)),
-        Case(
-            testDescription: "unknown authority",
-            client: { $0.trustRoots = .pem(Certificates.shared.stranger) },
-            atClient: .certificate(.unknownAuthority), atServer: .alert(48)),
-        Case(
-            testDescription: "the system's authorities", client: { $0.trustRoots = .system },
-            atClient: .certificate(.unknownAuthority), atServer: .alert(48)),
-        Case(
-            testDescription: "version too low", client: { $0.maximumVersion = .tls12 },
-            server: { $0.minimumVersion = .tls13 }, atClient: .alert(70),
-            atServer: .handshakeOrRecord(reason: Int(SSL_R_UNSUPPORTED_PROTOCOL))),
-        Case(
-            testDescription: "no cipher in common",
-            client: {
-                $0.maximumVersion = .tls12
-                $0.ciphers = "ECDHE-ECDSA-AES128-GCM-SHA256"
-            }, server: { $0.ciphers = "ECDHE-ECDSA-AES256-GCM-SHA384" }, atClient: .alert(40),
-            atServer: .handshakeOrRecord(reason: Int(SSL_R_NO_SHARED_CIPHER))),
-        Case(
-            testDescription: "a cipher without AEAD",
-            client: {
-                $0.maximumVersion = .tls12
-                $0.ciphers = "ECDHE-ECDSA-AES128-SHA"
-            }, atClient: .alert(40), atServer: .handshakeOrRecord(reason: Int(SSL_R_NO_SHARED_CIPHER))),
-        Case(
-            testDescription: "no protocol in common", client: { $0.applicationProtocols = ["h2"] },
-            server: { $0.applicationProtocols = ["http/1.1"] }, atClient: .alert(120),
-            atServer: .handshakeOrRecord(reason: Int(SSL_R_NO_APPLICATION_PROTOCOL))),
-    ]
-
-    @Test(.tls, arguments: cases) func aHandshakeThatMustFailIsATypedErrorOnBothSides(each: Case) throws {
-        let (near, far) = try net.pair()
-        let client = try TLSClient(clientConfiguration(each.client))
-        let server = try TLSServer(serverConfiguration(each.server))
-        let connecting = near.startTLS(as: client, serverName: each.name)
-        let accepting = far.startTLS(as: server)
-        let (atClient, atServer) = (try cause(of: connecting), try cause(of: accepting))
-        expectEqual(atClient, each.atClient)
-        expectEqual(atServer, each.atServer)
-        let fault = connecting.error as? TLSError
-        expect(fault?.peer == near.peerAddress && fault?.reason.isEmpty == false)
+    @Test(.tls, arguments: Flaw.allCases) func aHandshakeThatMustFailIsATypedErrorOnBothSides(_ flaw: Flaw) throws {
+        var (client, server) = (clientConfiguration(), serverConfiguration())
+        let shared = Certificates.shared
+        let expected: (atClient: TLSError.Cause, atServer: TLSError.Cause)
+        func handshakeOrRecord(_ reason: CInt) -> TLSError.Cause { .handshakeOrRecord(reason: Int(reason)) }
+        switch flaw {
+        case .anotherHost:
+            server.identity = shared.other
+            expected = (.certificate(.wrongName), .alert(42))
+        case .expired:
+            server.identity = shared.expired
+            expected = (.certificate(.expired), .alert(45))
+        case .selfSigned:
+            server.identity = shared.selfSigned
+            expected = (.certificate(.selfSigned), .alert(48))
+        case .unknownAuthority:
+            client.trustRoots = .pem(shared.stranger)
+            expected = (.certificate(.unknownAuthority), .alert(48))
+        case .chainOf100Kilobytes:
+            let chain = shared.serverChain + (0..<500).flatMap { _ in shared.authority }
+            server.identity = try TLSIdentity(certificateChain: chain, privateKey: shared.serverKey)
+            expected = (handshakeOrRecord(SSL_R_EXCESSIVE_MESSAGE_SIZE), .alert(47))
+        case .versionTooLow:
+            (client.maximumVersion, server.minimumVersion) = (.tls12, .tls13)
+            expected = (.alert(70), handshakeOrRecord(SSL_R_UNSUPPORTED_PROTOCOL))
+        case .noCommonCipher:
+            // One without AEAD, which servers do not have by default.
+            (client.maximumVersion, client.ciphers) = (.tls12, "ECDHE-ECDSA-AES128-SHA")
+            expected = (.alert(40), handshakeOrRecord(SSL_R_NO_SHARED_CIPHER))
+        case .noCommonProtocol:
+            (client.applicationProtocols, server.applicationProtocols) = (["h2"], ["http/1.1"])
+            expected = (.alert(120), handshakeOrRecord(SSL_R_NO_APPLICATION_PROTOCOL))
+        case .clientWithoutCertificate, .clientWithoutCertificateIn12:
+            let isOld = flaw == .clientWithoutCertificateIn12
+            if isOld { client.maximumVersion = .tls12 }
+            (server.clientCertificates, server.trustRoots) = (.required, .pem(shared.authority))
+            expected = (.alert(isOld ? 40 : 116), .certificate(.missing))
+        case .clientOfAStranger:
+            client.identity = shared.client
+            (server.clientCertificates, server.trustRoots) = (.optional, .pem(shared.stranger))
+            expected = (.alert(48), .certificate(.unknownAuthority))
+        }
+        let ends = try net.handshake(try TLSClient(client), try TLSServer(server))
+        // In TLS 1.3 the client's handshake ends before the server has seen its certificate.
+        let line = ends.clientReady.then { $0.readLine() }
+        let (atClient, atServer) = (try cause(of: line), try cause(of: ends.serverReady))
+        expect(atClient == expected.atClient && atServer == expected.atServer, "\(atClient) \(atServer)")
+        let (fault, ofServer) = (line.error as? TLSError, ends.serverReady.error as? TLSError)
+        expect(fault?.peer == ends.client.peerAddress && fault?.reason.isEmpty == false)
+        expect(ofServer?.peer == ends.server.peerAddress && ofServer?.reason.isEmpty == false)
         // It stays failed.
-        expect(try error(of: near.write("x")) as? TLSError == fault)
-        hang(near.close())
-        hang(far.close())
-    }
-
-    @Test(
-        .tls,
-        arguments: [
-            ("GET / HTTP/1.1\r\n\r\n", SSL_R_HTTP_REQUEST), ("hello, this is plain text", SSL_R_WRONG_VERSION_NUMBER),
-        ]) func plainTextIsATypedErrorForTheServer(text: String, reason: CInt) throws
-    {
-        let (near, far) = try net.pair()
-        let accepting = far.startTLS(as: try TLSServer(serverConfiguration()))
-        try hang(near.write(text), timeout: patience)
-        expectEqual(try cause(of: accepting), .handshakeOrRecord(reason: Int(reason)))
-        far.close()
-        // An alert, or nothing, and the end.
-        expect(try hang(readToEnd(near), timeout: patience).count <= 7)
-        hang(near.close())
+        expect(try error(of: ends.client.write("x")) as? TLSError == fault)
     }
 
     @Test(.tls) func plainTextIsATypedErrorForTheClient() throws {
@@ -97,45 +70,6 @@ struct BadPeerTests {
         let connecting = near.startTLS(as: try TLSClient(clientConfiguration()), serverName: "localhost")
         try hang(far.write("220 mail.example.org ESMTP\r\n"), timeout: patience)
         expectEqual(try cause(of: connecting), .handshakeOrRecord(reason: Int(SSL_R_WRONG_VERSION_NUMBER)))
-        near.abort()
-        far.abort()
-    }
-
-    // MARK: Clients' certificates
-
-    @Test(.tls) func aClientWithoutACertificateIsRefusedWhereOneIsRequired() throws {
-        for version in TLSVersion.allCases {
-            let (near, far) = try net.pair()
-            let server = try TLSServer(
-                serverConfiguration {
-                    $0.clientCertificates = .required
-                    $0.trustRoots = .pem(Certificates.shared.authority)
-                })
-            let client = try TLSClient(clientConfiguration { $0.maximumVersion = version })
-            let connecting = near.startTLS(as: client, serverName: "localhost")
-            let accepting = far.startTLS(as: server)
-            expectEqual(try cause(of: accepting), .certificate(.missing))
-            // In TLS 1.3 the client's handshake has already ended.
-            let refusal = version == .tls13 ? connecting.then { $0.readLine() }.asVoid() : connecting.asVoid()
-            expectEqual(try cause(of: refusal), .alert(version == .tls13 ? 116 : 40))
-            near.abort()
-            far.abort()
-        }
-    }
-
-    @Test(.tls) func aClientsCertificateOfAStrangerIsRefusedAlsoWhereItIsOptional() throws {
-        let (near, far) = try net.pair()
-        let server = try TLSServer(
-            serverConfiguration {
-                $0.clientCertificates = .optional
-                $0.trustRoots = .pem(Certificates.shared.stranger)
-            })
-        let client = try TLSClient(clientConfiguration { $0.identity = Certificates.shared.client })
-        let connecting = near.startTLS(as: client, serverName: "localhost")
-        expectEqual(try cause(of: far.startTLS(as: server)), .certificate(.unknownAuthority))
-        expectEqual(try cause(of: connecting.then { $0.readLine() }), .alert(48))
-        near.abort()
-        far.abort()
     }
 
     // MARK: Cut off, garbled, slow
@@ -144,11 +78,8 @@ struct BadPeerTests {
         version: TLSVersion
     ) throws {
         let client = clientConfiguration { $0.maximumVersion = version }
-        let whole = try net.relayed(client)
-        whole.relay.start()
-        _ = try hang(when(fulfilled: [whole.clientReady, whole.serverReady]), timeout: patience)
+        let whole = try net.relayedTLS(client)
         let (toServer, toClient) = (whole.relay.toServer, whole.relay.toClient)
-        whole.abort()
         // A signature varies by a byte or two in length, so the last bytes are left out. One version has the even places, and
         // the other the odd ones.
         let first = version == .allCases.first ? 0 : 1
@@ -182,9 +113,7 @@ struct BadPeerTests {
     @Test(.tls, arguments: [true, false]) func garbageAfterTheHandshakeIsATypedErrorAndAnAlert(atServer: Bool)
         throws
     {
-        let ends = try net.relayed()
-        ends.relay.start()
-        _ = try hang(when(fulfilled: [ends.clientReady, ends.serverReady]), timeout: patience)
+        let ends = try net.relayedTLS()
         let (victim, other) = atServer ? (ends.server, ends.client) : (ends.client, ends.server)
         try hang(other.write("before"), timeout: patience)
         expectEqual(try hang(victim.read(exactly: 6), timeout: patience), Array("before".utf8))
@@ -195,7 +124,6 @@ struct BadPeerTests {
         let reason = SSL_R_DECRYPTION_FAILED_OR_BAD_RECORD_MAC
         expectEqual(try cause(of: line), .handshakeOrRecord(reason: Int(reason)))
         expectEqual(try cause(of: other.readLine()), .alert(20))
-        ends.abort()
     }
 
     @Test(.tls(.virtual), arguments: [true, false]) func aByteASecondEndsWithTheTimeLimitOfTheHandshake(
@@ -209,19 +137,39 @@ struct BadPeerTests {
         let slow = atServer ? ends.serverReady : ends.clientReady
         expect(try error(of: slow) as? PromiseError == .timedOut)
         expectEqual(begin.duration(to: net.loop.now), .seconds(10))
-        ends.abort()
     }
 
-    @Test(.tls(.virtual, turns: 40_000)) func aByteAtATimeIsEnoughForAHandshakeAndForRecords() throws {
-        let ends = try net.relayed(
-            clientConfiguration { $0.handshakeTimeout = nil }, serverConfiguration { $0.handshakeTimeout = nil })
-        ends.relay.trickle(every: .milliseconds(1))
-        _ = try hang(when(fulfilled: [ends.clientReady, ends.serverReady]))
-        ends.client.write("slowly").cauterize()
-        expectEqual(try hang(ends.server.read(exactly: 6)), Array("slowly".utf8))
-        ends.server.write("too").cauterize()
-        expectEqual(try hang(ends.client.read(exactly: 3)), Array("too".utf8))
-        ends.abort()
+    // MARK: Key updates
+
+    @Test(.tls, arguments: [true, false]) func aFloodOfKeyUpdatesIsAnError(atServer: Bool) throws {
+        let (client, server) = try net.tls()
+        let (victim, other) = atServer ? (server, client) : (client, server)
+        let read = victim.read()
+        // Each requests an answer. They are sent with the byte after them.
+        try updateKeys(of: other, times: 2000, isAnswered: true)
+        other.write("x").cauterizeAll()
+        expectEqual(try hang(read, timeout: patience), failed(EPROTO))
+        let reason = Int(SSL_R_TOO_MANY_KEY_UPDATES)
+        expectEqual(try cause(of: victim.write("y")), .handshakeOrRecord(reason: reason))
+    }
+
+    @Test(.tls(turns: .max), arguments: [true, false]) func keysMayBeUpdatedBetweenData(isAnswered: Bool) throws {
+        let (client, server) = try net.tls()
+        for round in 0..<20 {
+            try updateKeys(of: client, times: 32, isAnswered: isAnswered)
+            client.write("\(round)\n").cauterizeAll()
+            expectEqual(try hang(server.readLine(), timeout: patience), "\(round)")
+            server.write("\(round)\n").cauterizeAll()
+            expectEqual(try hang(client.readLine(), timeout: patience), "\(round)")
+        }
+    }
+
+    private func updateKeys(of connection: Connection, times: Int, isAnswered: Bool) throws {
+        let filter = try #require(connection.installedFilter as? TLSFilter)
+        for _ in 0..<times {
+            SSL_key_update(filter.ssl, isAnswered ? SSL_KEY_UPDATE_REQUESTED : SSL_KEY_UPDATE_NOT_REQUESTED)
+            try #require(SSL_do_handshake(filter.ssl) == 1)
+        }
     }
 }
 #endif

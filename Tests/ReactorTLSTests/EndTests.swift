@@ -7,9 +7,7 @@ import COpenSSL
 struct EndTests {
     @Test(.tls, arguments: TLSVersion.allCases) func anEndWithoutAnEndRecordIsToldApart(version: TLSVersion) throws {
         for isOrderly in [true, false] {
-            let ends = try net.relayed(clientConfiguration { $0.maximumVersion = version })
-            ends.relay.start()
-            _ = try hang(when(fulfilled: [ends.clientReady, ends.serverReady]), timeout: patience)
+            let ends = try net.relayedTLS(clientConfiguration { $0.maximumVersion = version })
             try hang(ends.client.write("all"), timeout: patience)
             expectEqual(try hang(ends.server.read(exactly: 3), timeout: patience), Array("all".utf8))
             let line = ends.server.readLine()
@@ -23,7 +21,6 @@ struct EndTests {
                 expect(try error(of: line) as? ConnectionFilterError == .truncated)
                 expectEqual(ends.server.read().settledValue, failed(EPROTO))
             }
-            ends.abort()
         }
     }
 
@@ -41,9 +38,7 @@ struct EndTests {
     }
 
     @Test(.tls) func aPartOfARecordIsInsideARecord() throws {
-        let ends = try net.relayed()
-        ends.relay.start()
-        _ = try hang(when(fulfilled: [ends.clientReady, ends.serverReady]), timeout: patience)
+        let ends = try net.relayedTLS()
         let filter = try #require(ends.server.installedFilter as? TLSFilter)
         let line = ends.server.readLine()
         expect(!filter.isInsideRecord)
@@ -54,41 +49,6 @@ struct EndTests {
             expect(filter.isInsideRecord)
         }
         line.cancel()
-        ends.abort()
-    }
-
-    @Test(.tls, arguments: [true, false]) func aConnectionThatHasEndedReleasesItsTLS(isFailed: Bool) throws {
-        weak var filter: TLSFilter?
-        do {
-            let (client, server) = try net.tls()
-            filter = client.installedFilter as? TLSFilter
-            expect(filter != nil)
-            if isFailed { server.abort() } else { server.close() }
-            _ = try hang(client.read(), timeout: patience)
-            hang(client.close())
-        }
-        expect(filter == nil)
-    }
-
-    @Test(.tls) func aRenegotiationIsRefused() throws {
-        let (client, server) = try net.tls { $0.maximumVersion = .tls12 }
-        let filter = try #require(client.installedFilter as? TLSFilter)
-        let number = try handshakes(server)
-        // The client's settings also forbid it.
-        copenssl_allow_renegotiation(filter.ssl)
-        expectEqual(SSL_renegotiate(filter.ssl), 1)
-        // Sent before the bytes; the server answers with a warning, and continues to read or ends.
-        let write = client.write("x")
-        _ = try hang(server.read(), timeout: patience)
-        expectEqual(try handshakes(server), number)
-        write.cauterizeAll()
-        client.abort()
-        server.abort()
-    }
-
-    private func handshakes(_ connection: Connection) throws -> Int {
-        let filter = try #require(connection.installedFilter as? TLSFilter)
-        return copenssl_renegotiations(filter.ssl)
     }
 }
 #endif

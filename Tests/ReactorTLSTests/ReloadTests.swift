@@ -13,30 +13,42 @@ struct ReloadTests {
                     certificateChainFile: "\(folder.path)/chain", privateKeyFile: "\(folder.path)/key")))
     }
 
+    /// Handshakes that begin after it see it; open connections continue.
     @Test(.tls) func aSignalReloadsAndEachReloadIsReported() throws {
         let server = try makeServer()
-        let client = try TLSClient(clientConfiguration())
+        try folder.run(
+            """
+            openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout new.key -subj /CN=new -days 2 \
+                -out new.pem
+            """)
+        let client = try TLSClient(clientConfiguration { $0.serverVerification = .none })
         let before = try net.tls(client, server)
         var reports: [TLSError?] = []
         let watch = try server.reload(atSignal: SIGHUP) { reports.append($0) }
         watch.ref()
-        func signal() throws {
+        func reload(_ chain: [UInt8]) throws {
+            try folder.write(chain, to: "chain")
             let count = reports.count
             kill(getpid(), SIGHUP)
             try net.loop.run(until: { reports.count > count })
         }
-        try folder.write(Array("no certificate".utf8), to: "chain")
-        try signal()
+        try reload(Array("no certificate".utf8))
         expectEqual(reports.last??.reason, "\(folder.path)/chain: there is no certificate")
+        // Only one of the files has been replaced.
+        try reload(folder.read("new.pem"))
+        expectEqual(reports.last??.reason.contains("key values mismatch"), true)
         let between = try net.tls(client, server)
-        try folder.write(Certificates.shared.serverChain, to: "chain")
-        try signal()
-        expect(reports.count == 2 && reports.last! == nil)
-        for ends in [before, between, try net.tls(client, server)] {
+        try folder.write(folder.read("new.key"), to: "key")
+        try reload(folder.read("new.pem"))
+        expect(reports.count == 3 && reports.last! == nil)
+        let after = try net.tls(client, server)
+        expect(!after.client.hasResumedTLSSession)
+        for (ends, subject) in [
+            (before, "CN=localhost,O=Reactor"), (between, "CN=localhost,O=Reactor"), (after, "CN=new"),
+        ] {
+            expectEqual(ends.client.peerCertificate?.subject, subject)
             try hang(ends.client.write("still"), timeout: patience)
             expectEqual(try hang(ends.server.receive(), timeout: patience), Array("still".utf8))
-            ends.client.abort()
-            ends.server.abort()
         }
         watch.cancel()
     }

@@ -7,7 +7,11 @@ struct SecretTests {
             let folder = CertificateFolder()
             let path = "\(folder.path)/key"
             needle.write(to: path)
-            _ = try TLSTicketKey(file: path)
+            do {
+                let key = try TLSTicketKey(file: path)
+                precondition(needle.copies == 1, "a key that is used is there")
+                withExtendedLifetime(key) {}
+            }
             precondition(needle.copies == 0, "a ticket key")
             // Both files are read, and the chain is parsed first.
             _ = try? TLSIdentity(certificateChainFile: "/dev/null", privateKeyFile: path)
@@ -16,17 +20,6 @@ struct SecretTests {
             long.write(to: path)
             _ = try? TLSIdentity(certificateChainFile: "/dev/null", privateKeyFile: path)
             precondition(long.copies == 0, "a long file")
-        }
-    }
-
-    @Test(.ownThread) func aKeyThatIsUsedIsThere() async {
-        await #expect(processExitsWith: .success) {
-            let needle = Needle(80)
-            let folder = CertificateFolder()
-            needle.write(to: "\(folder.path)/key")
-            let key = try TLSTicketKey(file: "\(folder.path)/key")
-            precondition(needle.copies == 1)
-            withExtendedLifetime(key) {}
         }
     }
 }

@@ -1,43 +1,13 @@
 #if TLS
-import Synchronization
-
 /// Listeners and connects with TLS.
 struct ServeTLSTests {
-    @Test(arguments: [true, false]) func everyFormOfServeAnswers(isSecure: Bool) throws {
-        let server = isSecure ? try TLSServer(serverConfiguration()) : nil
-        let group = try LoopGroup(loops: 2, name: "tls")
-        defer {
-            group.stop()
-            group.join()
-        }
-        for form in 0..<4 {
-            try withNetwork { net in
-                let listener = try Listener.bind("127.0.0.1:0")
-                let served: Promise<DrainResult>
-                switch form {
-                case 0: served = listener.serve(.tls(server)) { echoLines($0) }
-                case 1: served = listener.serve(on: group, .tls(server)) { echoLines($0) }
-                case 2:
-                    served = listener.serve(ServeOptions(stopSignals: [SIGWINCH], drainTimeout: patience).tls(server)) {
-                        echoLines($0)
-                    }
-                default:
-                    served = listener.serve(
-                        on: group, ServeOptions(stopSignals: [SIGWINCH], drainTimeout: patience).tls(server)
-                    ) { echoLines($0) }
-                }
-                let address = "localhost:\(listener.localAddress.port)"
-                try converse(with: address, isSecure ? try TLSClient(clientConfiguration()) : nil)
-                listener.close()
-                try hang(served, timeout: patience)
-            }
-        }
-    }
+    enum Form: CaseIterable { case one, onGroup, untilASignal, onGroupUntilASignal, async, asyncOnGroup }
 
-    @Test(.ownThread, arguments: [false, true], [false, true])
-    func asyncHandlersAreServed(onGroup: Bool, isSecure: Bool) throws {
+    @Test(.ownThread, arguments: Form.allCases, [true, false])
+    func everyFormOfServeAnswers(form: Form, isSecure: Bool) throws {
         let server = isSecure ? try TLSServer(serverConfiguration()) : nil
-        let group = try LoopGroup(loops: 1, name: "tls")
+        let stopping = ServeOptions(stopSignals: [SIGWINCH], drainTimeout: patience).tls(server)
+        let group = try LoopGroup(loops: 2, name: "tls")
         defer {
             group.stop()
             group.join()
@@ -45,39 +15,30 @@ struct ServeTLSTests {
         try withNetwork { net in
             let listener = try Listener.bind("127.0.0.1:0")
             let served =
-                onGroup
-                ? listener.serveAsync(on: group, .tls(server)) { connection async throws in
-                    for try await line in connection.lines { try await connection.write(line + "\n").value }
-                }
-                : listener.serveAsync(.tls(server)) { connection async throws in
-                    for try await line in connection.lines { try await connection.write(line + "\n").value }
+                switch form {
+                case .one: listener.serve(.tls(server)) { echoLines($0) }
+                case .onGroup: listener.serve(on: group, .tls(server)) { echoLines($0) }
+                case .untilASignal: listener.serve(stopping) { echoLines($0) }
+                case .onGroupUntilASignal: listener.serve(on: group, stopping) { echoLines($0) }
+                case .async:
+                    listener.serveAsync(.tls(server)) { connection async throws in try await echo(connection) }
+                case .asyncOnGroup:
+                    listener.serveAsync(on: group, .tls(server)) { connection async throws in
+                        try await echo(connection)
+                    }
                 }
             let client = isSecure ? try TLSClient(clientConfiguration()) : nil
-            try converse(with: "localhost:\(listener.localAddress.port)", client)
+            let connecting = connect(to: "localhost:\(listener.localAddress.port)", tls: client)
+            let connection = try hang(connecting, timeout: patience)
+            expect((connection.tlsVersion == nil) != isSecure)
+            try hang(connection.write("hello\n"), timeout: patience)
+            expectEqual(try hang(connection.readLine(), timeout: patience), "hello")
+            try hang(connection.shutdownWrite(), timeout: patience)
+            expect(try hang(connection.readLine(), timeout: patience) == nil)
+            hang(connection.close())
             listener.close()
             try hang(served, timeout: patience)
         }
-    }
-
-    @Test(.tls) func aFailedHandshakeIsReportedAndHarmsNoOther() throws {
-        let listener = try Listener.bind("127.0.0.1:0")
-        var errors: [any Error] = []
-        let served = listener.serve(
-            .tls(try TLSServer(serverConfiguration())), onError: { error, _ in errors.append(error) }
-        ) { echoLines($0) }
-        let plain = try hang(connect(to: listener.localAddress), timeout: patience)
-        try hang(plain.write("GET / HTTP/1.0\r\n\r\n"), timeout: patience)
-        _ = try hang(readToEnd(plain), timeout: patience)
-        hang(plain.close())
-        let stranger = connect(
-            to: listener.localAddress,
-            tls: try TLSClient(clientConfiguration { $0.trustRoots = .pem(Certificates.shared.stranger) }))
-        expectEqual(try cause(of: stranger), .certificate(.unknownAuthority))
-        try converse(with: "localhost:\(listener.localAddress.port)", try TLSClient(clientConfiguration()))
-        try net.loop.run(until: { errors.count == 2 })
-        expect(errors.allSatisfy { ($0 as? TLSError)?.peer != nil })
-        listener.close()
-        try hang(served, timeout: patience)
     }
 
     @Test(.tls) func theNameIsThatOfTheAddressUnlessAnotherIsGiven() throws {
@@ -113,35 +74,13 @@ struct ServeTLSTests {
         silent.close()
         listener.close()
     }
-
-    @Test(.tls) func aDrainLetsIdleConnectionsEndWithTheirEndRecord() throws {
-        let listener = try Listener.bind("127.0.0.1:0")
-        let served = listener.serve(.tls(try TLSServer(serverConfiguration()))) { echoLines($0) }
-        let client = try hang(
-            connect(to: listener.localAddress, tls: try TLSClient(clientConfiguration())), timeout: patience)
-        try hang(client.write("one\n"), timeout: patience)
-        expectEqual(try hang(client.readLine(), timeout: patience), "one")
-        let line = client.readLine()
-        let drained = listener.drain(deadline: patience)
-        // Not truncated.
-        expect(try hang(line, timeout: patience) == nil)
-        client.close()
-        _ = hang(drained)
-        try hang(served, timeout: patience)
-    }
 }
 
 private func echoLines(_ connection: Connection) -> Promise<Void> {
     connection.forEachLine { line in connection.write(line + "\n") }
 }
 
-private func converse(with address: String, _ client: TLSClient?) throws {
-    let connection = try hang(connect(to: address, tls: client), timeout: patience)
-    expect((connection.tlsVersion == nil) == (client == nil))
-    try hang(connection.write("hello\n"), timeout: patience)
-    expectEqual(try hang(connection.readLine(), timeout: patience), "hello")
-    try hang(connection.shutdownWrite(), timeout: patience)
-    expect(try hang(connection.readLine(), timeout: patience) == nil)
-    hang(connection.close())
+private func echo(_ connection: Connection) async throws {
+    for try await line in connection.lines { try await connection.write(line + "\n").value }
 }
 #endif

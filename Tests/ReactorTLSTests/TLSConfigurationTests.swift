@@ -7,15 +7,6 @@ struct TLSConfigurationTests {
 
     // MARK: Identities
 
-    @Test func anIdentityHasTheNamesOfItsCertificate() throws {
-        let info = certificates.server.certificateInfo
-        expect(info.subject == "CN=localhost,O=Reactor" && info.issuer == "CN=Test Intermediate")
-        expectEqual(info.dnsNames, ["localhost", "*.example.test"])
-        let now = Int(time(nil))
-        expect((now + 86_400...now + 3 * 86_400).contains(info.expiration) && info.derBytes.first == 0x30)
-        expect(certificates.expired.certificateInfo.expiration < now)
-    }
-
     @Test func anEncryptedKeyNeedsItsPassword() throws {
         let (chain, key) = (certificates.serverChain, certificates.encryptedKey)
         _ = try TLSIdentity(certificateChain: chain, privateKey: key, password: "secret")
@@ -79,16 +70,6 @@ struct TLSConfigurationTests {
         }
     }
 
-    @Test(.tls) func ciphersAreAddedForAnOlderPeer() throws {
-        let (client, server) = try net.tls {
-            $0.maximumVersion = .tls12
-            if $0.identity == nil { $0.ciphers = "ECDHE-ECDSA-AES128-SHA" } else { $0.ciphers += ":ECDHE+AES" }
-        }
-        expectEqual(server.tlsCipher, "ECDHE-ECDSA-AES128-SHA")
-        client.abort()
-        server.abort()
-    }
-
     // MARK: What a handshake agrees on
 
     @Test(.tls, arguments: TLSVersion.allCases) func theEndsKnowWhatTheyHaveAgreedOn(version: TLSVersion) throws {
@@ -106,16 +87,7 @@ struct TLSConfigurationTests {
         expect(client.peerCertificate == certificates.server.certificateInfo && server.peerCertificate == nil)
         expectEqual(server.requestedServerName, "localhost")
         client.abort()
-        server.abort()
         expect(client.tlsVersion == nil && client.peerCertificate == nil && client.negotiatedProtocol == nil)
-    }
-
-    @Test(.tls) func aConnectionWithoutTLSHasNoneOfIt() throws {
-        let (client, server) = try net.pair()
-        expect(client.tlsVersion == nil && client.tlsCipher == nil && !client.hasResumedTLSSession)
-        expect(client.peerCertificate == nil && client.requestedServerName == nil)
-        client.abort()
-        server.abort()
     }
 
     @Test(.tls) func aClientShowsItsCertificateWhereItIsAskedFor() throws {
@@ -127,8 +99,6 @@ struct TLSConfigurationTests {
             }
             let expected = wish == .notRequested ? nil : certificates.client.certificateInfo
             expectEqual(server.peerCertificate, expected)
-            client.abort()
-            server.abort()
         }
     }
 
@@ -138,28 +108,11 @@ struct TLSConfigurationTests {
         let nameless = try TLSClient(clientConfiguration { $0.serverVerification = .withoutName })
         let careless = try TLSClient(clientConfiguration { $0.serverVerification = .none })
         for (client, server) in [(nameless, stranger), (careless, stranger), (careless, selfSigned)] {
-            let (near, far) = try net.tls(client, server)
-            near.abort()
-            far.abort()
+            _ = try net.tls(client, server)
         }
-        let (near, far) = try net.pair()
-        expectEqual(try cause(of: near.startTLS(as: TLSClient(), serverName: nil)), .configuration)
-        near.abort()
-        far.abort()
+        let withoutName = try net.handshake(for: nil, TLSClient(), stranger)
+        expectEqual(try cause(of: withoutName.clientReady), .configuration)
     }
-
-    @Test(.tls, arguments: ["a.example.test", "127.0.0.1", "LOCALHOST"])
-    func namesAndAddressesOfTheCertificateAreAccepted(name: String) throws {
-        let (near, far) = try net.pair()
-        let ready = near.startTLS(as: try TLSClient(clientConfiguration()), serverName: name)
-        let accepted = far.startTLS(as: try TLSServer(serverConfiguration()))
-        _ = try hang(when(fulfilled: [ready, accepted]), timeout: patience)
-        expect(far.requestedServerName == (name == "127.0.0.1" ? nil : name.lowercased()))
-        near.abort()
-        far.abort()
-    }
-
-    // MARK: Names and identities
 
     @Test(.tls) func anIdentityIsChosenByTheName() throws {
         struct NoSuchName: Error {}
@@ -172,22 +125,14 @@ struct TLSConfigurationTests {
             })
         let client = try TLSClient(clientConfiguration())
         for (name, identity) in [("other.test", certificates.other), ("localhost", certificates.server)] {
-            let (near, far) = try net.pair()
-            let ready = near.startTLS(as: client, serverName: name)
-            _ = try hang(when(fulfilled: [ready, far.startTLS(as: server)]), timeout: patience)
-            expectEqual(near.peerCertificate, identity.certificateInfo)
-            near.abort()
-            far.abort()
+            let ends = try net.handshake(for: name, client, server)
+            _ = try hang(when(fulfilled: [ends.clientReady, ends.serverReady]), timeout: patience)
+            expectEqual(ends.client.peerCertificate, identity.certificateInfo)
         }
-        let (near, far) = try net.pair()
-        let ready = near.startTLS(as: client, serverName: "refused.test")
-        expect(try error(of: far.startTLS(as: server)) is NoSuchName)
-        expectEqual(try cause(of: ready), .alert(80))
-        near.abort()
-        far.abort()
+        let ends = try net.handshake(for: "refused.test", client, server)
+        expect(try error(of: ends.serverReady) is NoSuchName)
+        expectEqual(try cause(of: ends.clientReady), .alert(80))
     }
-
-    // MARK: Resumption and reload
 
     @Test(.tls, arguments: TLSVersion.allCases) func aSessionIsResumedWithoutCertificates(version: TLSVersion)
         throws
@@ -195,54 +140,7 @@ struct TLSConfigurationTests {
         for allows in [true, false] {
             let client = try TLSClient(clientConfiguration { $0.maximumVersion = version })
             let server = try TLSServer(serverConfiguration { $0.resumesSessions = allows })
-            for round in 0..<3 {
-                let (near, far) = try net.tls(client, server)
-                expect(near.hasResumedTLSSession == (allows && round > 0))
-                expect(far.hasResumedTLSSession == (allows && round > 0))
-                expect(near.peerCertificate != nil, "that of the first handshake")
-                // The tickets of TLS 1.3 arrive after the handshake.
-                try hang(far.write("x"), timeout: patience)
-                expectEqual(try hang(near.receive(), timeout: patience), [0x78])
-                near.close()
-                _ = try hang(far.read(), timeout: patience)
-                hang(far.close())
-            }
-        }
-    }
-
-    @Test(.tls) func aReloadIsSeenByHandshakesThatBeginAfterIt() throws {
-        let folder = CertificateFolder()
-        func store(_ chain: [UInt8], _ key: [UInt8]) throws {
-            try folder.write(chain, to: "chain")
-            try folder.write(key, to: "key")
-        }
-        try store(certificates.serverChain, certificates.serverKey)
-        try folder.run(
-            """
-            openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout new.key -subj /CN=new -days 2 \
-                -out new.pem
-            """)
-        let identity = try TLSIdentity(
-            certificateChainFile: "\(folder.path)/chain", privateKeyFile: "\(folder.path)/key")
-        let server = try TLSServer(TLSConfiguration(identity: identity))
-        let client = try TLSClient(clientConfiguration { $0.serverVerification = .none })
-        let before = try net.tls(client, server)
-        expectEqual(before.client.peerCertificate?.subject, "CN=localhost,O=Reactor")
-        // Only one of the files has been replaced.
-        try folder.write(try folder.read("new.pem"), to: "chain")
-        expectRefusal("key values mismatch") { try server.reload() }
-        let between = try net.tls(client, server)
-        expectEqual(between.client.peerCertificate?.subject, "CN=localhost,O=Reactor")
-        try folder.write(try folder.read("new.key"), to: "key")
-        try server.reload()
-        let after = try net.tls(client, server)
-        expect(after.client.peerCertificate?.subject == "CN=new" && !after.client.hasResumedTLSSession)
-        // Open connections continue.
-        try hang(before.client.write("still"), timeout: patience)
-        expectEqual(try hang(before.server.receive(), timeout: patience), Array("still".utf8))
-        for ends in [before, between, after] {
-            ends.client.abort()
-            ends.server.abort()
+            for round in 0..<3 { try net.converse(client, server, isResumed: allows && round > 0) }
         }
     }
 }

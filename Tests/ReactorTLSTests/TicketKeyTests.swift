@@ -9,10 +9,10 @@ struct TicketKeyTests {
         let keys = [try TLSTicketKey(pattern(size))]
         let configuration = serverConfiguration { $0.ticketKeys = keys }
         let client = try TLSClient(clientConfiguration { $0.maximumVersion = version })
-        try converse(client, try TLSServer(configuration), net, isResumed: false)
-        try converse(client, try TLSServer(configuration), net, isResumed: true)
+        try net.converse(client, try TLSServer(configuration), isResumed: false)
+        try net.converse(client, try TLSServer(configuration), isResumed: true)
         // Without them each server has its own key.
-        try converse(client, try TLSServer(serverConfiguration()), net, isResumed: false)
+        try net.converse(client, try TLSServer(serverConfiguration()), isResumed: false)
     }
 
     @Test(.tls, arguments: TLSVersion.allCases) func aKeyIsReplacedWithoutFullHandshakes(version: TLSVersion) throws {
@@ -21,20 +21,20 @@ struct TicketKeyTests {
         expect(old != new && "\(old)".hasPrefix("ticket key "))
         var configuration = serverConfiguration { $0.ticketKeys = [old] }
         let server = try TLSServer(configuration)
-        try converse(client, server, net, isResumed: false)
+        try net.converse(client, server, isResumed: false)
         // A reload does not affect tickets that have their key.
         try server.reload()
-        try converse(client, server, net, isResumed: true)
+        try net.converse(client, server, isResumed: true)
         configuration.ticketKeys = [new, old]
         try server.reload(configuration)
         // Decrypted with the old key, and renewed with the new one.
-        try converse(client, server, net, isResumed: true)
+        try net.converse(client, server, isResumed: true)
         configuration.ticketKeys = [new]
         try server.reload(configuration)
-        try converse(client, server, net, isResumed: true)
+        try net.converse(client, server, isResumed: true)
         configuration.ticketKeys = [old]
         try server.reload(configuration)
-        try converse(client, server, net, isResumed: false)
+        try net.converse(client, server, isResumed: false)
     }
 
     @Test(.tls) func aForgedTicketMeansAFullHandshake() throws {
@@ -43,8 +43,8 @@ struct TicketKeyTests {
         // With the name of the key, and another secret.
         let other: [UInt8] = bytes[..<16] + bytes[16...].map { ~$0 }
         let keys = [try TLSTicketKey(bytes), try TLSTicketKey(other)]
-        try converse(client, try TLSServer(serverConfiguration { $0.ticketKeys = [keys[0]] }), net, isResumed: false)
-        try converse(client, try TLSServer(serverConfiguration { $0.ticketKeys = [keys[1]] }), net, isResumed: false)
+        try net.converse(client, try TLSServer(serverConfiguration { $0.ticketKeys = [keys[0]] }), isResumed: false)
+        try net.converse(client, try TLSServer(serverConfiguration { $0.ticketKeys = [keys[1]] }), isResumed: false)
     }
 
     /// A resumed client shows no certificate, so a ticket must not outlive the rules that would have verified it.
@@ -59,22 +59,18 @@ struct TicketKeyTests {
             })
         var configuration = serverConfiguration { $0.ticketKeys = [try! TLSTicketKey(pattern(80))] }
         let server = try TLSServer(configuration)
-        try converse(client, server, net, isResumed: false)
+        try net.converse(client, server, isResumed: false)
         configuration.clientCertificates = .required
         configuration.trustRoots = .pem(shared.authority)
         try server.reload(configuration)
-        try converse(client, server, net, isResumed: false)
-        try converse(client, server, net, isResumed: true)
+        try net.converse(client, server, isResumed: false)
+        try net.converse(client, server, isResumed: true)
         configuration.trustRoots = .pem(shared.authority + shared.stranger)
         try server.reload(configuration)
-        try converse(client, server, net, isResumed: false)
+        try net.converse(client, server, isResumed: false)
         configuration.trustRoots = .pem(shared.stranger)
         try server.reload(configuration)
-        let (near, far) = try net.pair()
-        near.startTLS(as: client, serverName: Certificates.serverName).asVoid().cauterizeAll()
-        expectEqual(try cause(of: far.startTLS(as: server)), .certificate(.unknownAuthority))
-        near.abort()
-        far.abort()
+        expectEqual(try cause(of: net.handshake(client, server).serverReady), .certificate(.unknownAuthority))
     }
 
     @Test func whatIsNoKeyIsRefused() throws {
@@ -90,18 +86,6 @@ struct TicketKeyTests {
         var text = ""
         dump(try TLSTicketKey(pattern(80)), to: &text)
         expectEqual(text.split(separator: "\n").count, 1)
-    }
-
-    /// Connects, exchanges a byte, after which the client has its tickets, and ends.
-    private func converse(_ client: TLSClient, _ server: TLSServer, _ net: Network, isResumed: Bool) throws {
-        let (near, far) = try net.tls(client, server)
-        expect(near.hasResumedTLSSession == isResumed && far.hasResumedTLSSession == isResumed)
-        try hang(far.write("x"), timeout: patience)
-        expectEqual(try hang(near.receive(), timeout: patience), [0x78])
-        near.shutdownWrite().cauterize()
-        expectEqual(try hang(far.read(), timeout: patience), .end)
-        hang(far.close())
-        hang(near.close())
     }
 }
 #endif

@@ -70,12 +70,19 @@ struct Network {
     }
 
     func tls(_ client: TLSClient, _ server: TLSServer) throws -> (client: Connection, server: Connection) {
+        let ends = try handshake(client, server)
+        _ = try hang(when(fulfilled: [ends.clientReady, ends.serverReady]), timeout: patience)
+        return (ends.client, ends.server)
+    }
+
+    /// Both ends of a connection whose handshakes have begun.
+    func handshake(
+        for name: String? = Certificates.serverName, _ client: TLSClient, _ server: TLSServer
+    ) throws -> Handshake {
         let (near, far) = try pair()
-        let ready = [
-            near.startTLS(as: client, serverName: Certificates.serverName).asVoid(), far.startTLS(as: server).asVoid(),
-        ]
-        try hang(when(fulfilled: ready), timeout: patience)
-        return (near, far)
+        return Handshake(
+            client: near, server: far, clientReady: near.startTLS(as: client, serverName: name),
+            serverReady: far.startTLS(as: server))
     }
 
     /// Both ends of a connection through a relay, whose handshakes have begun.
@@ -90,24 +97,44 @@ struct Network {
             serverReady: far.1.startTLS(as: try TLSServer(server)), relay: relay)
     }
 
-    /// Ends a connection, whose client keeps its session, and resumes it.
-    func resume(_ one: Connection, _ other: Connection) throws -> (client: Connection, server: Connection) {
-        one.abort()
-        other.abort()
+    /// The same after the handshakes.
+    func relayedTLS(_ client: TLSConfiguration = clientConfiguration()) throws -> Relayed {
+        let ends = try relayed(client)
+        ends.relay.start()
+        _ = try hang(when(fulfilled: [ends.clientReady, ends.serverReady]), timeout: patience)
+        return ends
+    }
+
+    /// A connection that has resumed the session of another.
+    func resumed() throws -> (client: Connection, server: Connection) {
         let client = try TLSClient(clientConfiguration())
         let server = try TLSServer(serverConfiguration())
+        try converse(client, server, isResumed: false)
+        let resumed = try tls(client, server)
+        expect(resumed.client.hasResumedTLSSession && resumed.server.hasResumedTLSSession)
+        return resumed
+    }
+
+    /// Connects, exchanges a byte, after which the client has its tickets, and ends.
+    func converse(_ client: TLSClient, _ server: TLSServer, isResumed: Bool) throws {
         let (near, far) = try tls(client, server)
-        // The tickets of TLS 1.3 arrive after the handshake.
+        expect(near.hasResumedTLSSession == isResumed && far.hasResumedTLSSession == isResumed)
+        expect(near.peerCertificate != nil, "that of the first handshake")
         try hang(far.write("x"), timeout: patience)
         expectEqual(try hang(near.receive(), timeout: patience), [0x78])
         near.shutdownWrite().cauterize()
         expectEqual(try hang(far.read(), timeout: patience), .end)
         hang(far.close())
-        near.close()
-        let resumed = try tls(client, server)
-        expect(resumed.client.hasResumedTLSSession && resumed.server.hasResumedTLSSession)
-        return resumed
+        hang(near.close())
     }
+}
+
+/// Two ends of a TLS connection.
+struct Handshake {
+    let client: Connection
+    let server: Connection
+    let clientReady: Promise<Connection>
+    let serverReady: Promise<Connection>
 }
 
 /// The settings of a client that trusts the test authority.

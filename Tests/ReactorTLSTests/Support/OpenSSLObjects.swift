@@ -16,7 +16,6 @@ final class OpenSSLObjects: Sendable {
     ]
 
     private let counts = Mutex([Int](repeating: 0, count: OpenSSLObjects.kinds.count))
-    private let created = Atomic(0)
 
     /// The objects that have not been released, by the names of their types.
     var remaining: [String: Int] {
@@ -24,9 +23,6 @@ final class OpenSSLObjects: Sendable {
             Dictionary(uniqueKeysWithValues: zip(Self.kinds.map(\.1), counts)).filter { $0.value != 0 }
         }
     }
-
-    /// The number of objects that were created.
-    var createdCount: Int { created.load(ordering: .relaxed) }
 
     /// Counts the objects that `body` creates on this thread. They may be released anywhere and at any time.
     func counting<Result>(_ body: () throws -> Result) rethrows -> Result {
@@ -64,9 +60,6 @@ final class OpenSSLObjects: Sendable {
         return true
     }()
 
-    private func note(_ index: Int, _ change: Int) {
-        counts.withLock { $0[index] += change }
-        if change > 0 { created.add(1, ordering: .relaxed) }
-    }
+    private func note(_ index: Int, _ change: Int) { counts.withLock { $0[index] += change } }
 }
 #endif

@@ -11,10 +11,10 @@ enum StreamKind: CaseIterable {
 
     func with(turns: Int = 4000, _ body: (StreamEnd, StreamEnd, Network) throws -> Void) throws {
         try withNetwork(turns: turns) { net in
-            var (client, server) = try net.tls { configuration in
-                if self == .clientOf12 || self == .serverOf12 { configuration.maximumVersion = .tls12 }
-            }
-            if self == .resumed { (client, server) = try net.resume(client, server) }
+            let (client, server) =
+                self == .resumed
+                ? try net.resumed()
+                : try net.tls { if self == .clientOf12 || self == .serverOf12 { $0.maximumVersion = .tls12 } }
             let isServer = self == .server || self == .serverOf12
             try body(StreamEnd(isServer ? server : client), StreamEnd(isServer ? client : server), net)
         }
