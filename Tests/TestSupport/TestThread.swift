@@ -33,9 +33,11 @@ package final class TestThread: Sendable {
 
     /// Runs `body` on a new thread and waits for its result, and for the end of that thread's loop.
     @discardableResult
-    package static func run<Value: Sendable>(_ body: @escaping @Sendable () -> Value) -> Value {
+    package static func run<Value: Sendable>(
+        stackSize: Int? = nil, _ body: @escaping @Sendable () -> Value
+    ) -> Value {
         let result = Shared<Value?>(nil)
-        TestThread { result.value = body() }.join()
+        TestThread(stackSize: stackSize) { result.value = body() }.join()
         return result.value!
     }
 }

@@ -23,20 +23,6 @@ struct AwaitingTests {
         driver.end()
     }
 
-    @Test func aCancelledTaskCancelsThePromiseUpToTheTimer() async throws {
-        let driver = Driver()
-        let promise = await driver.run { after(.seconds(3600)).map { 1 }.asPromise() }
-        let task = Task { try await promise.value }
-        task.cancel()
-        let outcome = await task.result
-        #expect(throws: CancellationError.self) { try outcome.get() }
-        // The job of the cancellation runs before this one.
-        let isIdle = await driver.run { EventLoop.current.nextDeadline == nil }
-        expect(isIdle)
-        expect(promise.error as? PromiseError == .cancelled)
-        driver.end()
-    }
-
     @Test func aCancelledTaskLeavesAloneWhatOthersWaitFor() async throws {
         let (promise, resolver) = Promise<Int>.pending()
         let other = Task { try await promise.value }

@@ -2,13 +2,8 @@
 
 /// The report of a `hang` that cannot end, and its absence for one that can.
 @Suite(.serialized) struct HangDeadlockTests {
-    /// Hangs on `promise` in vain, with a timer on the loop that could wake it, and returns the log.
-    private func logOfHanging(_ body: (EventLoop) throws -> Void) rethrows -> [String] {
-        try logged { try inLoop(body) }
-    }
-
     @Test func aHandlerThatHangsOnItsOwnPromiseIsReportedAlthoughTimersAreLeft() throws {
-        let lines = try logOfHanging { loop throws in
+        let lines = try loggedInLoop { loop throws in
             loop.schedule(every: .seconds(60)) {}.unref()
             var own: Promise<Int>?
             var failure: (any Error)?
@@ -24,7 +19,7 @@
     }
 
     @Test func alsoWhereItHangsOnWhatFollowsOrOnAllOfAWhen() throws {
-        let following = try logOfHanging { loop throws in
+        let following = try loggedInLoop { loop throws in
             var last: Promise<Int>?
             let first = after(.seconds(1)).asPromise().map { () -> Int in
                 _ = try? hang(last!, timeout: .seconds(3600))
@@ -34,7 +29,7 @@
             expect(last!, gives: 8)
         }
         expectEqual(following.map { $0.contains("cannot return before the hang does") }, [true])
-        let gathered = try logOfHanging { loop throws in
+        let gathered = try loggedInLoop { loop throws in
             var all: Promise<[Int]>?
             let first = after(.seconds(1)).asPromise().map { () -> Int in
                 _ = try? hang(all!, timeout: .seconds(3600))
@@ -47,7 +42,7 @@
     }
 
     @Test func notWhereItCanEnd() throws {
-        let lines = try logOfHanging { loop throws in
+        let lines = try loggedInLoop { loop throws in
             // The handler waits for another promise.
             let other = after(.seconds(2)).asPromise().then { after(.seconds(1)).map { 3 } }
             let own = after(.seconds(1)).asPromise().map { try hang(other.map { $0 + 1 }) }

@@ -22,6 +22,7 @@ struct HangInsidePipeTests {
         timer.cancel()
     }
 
+    /// The hang notifies those that the settlement has yet to reach.
     @Test(.inLoop) func onOneThatWasDerivedBefore() throws {
         let loop = EventLoop.current
         let seen = Shared<[String]>([])
@@ -32,34 +33,21 @@ struct HangInsidePipeTests {
             seen.change { $0.append("first \(value ?? -1)") }
         }
         promise.pipe { _ in seen.change { $0.append("second") } }
+        promise.done { _ in seen.change { $0.append("done") } }.orFail()
+        when(fulfilled: [promise]).done { _ in seen.change { $0.append("when") } }.orFail()
         derived.change { $0 = promise.map { $0 + 1 } }
         promise.pipe { _ in seen.change { $0.append("third") } }
         resolver.fulfill(1)
-        expect(seen.value == ["second", "third", "first 2"] && loop.now.nanoseconds == 0)
-        expectEqual(promise.settledValue, 1)
-    }
-
-    @Test(.inLoop) func aTurnThereNotifiesTheOthers() throws {
-        let seen = Shared<[String]>([])
-        let (promise, resolver) = Promise<Int>.pending()
-        promise.pipe { _ in
-            try? EventLoop.current.turn(.poll)
-            seen.change { $0.append("pipe") }
-        }
-        promise.done { _ in seen.change { $0.append("done") } }.orFail()
-        when(fulfilled: [promise]).done { _ in seen.change { $0.append("when") } }.orFail()
-        resolver.fulfill(1)
-        expectEqual(seen.value, ["done", "when", "pipe"])
+        expectEqual(seen.value, ["second", "third", "done", "when", "first 2"])
+        expect(loop.now.nanoseconds == 0 && promise.settledValue == 1)
     }
 
     @Test func anErrorThatOnlyALateHandlerSeesIsNotReported() throws {
-        let lines = try logged {
-            try inLoop { loop throws in
-                let (promise, resolver) = Promise<Int>.pending()
-                promise.pipe { _ in _ = try? hang(promise.map { $0 }, timeout: .seconds(1)) }
-                resolver.reject(Flaw(1))
-                try loop.run()
-            }
+        let lines = try loggedInLoop { loop throws in
+            let (promise, resolver) = Promise<Int>.pending()
+            promise.pipe { _ in _ = try? hang(promise.map { $0 }, timeout: .seconds(1)) }
+            resolver.reject(Flaw(1))
+            try loop.run()
         }
         expectEqual(lines, [])
     }

@@ -44,16 +44,73 @@ struct HangTests {
         expectEqual(try hang(outer), 1)
         expect(sawOuter)
     }
+
+    @Test(.inLoop) func aHandlerThatCancelsEndsIt() throws {
+        let loop = EventLoop.current
+        let promise = after(.seconds(3600)).asPromise().map { 1 }
+        after(.seconds(1)).done { promise.cancel() }
+        expect(promise, failsWith: PromiseError.cancelled)
+        expect(loop.now.nanoseconds == 1_000_000_000 && loop.nextDeadline == nil)
+    }
+
+    @Test(.inLoop) func aNestedHangKeepsWhatItWaitsFor() throws {
+        let loop = EventLoop.current
+        let shared = after(.seconds(5)).map { 8 }
+        let child = shared.map { $0 + 1 }
+        var seen = 0
+        after(.seconds(1)).done {
+            after(.seconds(1)).done { child.cancel() }
+            seen = hang(shared)
+        }
+        hang(after(.seconds(20)))
+        expect(seen == 8 && child.isPending && shared.isFulfilled)
+        expectEqual(loop.now.nanoseconds, 20_000_000_000)
+    }
+
+    @Test(.inRealTime) func anotherThreadMayCancelWhatItWaitsFor() throws {
+        let promise = after(.seconds(3600)).asPromise().map { 1 }
+        let thread = TestThread { promise.cancel() }
+        expect(promise, failsWith: PromiseError.cancelled)
+        thread.join()
+    }
+
+    /// The log says that only another thread can settle it: once, however often the loop wakes.
+    @Test(.inRealTime) func anotherThreadSettlesAndTheLogHasSaidThatOnlyItCan() throws {
+        let remote = EventLoop.current.remote
+        let line: UInt = #line + 1
+        let (promise, resolver) = Promise<Int>.pending()
+        let text =
+            "hang at \(#fileID):\(line + 16) waits for the Promise<Int> made at \(#fileID):\(line), "
+            + "and nothing on this loop can settle it; only another thread still can"
+        let gate = Gate()
+        let recorder = LogRecorder(where: { $0.description == text }, reaction: { _ in gate.open() })
+        let thread = TestThread {
+            // Until the log line: so the loop sleeps, or is about to.
+            gate.wait()
+            let woken = Gate()
+            for _ in 0..<10 {
+                remote.submit { woken.open() }
+                woken.wait()
+            }
+            resolver.fulfill(1)
+        }
+        expectEqual(try hang(promise), 1)
+        thread.join()
+        recorder.stop()
+        expectEqual(recorder.lines, [text])
+    }
 }
 
 struct HangTimeoutTests {
-    @Test(.inLoop) func throwsWhenTheTimeIsUp() {
+    @Test(.inLoop) func throwsWhenTheTimeIsUpAndListensNoMore() throws {
         let loop = EventLoop.current
-        let (promise, resolver) = Promise<Int>.pending()
-        #expect(throws: PromiseError.timedOut) { try hang(promise, timeout: .seconds(86_400)) }
+        let work = after(.seconds(100_000)).map { 1 }
+        #expect(throws: PromiseError.timedOut) { try hang(work, timeout: .seconds(86_400)) }
         expectEqual(loop.now.nanoseconds, 86_400_000_000_000)
-        expect(promise.isPending)
-        resolver.fulfill(1)
+        expect(work.isPending, "a time limit does not cancel")
+        // The only one that waits for it now.
+        work.map { $0 }.cancel()
+        expectEqual(loop.nextDeadline, nil)
     }
 
     @Test(.inLoop) func aPromiseThatSettlesInTimeLeavesNoTimer() throws {
@@ -70,13 +127,11 @@ struct HangTimeoutTests {
     }
 
     @Test func aRejectionAfterTheTimeIsUpIsStillReported() {
-        let line: UInt = #line + 3
-        let lines = logged {
-            inLoop { _ in
-                let (promise, resolver) = Promise<Int>.pending()
-                #expect(throws: PromiseError.timedOut) { try hang(promise, timeout: .seconds(1)) }
-                resolver.reject(Flaw(1))
-            }
+        let line: UInt = #line + 2
+        let lines = loggedInLoop { _ in
+            let (promise, resolver) = Promise<Int>.pending()
+            #expect(throws: PromiseError.timedOut) { try hang(promise, timeout: .seconds(1)) }
+            resolver.reject(Flaw(1))
         }
         expectEqual(lines.last, "unhandled rejection: Flaw(number: 1) (promise made at \(#fileID):\(line))")
         // Only another thread could have settled it: this is logged at the end of the time.
@@ -88,92 +143,34 @@ struct HangTimeoutTests {
     }
 
     @Test func aRejectionThatOthersHaveSeenIsNotReported() throws {
-        let lines = try logged {
-            try inLoop { loop throws in
-                let (promise, resolver) = Promise<Int>.pending()
-                #expect(throws: PromiseError.timedOut) { try hang(promise, timeout: .seconds(1)) }
-                var seen = false
-                promise.catch { _ in seen = true }
-                #expect(throws: PromiseError.timedOut) { try hang(promise, timeout: .seconds(1)) }
-                resolver.reject(Flaw(1))
-                try loop.run()
-                expect(seen)
-            }
+        let lines = try loggedInLoop { loop throws in
+            let (promise, resolver) = Promise<Int>.pending()
+            #expect(throws: PromiseError.timedOut) { try hang(promise, timeout: .seconds(1)) }
+            var seen = false
+            promise.catch { _ in seen = true }
+            #expect(throws: PromiseError.timedOut) { try hang(promise, timeout: .seconds(1)) }
+            resolver.reject(Flaw(1))
+            try loop.run()
+            expect(seen)
         }
         expectEqual(lines.filter { !$0.hasPrefix("hang at ") }, [])
     }
 }
 
-struct HangThreadTests {
-    @Test func anotherThreadSettlesAndTheLogHasSaidThatOnlyItCan() throws {
-        let line: UInt = #line + 1
-        let (promise, resolver) = Promise<Int>.pending()
-        let text =
-            "hang at \(#fileID):\(line + 11) waits for the Promise<Int> made at \(#fileID):\(line), "
-            + "and nothing on this loop can settle it; only another thread still can"
-        let gate = Gate()
-        // Settles only after the log line: so the loop sleeps, or is about to.
-        let recorder = LogRecorder(where: { $0.description == text }, reaction: { _ in gate.open() })
-        let thread = TestThread {
-            gate.wait()
-            resolver.fulfill(1)
-        }
-        let value = try EventLoop.withLoop { _ throws in try hang(promise) }
-        thread.join()
-        recorder.stop()
-        expectEqual(value, 1)
-        expectEqual(recorder.lines, [text])
-    }
-
-    @Test(.inRealTime) func itIsLoggedOnceAHangHoweverOftenTheLoopWakes() throws {
-        let loop = EventLoop.current
-        let line: UInt = #line + 1
-        let (promise, resolver) = Promise<Int>.pending()
-        let remote = loop.remote
-        let gate = Gate()
-        let recorder = LogRecorder(
-            where: { $0.description.contains("waits for the Promise<Int> made at \(#fileID):\(line),") },
-            reaction: { _ in gate.open() })
-        let thread = TestThread {
-            gate.wait()
-            let woken = Gate()
-            for _ in 0..<10 {
-                remote.submit { woken.open() }
-                woken.wait()
-            }
-            resolver.fulfill(1)
-        }
-        expectEqual(try hang(promise), 1)
-        thread.join()
-        recorder.stop()
-        expectEqual(recorder.lines.count, 1)
-    }
-}
-
-/// `var up = false; p.done { up = true }; while !up { … }`: the optimiser must not assume that `up` is never written.
+/// `var runs = 0; p.done { runs += 1 }; while runs == 0 { … }`: the optimiser must not assume that `runs` is never
+/// written.
 struct CapturedVariableTests {
     @Test(.inLoop) func everyOperatorOfASettledPromise() throws {
-        let loop = EventLoop.current
-        var up = false
-        Promise.value(1).done { _ in up = true }.orFail()
-        while !up { try loop.turn(.poll) }
-        up = false
-        Promise.value(1).map { _ in up = true }.orFail()
-        while !up { try loop.turn(.poll) }
-        up = false
+        var runs = 0
+        Promise.value(1).done { _ in runs += 1 }.orFail()
+        Promise.value(1).map { _ in runs += 1 }.orFail()
         Promise.value(1).then { _ -> Promise<Void> in
-            up = true
+            runs += 1
             return .value
         }.orFail()
-        while !up { try loop.turn(.poll) }
-        up = false
-        Promise<Int>(error: Flaw()).catch { _ in up = true }
-        while !up { try loop.turn(.poll) }
-        up = false
-        Promise<Int>(error: Flaw()).ensure { up = true }.ignoringErrors()
-        while !up { try loop.turn(.poll) }
-        up = false
-        Promise.value(1).tap { _ in up = true }.orFail()
-        while !up { try loop.turn(.poll) }
+        Promise.value(1).tap { _ in runs += 1 }.orFail()
+        Promise<Int>(error: Flaw()).catch { _ in runs += 1 }
+        Promise<Int>(error: Flaw()).ensure { runs += 1 }.ignoringErrors()
+        while runs < 6 { try EventLoop.current.turn(.poll) }
     }
 }

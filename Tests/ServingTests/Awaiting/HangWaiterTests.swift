@@ -58,27 +58,6 @@ struct HangWaiterTests {
         expectEqual(order, ["attached before", "attached after", "hang"])
     }
 
-    @Test func manyThreadsHangOnTheSamePromises() {
-        let pairs = (0..<scaled(2000)).map { _ in Promise<Int>.pending() }
-        let promises = pairs.map(\.promise)
-        let sums = Shared<[Int]>([])
-        let threads = (0..<3).map { _ in
-            TestThread {
-                // Otherwise each hang would be logged.
-                let hold = EventLoop.current.hold()
-                let sum = promises.reduce(0) { sum, promise in sum + ((try? hang(promise)) ?? -1) }
-                hold.cancel()
-                sums.change { $0.append(sum) }
-            }
-        }
-        for pair in pairs {
-            pair.resolver.fulfill(1)
-            sched_yield()
-        }
-        for thread in threads { thread.join() }
-        expectEqual(sums.value, [Int](repeating: promises.count, count: 3))
-    }
-
     @Test func aRejectionFromAnotherThreadIsThrownAndNotReported() {
         let lines = logged {
             EventLoop.withLoop { loop in

@@ -5,48 +5,27 @@ import CLinux
 /// Handlers that hang inside each other until the stack is nearly exhausted. In separate processes: without the limit
 /// they end with a fault.
 struct NestedHangTests {
-    /// The code of the error that refused the innermost call.
-    private static func refusal(of error: any Error) -> CInt? { (error as? SystemError)?.code }
-
-    @Test(.ownThread) func aRepeatingTimerWhoseCallbackHangsIsRefusedAtLast() async {
-        await #expect(processExitsWith: .success) {
-            try EventLoop.withLoop(clock: VirtualClock()) { loop in
-                let (never, resolver) = Promise<Void>.pending()
-                var code: CInt?
-                var depth = 0
-                let timer = loop.schedule(every: .milliseconds(1)) {
-                    if code != nil { return }
-                    depth += 1
-                    do { try hang(never) } catch {
-                        code = NestedHangTests.refusal(of: error)
-                        resolver.fulfill(())
-                    }
-                }
-                try hang(never)
-                timer.cancel()
-                precondition(code == ELOOP && depth > 50, "\(code ?? 0) after \(depth)")
-                // Less deeply nested, it may turn again.
-                hang(after(.seconds(1)))
-            }
-        }
-    }
-
-    @Test(.ownThread) func hangsOfReadyJobsAreRefusedAtLast() async {
-        await #expect(processExitsWith: .success) {
+    @Test(.ownThread, arguments: ["timer", "jobs"]) func handlersThatHangAreRefusedAtLast(kind: String) async {
+        await #expect(processExitsWith: .success) { [kind] in
             try EventLoop.withLoop(clock: VirtualClock()) { loop in
                 let (never, resolver) = Promise<Void>.pending()
                 var codes: Set<CInt> = []
-                for _ in 0..<scaled(100_000) {
-                    loop.enqueue {
-                        if !codes.isEmpty { return }
-                        do { try hang(never) } catch {
-                            codes.insert(NestedHangTests.refusal(of: error) ?? 0)
-                            resolver.fulfill(())
-                        }
+                var depth = 0
+                func descend() {
+                    if !codes.isEmpty { return }
+                    depth += 1
+                    do { try hang(never) } catch {
+                        codes.insert((error as? SystemError)?.code ?? 0)
+                        resolver.fulfill(())
                     }
                 }
+                if kind == "jobs" { for _ in 0..<scaled(100_000) { loop.enqueue { descend() } } }
+                let timer = kind == "timer" ? loop.schedule(every: .milliseconds(1)) { descend() } : nil
                 try hang(never)
-                precondition(codes == [ELOOP], "\(codes)")
+                timer?.cancel()
+                precondition(codes == [ELOOP] && depth > 50, "\(codes) after \(depth)")
+                // Less deeply nested, it may turn again.
+                hang(after(.seconds(1)))
             }
         }
     }
@@ -57,7 +36,7 @@ struct NestedHangTests {
     func hangsOnGuaranteesGoOnOnAnotherStack(size: Int) async {
         await #expect(processExitsWith: .success) { [size] in
             let count = scaled(50_000)
-            let ended = elsewhereWithStack(of: size) {
+            let ended = TestThread.run(stackSize: size) {
                 EventLoop.withLoop(clock: VirtualClock()) { loop in
                     let (guarantee, fulfill) = Guarantee<Int>.pending()
                     var (begun, ended) = (0, 0)
@@ -79,7 +58,7 @@ struct NestedHangTests {
 
     @Test(.ownThread) func runAndTurnAreRefusedTooAndWithLittleStack() async {
         await #expect(processExitsWith: .success) {
-            let codes = elsewhereWithStack(of: 512 << 10) {
+            let codes = TestThread.run(stackSize: 512 << 10) {
                 EventLoop.withLoop(clock: VirtualClock()) { loop in
                     var codes: [CInt] = []
                     func descend(_ depth: Int) {
@@ -99,7 +78,7 @@ struct NestedHangTests {
 
     @Test(.ownThread) func anAsyncFunctionThatHasBegunNearTheLimitRunsToItsEnd() async {
         await #expect(processExitsWith: .success) {
-            let (isRefused, hasRun) = elsewhereWithStack(of: 512 << 10) {
+            let (isRefused, hasRun) = TestThread.run(stackSize: 512 << 10) {
                 EventLoop.withLoop { loop in
                     var (isRefused, hasRun) = (false, false)
                     func attempt() {
@@ -124,11 +103,4 @@ struct NestedHangTests {
             precondition(isRefused && hasRun, "refused: \(isRefused), run: \(hasRun)")
         }
     }
-}
-
-/// The result of `body` on a thread with a stack of that size, in bytes.
-private func elsewhereWithStack<Value: Sendable>(of size: Int, _ body: @escaping @Sendable () -> Value) -> Value {
-    let result = Shared<Value?>(nil)
-    TestThread(stackSize: size) { result.change { $0 = body() } }.join()
-    return result.value!
 }

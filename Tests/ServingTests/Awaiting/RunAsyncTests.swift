@@ -13,8 +13,6 @@
         }
     }
 
-    private struct Failure: Error, Equatable {}
-
     @Test(.inRealTime) func itTakesAndAnswersWhatIsNotSendableAndTheLoopGoesOnBetween() throws {
         let loop = EventLoop.current
         let notes = Notes()
@@ -26,10 +24,10 @@
             return notes
         }
         expect(same === notes && notes.lines == ["begin", "job", "end"])
-        #expect(throws: Failure()) {
+        #expect(throws: Flaw(1)) {
             try loop.run {
                 await Task.yield()
-                throw Failure()
+                throw Flaw(1)
             }
         }
     }
@@ -62,6 +60,11 @@
             }
         }
         expect(!loop.isAlive, "the timer has gone")
+        try loop.run { loop.stop() }
+        var hasFired = false
+        loop.schedule(after: .milliseconds(1)) { hasFired = true }
+        try loop.run()
+        expect(hasFired, "no stop is left behind")
     }
 
     @Test(.inRealTime) func insideAHandlerOfTheSameLoop() throws {
@@ -151,10 +154,7 @@ struct BodiesOfActorsTests {
         let counter = Counter()
         let error = await #expect(throws: DispatchError.self) { try await counter.addInBody() }
         expect("\(error!)".contains("method of the actor Counter"))
-    }
-
-    @Test func aBodyThatUsesNothingOfTheActorRuns() async throws {
-        expectEqual(try await Counter().addBesideBody(), 2)
+        expectEqual(try await counter.addBesideBody(), 2, "a body that uses nothing of the actor runs")
     }
 
     @Test(.inRealTime) func anActorOfTheLoopMayBeUsed() throws {
