@@ -28,7 +28,7 @@ struct OverloadRankingTests {
     }
 
     @Test(.inLoop) func whenOfAMixture() throws {
-        let numbers = when(fulfilled: [one, two, Doubled(one)])
+        let numbers = when(fulfilled: [one, two, Foreign([.success(2)])])
         let _: Promise<[Int]> = numbers
         let typed: [any Thenable<Int>] = [one, two]
         expectEqual(try hang(when(fulfilled: typed)), [1, 2])
@@ -79,7 +79,7 @@ struct OverloadRankingTests {
         let _: Promise<Int> = promise
         let mixed = race(one, two)
         let _: Promise<Int> = mixed
-        let custom = race(Doubled(one), two, one)
+        let custom = race(Foreign([.success(2)]), two, one)
         let list = race([two, two])
         let single = race(one)
         let voids = race(void, wait)
@@ -136,19 +136,4 @@ struct OverloadRankingTests {
         expectEqual(try hang(sum), 3)
         try hang(list.then { forEach($0) { _ in void } })
     }
-}
-
-/// A thenable of another library.
-private struct Doubled: Thenable {
-    let promise: Promise<Int>
-
-    init(_ promise: Promise<Int>) { self.promise = promise }
-
-    var result: Result<Int, any Error>? { promise.result.map { $0.map { $0 * 2 } } }
-
-    func pipe(to handler: @escaping @Sendable (Result<Int, any Error>) -> Void) {
-        promise.pipe { handler($0.map { $0 * 2 }) }
-    }
-
-    func asPromise() -> Promise<Int> { Promise { seal in pipe { seal.resolve($0) } } }
 }
