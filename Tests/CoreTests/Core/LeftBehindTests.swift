@@ -2,41 +2,66 @@
 
 /// A loop that ends while its handlers wait for promises of other threads leaves nothing behind.
 @Suite(.serialized) struct LeftBehindTests {
-    @Test func whatHandlersCapturedIsReleasedByTheEndOfTheLoopOnItsThread() {
+    /// The ends of a loop.
+    enum End: CaseIterable {
+        case scope, thread, stop
+
+        /// Runs `body` on a loop, which has ended when this returns.
+        func run(_ body: @escaping @Sendable () -> Void) throws {
+            switch self {
+            case .scope: EventLoop.withLoop { _ in body() }
+            case .thread: TestThread.run(body)
+            case .stop:
+                let worker = try EventLoop.spawn()
+                worker.submit(body)
+                worker.stop()
+                worker.join()
+            }
+        }
+    }
+
+    /// Handlers of other loops that wait for the promises of these handlers learn of it.
+    @Test(.inLoop, arguments: End.allCases, [false, true])
+    func whatHandlersCapturedIsReleasedOnTheirThread(end: End, isCancelled: Bool) throws {
         let tally = Tally(keepsEnders: true)
         let (promise, resolver) = Promise<Int>.pending()
-        weak var ended: EventLoop?
-        let derived = EventLoop.withLoop { loop in
-            ended = loop
-            for number in 0..<4 {
-                let token = tally.token()
-                switch number {
-                case 0: promise.done { _ in token.use() }.ignoringErrors()
-                case 1: promise.catch { _ in }.finally { token.use() }
-                case 2: resolver.onCancel { token.use() }
-                default: race(promise.get { _ in token.use() }, Promise { _ in }).ignoringErrors()
-                }
-            }
-            return promise.map { $0 + 1 }
+        let thread = Shared<pthread_t?>(nil)
+        let left = Shared<[Promise<Int>]>([])
+        try end.run {
+            thread.value = pthread_self()
+            promise.catch { _ in }.finally(tally.bound())
+            resolver.onCancel(tally.bound())
+            let get = { [token = tally.token()] in promise.get { _ in token.use() } }
+            left.value = [
+                get(), race(promise, get()), race(fulfilled: [promise, promise]),
+                when(fulfilled: [promise, get()]).map { $0[0] }, when(resolved: [promise]).map(\.count).asPromise(),
+                when(fulfilled: [promise, promise], concurrently: 2) { $0 }.map { $0[0] },
+                forEach([promise, promise]) { $0 }.map { 1 },
+            ]
         }
-        expect(tally.alive == 0 && ended == nil)
-        expect(tally.enders.allSatisfy { pthread_equal($0, pthread_self()) != 0 })
-        expect(derived.error as? PromiseError == .loopEnded, "a waiter for it is rejected at once")
-        TestThread.run { resolver.fulfill(1) }
+        expect(tally.alive == 0 && tally.enders.allSatisfy { pthread_equal($0, thread.value!) != 0 })
+        for promise in left.value {
+            expect(promise.error as? PromiseError == .loopEnded)
+            expect(promise.map { $0 }, failsWith: PromiseError.loopEnded)
+        }
+        TestThread.run { if isCancelled { promise.cancel() } else { resolver.fulfill(1) } }
+        expect(promise.isResolved)
     }
 
     /// A `deinit` at the end of the loop attaches once more.
     @Test func aHandlerThatIsAttachedDuringTheEndIsReleasedToo() {
         let tally = Tally()
+        weak var ended: EventLoop?
         let (promise, resolver) = Promise<Int>.pending()
-        EventLoop.withLoop { _ in
+        EventLoop.withLoop { loop in
+            ended = loop
             let words = LastWords {
                 let token = tally.token()
                 promise.done { _ in token.use() }.ignoringErrors()
             }
             promise.done { _ in words.use() }.ignoringErrors()
         }
-        expect(tally.alive == 0 && tally.peak == 1)
+        expect(tally.alive == 0 && tally.peak == 1 && ended == nil)
         resolver.fulfill(1)
     }
 
@@ -55,25 +80,5 @@
         }
         expectEqual(tally.alive, 0)
         for pair in pairs { pair.resolver.fulfill(1) }
-    }
-}
-
-/// `onCancel` attached by a thread that ends before the promise settles. Under AddressSanitizer.
-struct OnCancelThreadTests {
-    @Test(arguments: [false, true])
-    func itsThreadEndsFirst(isCancelled: Bool) {
-        let tally = Tally()
-        for _ in 0..<10 {
-            let box = Shared<(promise: Promise<Int>, resolver: Resolver<Int>)?>(nil)
-            TestThread.run {
-                let pair = Promise<Int>.pending()
-                let token = tally.token()
-                pair.resolver.onCancel { token.use() }
-                box.change { $0 = pair }
-            }
-            if isCancelled { box.value?.promise.cancel() } else { box.value?.resolver.fulfill(1) }
-            expectEqual(box.value?.promise.isResolved, true)
-        }
-        expectEqual(tally.alive, 0)
     }
 }

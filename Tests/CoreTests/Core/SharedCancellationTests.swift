@@ -64,4 +64,16 @@ struct SharedCancellationTests {
         let values = all.compactMap(\.settledValue)
         expectEqual(values, Array(1...1000))
     }
+
+    /// The handlers of another thread, which has cancelled them, leave nothing in the list; the promise goes on.
+    @Test(.inLoop) func handlersAreCancelledOnAnotherThread() throws {
+        let (source, resolver) = Promise<Int>.pending()
+        let shared = source.map { $0 }
+        let kept = shared.map { $0 }
+        TestThread.run { for _ in 0..<1000 { shared.map { $0 }.cancel() } }
+        try loop.turn(.poll)
+        expect(waiterCount(of: shared) < 100 && kept.isPending)
+        resolver.fulfill(1)
+        expect(kept, gives: 1)
+    }
 }

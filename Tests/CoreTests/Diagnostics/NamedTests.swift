@@ -27,44 +27,6 @@ struct NamedTests {
         expectEqual("\(Promise.value(()).named("mine"))", "Promise(\"mine\": ())")
     }
 
-    /// A thread names promises and releases them while their loop does so too, and keeps their cores for others.
-    @Test(.inLoop) func endWithThePromiseWhicheverThreadGivesThem() throws {
-        let handed = Shared<[Promise<Int>]>([])
-        let rounds = Shared(0)
-        let isOver = Shared(false)
-        let thread = TestThread {
-            while !isOver.value {
-                var promises = handed.change { promises in
-                    defer { promises = [] }
-                    return promises
-                }
-                if promises.isEmpty { continue }
-                while !promises.isEmpty { promises.removeLast().named("old") }
-                rounds.change { $0 += 1 }
-            }
-        }
-        defer {
-            isOver.value = true
-            thread.join()
-        }
-        try inLoop { loop throws in
-            for round in 1...scaled(100) {
-                let count = 200
-                do {
-                    let promises = (0..<count).map { _ in Promise.value(0).map { $0 } }
-                    try loop.run()
-                    for promise in promises.reversed() { promise.map { $0 }.cauterize() }
-                    handed.value = promises
-                }
-                try loop.run()
-                while rounds.value < round { sched_yield() }
-                let next = (0..<count).map { _ in Promise.value(1).map { $0 } }
-                expect(!next.contains { "\($0)".contains("old") })
-                try loop.run()
-            }
-        }
-    }
-
     @Test(.inLoop) func areInTheReports() throws {
         var line: UInt = 0
         let lines = try loggedInLoop { loop throws in

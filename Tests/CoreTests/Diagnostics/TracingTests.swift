@@ -11,6 +11,8 @@ struct TracingTests {
             try Bodies.connections()
             try Bodies.reports()
             try Bodies.longChainsKeepBothEnds()
+            try Bodies.pendingOnesInTheOrderOfTheirMaking()
+            try Bodies.theDeadAreNotPending()
         }
     }
 
@@ -178,5 +180,50 @@ private enum Bodies {
                 "hang at \(at(line + 13)) waits for the Promise<Int> \"next\" made at \(at(line + 11)) → "
                     + "map at \(at(line + 12)), and nothing on this loop can settle it; only another thread still can",
             ])
+    }
+
+    static func pendingOnesInTheOrderOfTheirMaking() throws {
+        try inLoop { loop throws in
+            let line: UInt = #line
+            let (promise, resolver) = Promise<Int>.pending()
+            let text = promise.map { "\($0)" }.named("text")
+            text.catch { _ in }
+            let timer = after(.seconds(1))
+            let promises = EventLoop.pendingPromises
+            expectEqual(promises.map(\.name), [nil, "text", nil, nil])
+            expectEqual(promises.map(\.type), ["Promise<Int>", "Promise<String>", "Promise<()>", "Guarantee<()>"])
+            expectEqual(promises.map(\.trace?.steps.count), [1, 2, 3, 1])
+            expectEqual(promises.map(\.trace?.steps.last?.operation), ["made", "map", "catch", "after"])
+            let first = UInt32(line) + 1
+            expectEqual(promises.map(\.trace?.steps.last?.callSite.line), [first, first + 1, first + 2, first + 3])
+            expectEqual(
+                promises.map(\.description),
+                [
+                    "the Promise<Int> made at \(at(line + 1))",
+                    "the Promise<String> \"text\" made at \(at(line + 1)) → map at \(at(line + 2))",
+                    "the Promise<()> made at \(at(line + 1)) → map at \(at(line + 2)) \"text\" → catch at \(at(line + 3))",
+                    "the Guarantee<()> of after at \(at(line + 4))",
+                ])
+            resolver.fulfill(1)
+            expectEqual(EventLoop.pendingPromises.count, 3)
+            try loop.run()
+            expect(EventLoop.pendingPromises.isEmpty)
+            withExtendedLifetime(timer) {}
+        }
+    }
+
+    static func theDeadAreNotPending() throws {
+        conf.logHandler = { _ in }
+        try inLoop { loop throws in
+            _ = Promise<Int>.pending().promise.map { $0 }
+            try loop.run()
+            expect(EventLoop.pendingPromises.isEmpty)
+            let (promise, resolver) = Promise<Int>.pending()
+            do { _ = promise.map { $0 } }
+            // It waits, and so it lives.
+            expectEqual(EventLoop.pendingPromises.count, 2)
+            withExtendedLifetime(resolver) {}
+        }
+        inLoop { _ in expect(EventLoop.pendingPromises.isEmpty) }
     }
 }
