@@ -92,26 +92,14 @@ struct ClosureReleaseTests {
         let tally = Tally()
         let (promise, resolver) = pair()
         let (inner, innerResolver) = Promise<Int>.pending()
-        let token = tally.token()
-        let derived =
+        func attach(_ token: Tally.Token) -> Promise<Int> {
             switch operation {
-            case .then:
-                promise.then { [token] _ -> Promise<Int> in
-                    token.use()
-                    return inner
-                }
-            case .recover:
-                promise.recover { [token] _ -> Promise<Int> in
-                    token.use()
-                    return inner
-                }
-            default:
-                promise.ensureThen { [token] in
-                    token.use()
-                    return inner.asVoid().recover { _ in .value }
-                }
+            case .then: promise.then { _ in token.with(inner) }
+            case .recover: promise.recover { _ in token.with(inner) }
+            default: promise.ensureThen { token.with(inner.asVoid().recover { _ in .value }) }
             }
-        _ = consume token
+        }
+        let derived = attach(tally.token())
         settle(resolver, operation == .recover ? .rejected : .fulfilled)
         try loop.run()
         expect(derived.isPending)
@@ -124,13 +112,8 @@ struct ClosureReleaseTests {
     /// Whoever settles the source, and releases the last promise of the chain.
     @Test("on the thread that attached", arguments: ChainedOperator.allCases, [false, true])
     func onItsThread(operation: ChainedOperator, isReleasedElsewhere: Bool) throws {
-        let other = OtherThread()
-        defer { other.stop() }
         for outcome in Outcome.allCases {
             let tally = Tally(keepsEnders: true)
-            let thread = other.thread
-            // Keeps the reports of abandoned promises out of the output.
-            let recorder = LogRecorder(where: { _ in pthread_equal(pthread_self(), thread) != 0 })
             try inLoop { loop throws in
                 let box = Shared<Promise<Int>?>(nil)
                 let resolver = {
@@ -141,12 +124,11 @@ struct ClosureReleaseTests {
                     if isReleasedElsewhere { box.value = end }
                     return resolver
                 }()
-                other.run { box.clear() }
+                TestThread.run { box.value = nil }
                 expectEqual(tally.alive, 3)
-                other.run { settle(resolver, outcome) }
+                TestThread.run { _ = logged { settle(resolver, outcome) } }
                 try loop.run()
             }
-            recorder.stop()
             let here = pthread_self()
             let strangers = tally.enders.filter { pthread_equal($0, here) == 0 }.count
             expect(tally.enders.count == 3 && strangers == 0, "\(outcome)")
@@ -165,7 +147,7 @@ private func settle(_ resolver: Shared<Resolver<Int>?>, _ outcome: ClosureReleas
     case .rejected: resolver.value?.reject(Flaw(1))
     case .abandoned: break
     }
-    resolver.clear()
+    resolver.value = nil
 }
 
 /// The operators, by their possible results.
@@ -176,42 +158,23 @@ enum ChainedOperator: CaseIterable {
     /// Attaches a closure that holds `token`.
     func attach(to promise: Promise<Int>, _ token: Tally.Token) -> Promise<Int> {
         switch self {
-        case .map:
-            return promise.map { value in
-                token.use()
-                return value
-            }
-        case .then:
-            return promise.then { value -> Promise<Int> in
-                token.use()
-                return .value(value)
-            }
+        case .map: return promise.map { token.with($0) }
+        case .then: return promise.then { Promise.value(token.with($0)) }
         case .done: return promise.done { _ in token.use() }.map { 1 }
         case .get: return promise.get { _ in token.use() }
         case .tap: return promise.tap { _ in token.use() }
         case .ensure: return promise.ensure { token.use() }
-        case .ensureThen:
-            return promise.ensureThen {
-                token.use()
-                return .value
-            }
-        case .recover:
-            return promise.recover { error -> Promise<Int> in
-                token.use()
-                return Promise(error: error)
-            }
+        case .ensureThen: return promise.ensureThen { token.with(.value) }
+        case .recover: return promise.recover { Promise<Int>(error: token.with($0)) }
         case .recoverToAGuarantee:
-            return promise.recover { _ -> Guarantee<Int> in
-                token.use()
-                return .value(1)
-            }.asPromise()
+            return promise.recover { _ -> Guarantee<Int> in token.with(.value(1)) }.asPromise()
         case .catch:
             promise.catch { _ in token.use() }
             return promise.tap { _ in }
         case .finally:
             promise.catch { _ in }.finally { token.use() }
             return promise.tap { _ in }.tap { _ in }.tap { _ in }
-        case .compactMap: return promise.compactMap { value in withExtendedLifetime(token) { value } }
+        case .compactMap: return promise.compactMap { token.with($0) }
         case .tapError: return promise.tapError { _ in token.use() }
         case .catchOfAType:
             promise.catch(only: Flaw.self) { _ in token.use() }.ignoringErrors()
@@ -219,66 +182,9 @@ enum ChainedOperator: CaseIterable {
         case .catchOfAValue:
             promise.catch(only: Flaw(1)) { token.use() }.ignoringErrors()
             return promise.tap { _ in }
-        case .recoverOfAType: return promise.recover(only: Flaw.self) { _ in Promise.value([token].count) }
-        case .recoverOfAValue: return promise.recover(only: Flaw(1)) { Promise.value([token].count) }
-        case .thenMap:
-            return promise.map { [$0] }.thenMap { value in Promise.value(withExtendedLifetime(token) { value }) }.map {
-                $0[0]
-            }
+        case .recoverOfAType: return promise.recover(only: Flaw.self) { _ in Promise.value(token.with(1)) }
+        case .recoverOfAValue: return promise.recover(only: Flaw(1)) { Promise.value(token.with(1)) }
+        case .thenMap: return promise.map { [$0] }.thenMap { Promise.value(token.with($0)) }.map { $0[0] }
         }
-    }
-}
-
-extension Shared {
-    /// Releases its value, on this thread and outside the lock.
-    func clear<Wrapped: Sendable>() where Value == Wrapped? {
-        let old = change { value in
-            defer { value = nil }
-            return value
-        }
-        withExtendedLifetime(old) {}
-    }
-}
-
-/// A thread that runs closures for this one, which waits meanwhile.
-final class OtherThread: Sendable {
-    private let work = Shared<(@Sendable () -> Void)?>(nil)
-    private let isAsked = Gate()
-    private let isDone = Gate()
-    private let testThread: Shared<TestThread?> = Shared(nil)
-    private let identity = Shared<pthread_t?>(nil)
-
-    /// Its identity.
-    var thread: pthread_t { identity.value! }
-
-    init() {
-        let (work, isAsked, isDone, identity) = (work, isAsked, isDone, identity)
-        let thread = TestThread {
-            let here = pthread_self()
-            identity.change { $0 = here }
-            isDone.open()
-            while true {
-                isAsked.wait()
-                guard work.value != nil else { return }
-                work.value?()
-                work.clear()
-                isDone.open()
-            }
-        }
-        self.testThread.change { $0 = thread }
-        isDone.wait()
-    }
-
-    /// Runs `body` there and waits for it; its captures are released there too.
-    func run(_ body: @escaping @Sendable () -> Void) {
-        work.change { $0 = body }
-        isAsked.open()
-        isDone.wait()
-    }
-
-    /// Ends the thread.
-    func stop() {
-        isAsked.open()
-        testThread.value?.join()
     }
 }

@@ -71,30 +71,20 @@ struct CoreWordTests {
         expect(word.marks == all.subtracting(.isEndingCancelled) && word.outsideNumber == 0)
     }
 
-    @Test func annotationsAndTheCountOfWithdrawalsAreInOneWord() {
+    /// A list is swept when tombstones outnumber the others; the count shares a word with the annotations.
+    @Test func withdrawalsAreCountedUntilTheListIsSwept() {
         let all = CoreAnnotations([.isRecorded, .isNoted, .isLetGo])
         let word = SharedWord()
         word.annotate(all)
-        for _ in 1..<16 { expect(word.countWithdrawal() < 0) }
-        expectEqual(word.annotations, all)
-        expectEqual(word.countWithdrawal(), 0)
-        word.restartCount(nodesLeft: .max)
+        for (few, nodesLeft) in [(16, 100), (100, 1), (16, .max)] {
+            for _ in 1..<few { expect(word.countWithdrawal() < 0) }
+            expectEqual(word.countWithdrawal(), 0)
+            expectEqual(word.countWithdrawal(), 1)
+            word.restartCount(nodesLeft: nodesLeft)
+        }
         expect(word.annotations == all && word.countWithdrawal() < 0)
         word.clear()
         expect(word.annotations.isEmpty)
-    }
-
-    @Test func aListIsSweptWhenTombstonesOutnumberTheOthers() {
-        let word = SharedWord()
-        for _ in 1..<16 { expect(word.countWithdrawal() < 0) }
-        expectEqual(word.countWithdrawal(), 0)
-        expectEqual(word.countWithdrawal(), 1)
-        word.restartCount(nodesLeft: 100)
-        for _ in 1..<100 { expect(word.countWithdrawal() < 0) }
-        expectEqual(word.countWithdrawal(), 0)
-        word.restartCount(nodesLeft: 1)
-        for _ in 1..<16 { expect(word.countWithdrawal() < 0) }
-        expectEqual(word.countWithdrawal(), 0)
     }
 }
 

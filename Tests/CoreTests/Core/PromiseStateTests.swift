@@ -12,6 +12,7 @@ struct PromiseStateTests {
         let (guarantee, resolve) = Guarantee<Int>.pending()
         expect(guarantee.isPending && guarantee.result == nil && !guarantee.isRejected)
         resolve(2)
+        resolve(3)
         expect(guarantee.isFulfilled && guarantee.settledValue == 2 && guarantee.error == nil)
     }
 

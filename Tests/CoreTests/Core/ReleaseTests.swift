@@ -39,18 +39,4 @@ struct ReleaseTests {
         }
         expectEqual(tally.alive, 0)
     }
-
-    @Test(.inLoop) func aLoserOfWhenDoesNotKeepTheResult() throws {
-        try inLoop { _ throws in
-            let (loser, resolver) = Promise<Tally.Token>.pending()
-            do {
-                let all = when(fulfilled: [Promise.value(tally.token()), loser, Promise(error: Flaw())])
-                expectEqual(all.flaw, Flaw())
-            }
-            resolver.fulfill(tally.token())
-            withExtendedLifetime(loser) {}
-            expectEqual(tally.alive, 1)
-        }
-        expectEqual(tally.alive, 0)
-    }
 }
