@@ -38,21 +38,22 @@ struct PromiseErrorTests {
             "none of 2 promises was fulfilled; the first was rejected with: Flaw(number: 1)")
     }
 
-    @Test func onlyOneMeansCancelled() {
+    @Test func fewMeanCancelled() {
+        struct Maybe: CancellableError { let isCancelled: Bool }
         expectEqual(Self.all.filter(\.isCancelled), [.cancelled])
-        expectEqual(Self.all.map { $0 as any Error }.filter(\.isCancelled).count, 1)
+        expect(CancellationError().isCancelled && Maybe(isCancelled: true).isCancelled)
+        let others: [any Error] = [CancellationError(), Maybe(isCancelled: true), Maybe(isCancelled: false), Flaw()]
+        expectEqual((Self.all + others).filter(\.isCancelled).count, 3)
     }
 
-    @Test func aRaceWhosePromisesAreAllCancelledIsCancelled() {
-        expectEqual(logged { inLoop { _ in raceOfCancelled() } }, [])
-    }
-
-    /// All of its promises are cancelled, and nothing is reported.
-    private func raceOfCancelled() {
-        let promises = [endless(), endless()]
-        let winner = race(fulfilled: promises)
-        for promise in promises { promise.cancel() }
-        _ = try? EventLoop.current.turn(.poll)
-        expect(winner.isCancelled)
+    @Test(.inLoop) func aRaceWhosePromisesAreAllCancelledIsCancelled() throws {
+        let lines = try logged {
+            let promises = [endless(), endless()]
+            let winner = race(fulfilled: promises)
+            for promise in promises { promise.cancel() }
+            try EventLoop.current.turn(.poll)
+            expect(winner.isCancelled)
+        }
+        expectEqual(lines, [])
     }
 }

@@ -2,57 +2,39 @@
 
 /// Promise handlers that block their loop for long.
 struct SlowPromiseHandlerTests {
-    @Test func theyAreReportedWithoutATraceToo() throws {
+    /// The reports of a loop that hangs on a guarantee, whose handler blocks it for a quarter of a second.
+    private static func reports(
+        _ make: (_ block: @escaping () -> Void) -> Guarantee<Void>
+    ) -> (lines: [String], slowest: SlowHandler?) {
         let clock = VirtualClock()
-        try EventLoop.withLoop(clock: clock) { loop in
+        return EventLoop.withLoop(clock: clock) { loop in
             loop.slowHandlerThreshold = .milliseconds(100)
-            let lines = logged {
-                hang(Guarantee.value(1).map { _ in clock.advance(by: .milliseconds(250)) })
-            }
-            expectEqual(
-                lines,
-                ["a promise handler held the loop for 0.25 seconds; conf.trace = true shows the lines of promises"])
-            expectEqual(loop.metrics.longestHandler?.kind, .promiseHandler)
-            try loop.run()
+            let lines = logged { hang(make { clock.advance(by: .milliseconds(250)) }) }
+            return (lines, loop.metrics.longestHandler)
         }
     }
 
-    @Test func aNamedOneIsKnown() {
-        let clock = VirtualClock()
-        EventLoop.withLoop(clock: clock) { loop in
-            loop.slowHandlerThreshold = .milliseconds(100)
-            let lines = logged {
-                let slow = Guarantee.value(1).map { _ in clock.advance(by: .milliseconds(250)) }.named("parse")
-                hang(slow)
-            }
-            expectEqual(lines.count, 1)
-            let start = "a promise handler held the loop for 0.25 seconds, the handler of the "
-            expectEqual(lines.first?.hasPrefix(start), true)
-            expectEqual(lines.first?.contains("\"parse\""), true)
-        }
+    @Test func theyAreReportedWithTheirName() {
+        let (text, hint) = ("held the loop for 0.25 seconds", "; conf.trace = true shows the lines of promises")
+        let unknown = Self.reports { block in Guarantee.value(1).map { _ in block() } }
+        expectEqual(unknown.lines, ["a promise handler \(text)\(hint)"])
+        expectEqual(unknown.slowest?.kind, .promiseHandler)
+        let named = Self.reports { block in Guarantee.value(1).map { _ in block() }.named("parse") }
+        expectEqual(named.lines, ["a promise handler \(text), the handler of the Guarantee<()> \"parse\"\(hint)"])
     }
-}
 
-// Tracing is process-wide.
-extension SlowPromiseHandlerTests {
+    // Tracing is process-wide.
     @Test(.ownThread) func aTracedOneTellsItsLineAndItsChain() async {
-        await #expect(processExitsWith: .success) { aTracedOneTells() }
+        await #expect(processExitsWith: .success) { SlowPromiseHandlerTests.aTracedOneTells() }
     }
-}
 
-private func aTracedOneTells() {
-    conf.trace = true
-    let clock = VirtualClock()
-    EventLoop.withLoop(clock: clock) { loop in
-        loop.slowHandlerThreshold = .milliseconds(100)
-        let lines = logged {
-            hang(Guarantee { $0(1) }.map { _ in clock.advance(by: .milliseconds(250)) })
-        }
-        let place = "\(#fileID):\(#line - 2)"
-        let text = lines.joined()
+    private static func aTracedOneTells() {
+        conf.trace = true
+        let traced = reports { block in Guarantee { $0(1) }.map { _ in block() } }
+        let place = "\(#fileID):\(#line - 1)"
         let start = "a promise handler at \(place) held the loop for 0.25 seconds, the handler of "
-        precondition(text.hasPrefix(start), text)
-        precondition(text.contains("made at \(place) → map at \(place)"), text)
-        precondition(loop.metrics.longestHandler?.callSite?.description == place)
+        expect(traced.lines.count == 1 && traced.lines[0].hasPrefix(start), "\(traced.lines)")
+        expect(traced.lines[0].contains("made at \(place) → map at \(place)"))
+        expectEqual(traced.slowest?.callSite?.description, place)
     }
 }

@@ -38,6 +38,16 @@ struct UnhandledRejectionTests {
         expectEqual(lines, report(9, line))
     }
 
+    @Test func whatOperatorsOfADispatcherPassOnKeepsItsOrigin() {
+        let line: UInt = #line + 2
+        let lines = loggedInLoop { _ in
+            let failed = Promise<Int>(error: Flaw(1))
+            _ = failed.map(on: nil) { $0 }.tap(on: nil) { _ in }
+            _ = failed.tap(on: nil) { _ in }
+        }
+        expectEqual(lines, report(1, line) + report(1, line))
+    }
+
     @Test func whatAHandlerThrows() throws {
         let lines = try loggedInLoop { loop throws in
             _ = Promise.value(1).done { _ in throw Flaw(5) }
