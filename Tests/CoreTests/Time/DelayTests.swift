@@ -1,7 +1,17 @@
 @testable import PromisesTestSupport
 
+/// `after` and `delay`.
 struct DelayTests {
     private let loop = EventLoop.current
+
+    @Test(.inLoop) func afterADuration() throws {
+        let guarantee = after(.milliseconds(1500))
+        try loop.turn(.upTo(.milliseconds(1499)))
+        expect(guarantee.isPending && loop.now.nanoseconds == 1_499_000_000)
+        try loop.turn(.upTo(.milliseconds(1)))
+        try loop.turn(.poll)
+        expect(guarantee.isFulfilled && loop.now.nanoseconds == 1_500_000_000)
+    }
 
     @Test(.inLoop) func theValueComesLater() throws {
         expectEqual(try hang(after(.seconds(1)).then { Promise.value(4) }.delay(.seconds(2))), 4)
@@ -15,10 +25,16 @@ struct DelayTests {
         expect(loop.now.nanoseconds == 0 && loop.nextDeadline == nil)
     }
 
-    @Test(.inLoop) func noneIsTheNextTurn() throws {
-        let promise = Promise.value(1).delay(.seconds(-1))
-        expect(promise.isPending)
-        expectEqual(try hang(promise), 1)
+    @Test(.inLoop) func zeroAndLessMeanTheNextTurn() throws {
+        for pause in [Duration.zero, .seconds(-1), .nanoseconds(-1), .seconds(Int64.min / 2)] {
+            let guarantee = after(pause)
+            expect(guarantee.isPending)
+            try loop.turn(.poll)
+            expect(guarantee.isFulfilled, "\(pause)")
+            let promise = Promise.value(1).delay(pause)
+            expect(promise.isPending)
+            expect(promise, gives: 1)
+        }
         expectEqual(loop.now.nanoseconds, 0)
     }
 

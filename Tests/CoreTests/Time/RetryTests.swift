@@ -101,33 +101,22 @@ struct RetryTests {
         expect(tally.peak <= 2 && tally.alive == 0)
     }
 
-    @Test(.inLoop) func noAttemptIsBegunOnceAConditionHasCancelledTheResult() throws {
+    /// By the condition, or by the schedule.
+    @Test(.inLoop, arguments: [1, 2, 3], [false, true])
+    func noAttemptIsBegunOnceTheResultIsCancelled(last: Int, isByCondition: Bool) throws {
         var result: Promise<Int>?
         var attempts = 0
-        result = retry(maxAttempts: 5) { _ in
-            result?.cancel()
+        let schedule = RetrySchedule.custom { attempt, _ in
+            if attempt == last && !isByCondition { result?.cancel() }
+            return .zero
+        }
+        result = retry(maxAttempts: 5, delay: schedule) { _ in
+            if attempts == last && isByCondition { result?.cancel() }
             return true
         } _: { _ -> Promise<Int> in
             attempts += 1
             return Promise(error: Flaw())
         }
-        try loop.run()
-        expect(attempts == 1 && result?.isCancelled == true)
-    }
-
-    @Test(.inLoop, arguments: [1, 2, 3])
-    func noAttemptIsBegunOnceTheScheduleHasCancelledTheResult(last: Int) throws {
-        var result: Promise<Int>?
-        var attempts = 0
-        let schedule = RetrySchedule.custom { attempt, _ in
-            if attempt == last { result?.cancel() }
-            return .zero
-        }
-        let body = { (_: Int) -> Promise<Int> in
-            attempts += 1
-            return Promise(error: Flaw())
-        }
-        result = retry(maxAttempts: 5, delay: schedule, body)
         try loop.run()
         expect(attempts == last && result?.isCancelled == true)
     }
