@@ -65,13 +65,4 @@ struct NodeReuseTests {
         next[0].resolver.fulfill(3)
         expectEqual(second.settledValue, 3)
     }
-
-    @Test(.inLoop) func aLoopKeepsNoMoreThanItsBound() throws {
-        let sources = pairs(300)
-        defer { withExtendedLifetime(sources) {} }
-        let winner = race(of: sources)
-        sources[0].resolver.fulfill(0)
-        expect(winner.isFulfilled)
-        expectEqual(keptNodes(loop).count, (Self.keepsNodes ? 128 : 0))
-    }
 }

@@ -28,17 +28,4 @@ struct MadeOnDispatcherTests {
         expect(guarantee, gives: 4)
         expect(Promise(on: Immediate()) { 5 }, gives: 5)
     }
-
-    @Test(.inLoop) func cancelledBeforeItHasBegun() {
-        let (shelf, tally) = (Shelf(), Tally())
-        let promise = { [token = tally.token()] in
-            Promise(on: shelf) { () throws -> Int in
-                Issue.record("it ran")
-                return token.with(1)
-            }
-        }()
-        promise.cancel()
-        expect(promise.error as? PromiseError == .cancelled && tally.alive == 0)
-        shelf.run()
-    }
 }

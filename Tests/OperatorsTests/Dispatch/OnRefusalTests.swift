@@ -30,17 +30,6 @@ struct OnRefusalTests {
         expect(lines.count == 1 && lines[0].contains("\(#fileID):\(line) was abandoned"))
     }
 
-    @Test(.inLoop) func aJobThatIsReleasedLater() {
-        let (shelf, tally) = (Shelf(), Tally())
-        let mapped = {
-            let token = tally.token()
-            return Promise.value(1).map(on: shelf) { token.with($0) }
-        }()
-        expect(mapped.isPending && tally.alive == 1)
-        let lines = logged { shelf.clear() }
-        expect(mapped.error as? PromiseError == .abandoned && tally.alive == 0 && lines.count == 1)
-    }
-
     @Test(.inLoop) func aGuaranteeHasNoErrorAndIsAbandoned() throws {
         for dispatcher in [Refuser(), Shredder()] as [any Dispatcher] {
             let forms: [() -> Guarantee<Int>] = [

@@ -41,10 +41,13 @@ struct OnReleaseTests {
         expectEqual(tally.alive, 0)
     }
 
+    /// The job in a dispatcher does not hold the dispatcher.
     @Test(.inLoop) func aDispatcherThatIsReleasedReleasesItsJobs() {
+        let tally = Tally()
         var shelf: Shelf? = Shelf()
-        let mapped = Promise.value(1).map(on: shelf) { $0 }
+        let mapped = { [token = tally.token()] in Promise.value(1).map(on: shelf) { token.with($0) } }()
+        expect(mapped.isPending && tally.alive == 1)
         let lines = logged { shelf = nil }
-        expect(shelf == nil && mapped.error as? PromiseError == .abandoned && lines.count == 1)
+        expect(mapped.error as? PromiseError == .abandoned && tally.alive == 0 && lines.count == 1)
     }
 }

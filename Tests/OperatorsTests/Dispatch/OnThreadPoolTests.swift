@@ -20,33 +20,30 @@ struct OnThreadPoolTests {
         pool.shutDown()
     }
 
-    /// Work that a job gives to a pool belongs to the same loop.
-    @Test func itWaitsForAJobOfAJob() throws {
-        for _ in 0..<scaled(1000) {
-            try EventLoop.withLoop { loop throws in
-                let gate = Gate()
-                let outer = Promise.value(1).then(on: ThreadPool.shared) { value in
-                    Guarantee(on: .shared) {
-                        gate.wait()
-                        return value + 1
-                    }.map(on: ThreadPool.shared) { $0 + 1 }
-                }
-                loop.enqueue { gate.open() }
-                try loop.run()
-                expectEqual(outer.settledValue, 3)
-            }
-        }
+    enum Work: CaseIterable {
+        case job, task
+        /// Their loop, that of the pool's thread, is not driven.
+        case readyHandlers
     }
 
-    /// As does a task that a job starts.
-    @Test(.ownThread) func itWaitsForATaskOfAJob() throws {
-        for _ in 0..<scaled(200) {
+    /// What a job begins belongs to the same loop.
+    @Test(.ownThread, arguments: Work.allCases) func itWaitsForWhatAJobBegins(work: Work) throws {
+        for _ in 0..<scaled(500) {
             try EventLoop.withLoop { loop throws in
+                let gate = Gate()
                 let (promise, resolver) = Promise<Int>.pending()
-                let outer = Promise.value(1).then(on: ThreadPool.shared) { value in
-                    Promise { try await promise.value + value }
+                let outer = Promise.value(1).then(on: ThreadPool.shared) { value -> Promise<Int> in
+                    switch work {
+                    case .job:
+                        Guarantee(on: .shared) { gate.wait() }.map(on: ThreadPool.shared) { value + 2 }.asPromise()
+                    case .task: Promise { try await promise.value + value }
+                    case .readyHandlers: Promise.value(value).map { $0 + 1 }.map { $0 + 1 }
+                    }
                 }
-                let opener = TestThread { resolver.fulfill(2) }
+                let opener = TestThread {
+                    gate.open()
+                    resolver.fulfill(2)
+                }
                 try loop.run()
                 expectEqual(outer.settledValue, 3)
                 opener.join()
@@ -140,19 +137,6 @@ struct OnThreadPoolTests {
             let late = after(.seconds(1)).map(on: ThreadPool.shared) { _ in 2 }.timeout(.seconds(2))
             expectEqual(try hang(late), 2)
             expectEqual(clock.now.nanoseconds, 1_000_000_000)
-        }
-    }
-
-    /// Handlers that a job attaches without `on:` have a loop that is not driven: ready ones are run.
-    @Test func whatAJobLeavesReadyIsRunAndCounted() throws {
-        for _ in 0..<scaled(1000) {
-            try EventLoop.withLoop { loop throws in
-                let ready = Promise.value(1).then(on: ThreadPool.shared) { value in
-                    Promise.value(value).map { $0 + 1 }.map { $0 + 1 }
-                }
-                try loop.run()
-                expectEqual(ready.settledValue, 3)
-            }
         }
     }
 

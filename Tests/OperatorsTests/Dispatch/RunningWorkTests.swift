@@ -5,10 +5,7 @@
 @Suite(.ownThread) struct RunningWorkTests {
     @Test(arguments: RunningWork.allCases, BehindRunningWork.allCases)
     func isOverWhenTheClosureHasReturned(work: RunningWork, behind: BehindRunningWork) throws {
-        let pools = (try ThreadPool(threads: 1), try ThreadPool(threads: 1))
-        let driver = Driver()
-        try EventLoop.withLoop { loop throws in
-            let job = RunningJob(pools: pools, remote: driver.remote)
+        try withRunningJob { loop, job in
             var ends: [Bool] = []
             let result = behind.attach(to: { work.begin(job) }, job) { ends.append(job.isOver.value) }
             for _ in 0..<12 { try loop.turn(.poll) }
@@ -24,18 +21,11 @@
             try loop.run()
             expectEqual(ends, [true])
             expectEqual(isOverAtTheEnd, true)
-            job.spawner.join()
         }
-        driver.end()
-        pools.0.shutDown()
-        pools.1.shutDown()
     }
 
     @Test(arguments: RunningWork.allCases) func holdsThePermitThoughTheTimeIsUp(work: RunningWork) throws {
-        let pools = (try ThreadPool(threads: 1), try ThreadPool(threads: 1))
-        let driver = Driver()
-        try inLoop { loop throws in
-            let job = RunningJob(pools: pools, remote: driver.remote)
+        try withRunningJob { loop, job in
             let limiter = Limiter(1)
             let begun = Promise<Void>.pending()
             let limited = limiter.run {
@@ -58,24 +48,18 @@
             job.end.open()
             expect(next, gives: 2)
             expectEqual(isOver, true)
-            job.spawner.join()
         }
-        driver.end()
-        pools.0.shutDown()
-        pools.1.shutDown()
     }
 
     /// The cancellation comes between the end of the closure and the wait for the promise that it returned; see
     /// `RunningWork.thenReturned` for a cancellation after it.
     @Test func whatItReturnsAfterTheCancellationEndsFirst() throws {
-        let pools = (try ThreadPool(threads: 1), try ThreadPool(threads: 1))
-        try EventLoop.withLoop { loop throws in
-            let job = RunningJob(pools: pools, remote: loop.remote)
+        try withRunningJob { loop, job in
             let (isInside, goOn) = (Gate(), Gate())
-            let result = Promise.value(1).then(on: pools.1) { _ -> Promise<Int> in
+            let result = Promise.value(1).then(on: job.pools.1) { _ -> Promise<Int> in
                 isInside.open()
                 goOn.wait()
-                let inner = Promise(on: pools.0) { job.run() }
+                let inner = Promise(on: job.pools.0) { job.run() }
                 job.begun.wait()
                 return inner
             }
@@ -84,7 +68,7 @@
             goOn.open()
             // The thread of the pool has finished the closure, and everything that follows it.
             let isDone = Gate()
-            try pools.1.dispatch { isDone.open() }
+            try job.pools.1.dispatch { isDone.open() }
             isDone.wait()
             try loop.turn(.poll)
             expect(result.isPending)
@@ -92,9 +76,20 @@
             expect(result, failsWith: PromiseError.cancelled)
             expect(job.isOver.value)
         }
-        pools.0.shutDown()
-        pools.1.shutDown()
     }
+}
+
+/// Calls `body` with a loop and a job; all threads that may run the job have ended when this returns.
+private func withRunningJob(_ body: (EventLoop, RunningJob) throws -> Void) throws {
+    let driver = Driver()
+    let job = RunningJob(pools: (try ThreadPool(threads: 1), try ThreadPool(threads: 1)), remote: driver.remote)
+    try EventLoop.withLoop { loop throws in
+        try body(loop, job)
+        job.spawner.join()
+    }
+    driver.end()
+    job.pools.0.shutDown()
+    job.pools.1.shutDown()
 }
 
 /// A closure that runs until the test lets it return.

@@ -1,36 +1,24 @@
 @testable import PromisesTestSupport
 
 struct CauterizeTests {
-    @Test func logsTheError() throws {
+    @Test func logsTheErrorAndWhatIsKnownOfThePromise() throws {
         var line: UInt = 0
         let lines = try loggedInLoop { loop throws in
-            line = #line + 1
+            line = #line
             Promise<Int>(error: Flaw(1)).map { $0 }.cauterize()
-            try loop.run()
-        }
-        let at = "\(#fileID):\(line)"
-        expectEqual(lines, ["cauterized: Flaw(number: 1) (Promise<Int> made at \(at), cauterized at \(at))"])
-    }
-
-    @Test func namesThePromiseItWasCalledOn() throws {
-        var line: UInt = 0
-        let lines = try loggedInLoop { loop throws in
-            line = #line + 1
-            Promise.value(1).done { _ in throw Flaw(1) }.named("login").cauterize()
-            try loop.run()
-        }
-        expectEqual(lines, ["cauterized: Flaw(number: 1) (Promise<()> \"login\", cauterized at \(#fileID):\(line))"])
-    }
-
-    /// The promise of a `timeout` has neither a name nor, without tracing, its own line.
-    @Test func namesItsLineWhereNothingElseIsKnown() throws {
-        var line: UInt = 0
-        let lines = try loggedInLoop { loop throws in
-            line = #line + 1
+            Promise.value(1).done { _ in throw Flaw(2) }.named("login").cauterize()
+            // The promise of a `timeout` has neither a name nor, without tracing, its own line.
             after(.seconds(2)).timeout(.seconds(1)).cauterize()
             try loop.run()
         }
-        expectEqual(lines, ["cauterized: the time limit expired (Promise<()>, cauterized at \(#fileID):\(line))"])
+        func at(_ offset: UInt) -> String { "\(#fileID):\(line + offset)" }
+        expectEqual(
+            lines,
+            [
+                "cauterized: Flaw(number: 1) (Promise<Int> made at \(at(1)), cauterized at \(at(1)))",
+                "cauterized: Flaw(number: 2) (Promise<()> \"login\", cauterized at \(at(2)))",
+                "cauterized: the time limit expired (Promise<()>, cauterized at \(at(4)))",
+            ])
     }
 
     @Test func aValueAndACancellationAreNotLogged() throws {

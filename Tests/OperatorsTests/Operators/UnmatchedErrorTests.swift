@@ -15,19 +15,15 @@ struct UnmatchedErrorTests {
 
     private let report = ["unhandled rejection: Flaw(number: 1) (promise made at Test.swift:1)"]
 
-    @Test func isReportedIfItIsNotCaught() throws {
+    @Test func isReportedUnlessItIsMatchedOrCaught() throws {
         expectEqual(try lines { _ = $0.catch(only: Flaw(2)) {} }, report)
         expectEqual(try lines { _ = $0.catch(only: PromiseError.self) { _ in } }, report)
         expectEqual(try lines { _ = $0.catch(only: Flaw(2)) {}.catch(only: PromiseError.self) { _ in } }, report)
-    }
-
-    @Test func isNotIfItWasMatched() throws {
         expectEqual(try lines { _ = $0.catch(only: Flaw(1)) {} }, [])
         expectEqual(try lines { _ = $0.catch(only: Flaw(2)) {}.catch(only: Flaw.self) { _ in } }, [])
-    }
-
-    @Test func isNotIfACatchFollows() throws {
         expectEqual(try lines { $0.catch(only: Flaw(2)) {}.catch { _ in } }, [])
+        expectEqual(try lines(PromiseError.cancelled) { _ = $0.catch(only: Flaw(2)) {} }, [])
+        expectEqual(try lines(PromiseError.cancelled) { _ = $0.catch(only: PromiseError.self) { _ in } }, [])
     }
 
     @Test func isLoggedByCauterize() throws {
@@ -35,10 +31,5 @@ struct UnmatchedErrorTests {
         let line = #line - 1
         let text = "cauterized: Flaw(number: 1) (Promise<()> made at Test.swift:1, cauterized at \(#fileID):\(line))"
         expectEqual(lines, [text])
-    }
-
-    @Test func cancellationIsNotReported() throws {
-        expectEqual(try lines(PromiseError.cancelled) { _ = $0.catch(only: Flaw(2)) {} }, [])
-        expectEqual(try lines(PromiseError.cancelled) { _ = $0.catch(only: PromiseError.self) { _ in } }, [])
     }
 }
