@@ -9,6 +9,20 @@ extension Trait where Self == Around {
     static var inLoop: Self { Around { body in EventLoop.withLoop(clock: VirtualClock()) { _ in body() } } }
     /// The same with the kernel's clock.
     static var inRealTime: Self { Around { body in EventLoop.withLoop { _ in body() } } }
+    /// The same on a thread that accepts signals: the threads of tests leave them to others.
+    static var hearingSignals: Self {
+        Around { body in withSignals(SIG_UNBLOCK) { EventLoop.withLoop { _ in body() } } }
+    }
+}
+
+/// Runs `body` while this thread has another mask: of all signals unless some are named. See pthread_sigmask(3).
+func withSignals<Value>(_ how: CInt, _ signals: [CInt]? = nil, _ body: () throws -> Value) rethrows -> Value {
+    var (set, before) = (sigset_t(), sigset_t())
+    if signals == nil { sigfillset(&set) } else { sigemptyset(&set) }
+    for signal in signals ?? [] { sigaddset(&set, signal) }
+    pthread_sigmask(how, &set, &before)
+    defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
+    return try body()
 }
 
 extension EventLoop {
@@ -101,6 +115,48 @@ func take(_ limit: Int = 65536, from fd: CInt) -> Int {
     return count < 0 ? -Int(errno) : count
 }
 
+/// True if poll(2) finds `fd` readable within some milliseconds.
+func isReadable(_ fd: CInt, within milliseconds: CInt = 0) -> Bool {
+    var entry = pollfd(fd: fd, events: Int16(POLLIN), revents: 0)
+    while true {
+        let count = poll(&entry, 1, milliseconds)
+        if count >= 0 { return count == 1 }
+    }
+}
+
+/// Makes system calls fail.
+final class Failures {
+    /// How often each still fails.
+    var left: [SystemCall: Int]
+    private let code: CInt
+
+    init(_ left: [SystemCall: Int], _ code: CInt) {
+        self.left = left
+        self.code = code
+    }
+
+    func table(_ real: Syscalls = Syscalls()) -> Syscalls {
+        var table = real
+        table.epollCreate = { self.pass(.epollCreate) { real.epollCreate() } }
+        table.eventCreate = { self.pass(.eventCreate) { real.eventCreate() } }
+        table.timerCreate = { self.pass(.timerCreate) { real.timerCreate() } }
+        table.timerSet = { fd, time in self.pass(.timerSet) { real.timerSet(fd, time) } }
+        table.epollControl = { epoll, operation, fd, event in
+            self.pass(.epollControl) { real.epollControl(epoll, operation, fd, event) }
+        }
+        table.epollWait = { epoll, events, count, timeout in
+            self.pass(.epollWait) { real.epollWait(epoll, events, count, timeout) }
+        }
+        return table
+    }
+
+    private func pass(_ call: SystemCall, _ body: () -> Int) -> Int {
+        guard let count = left[call], count > 0 else { return body() }
+        left[call] = count - 1
+        return -Int(code)
+    }
+}
+
 /// Makes system calls, and records them.
 final class Ledger {
     /// The open descriptors of the loop.
@@ -160,4 +216,25 @@ extension EventLoop {
 func fork() -> pid_t {
     guard let symbol = dlsym(nil, "fork") else { fatalError("there is no fork") }
     return unsafeBitCast(symbol, to: (@convention(c) () -> pid_t).self)()
+}
+
+/// The status of a forked child that exits with the result of `body`; see wait(2).
+func statusOfForkedChild(_ body: () -> CInt) -> CInt {
+    let child = fork()
+    if child == 0 {
+        // If anything here waits forever, the parent sees the signal.
+        alarm(20)
+        _exit(body())
+    }
+    return status(of: child)
+}
+
+/// Runs `body` in a forked child.
+func isTrueInForkedChild(_ body: () -> Bool) -> Bool { statusOfForkedChild { body() ? 42 : 1 } == 42 << 8 }
+
+/// Waits for the end of a child.
+func status(of child: pid_t) -> CInt {
+    var status: CInt = 0
+    precondition(waitpid(child, &status, 0) == child)
+    return status
 }

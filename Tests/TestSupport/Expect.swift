@@ -9,7 +9,7 @@ package func expectEqual<Value: Equatable>(
 ) {
     if left == right { return }
     let message = "\(String(reflecting: left)) is not equal to \(String(reflecting: right)) \(comment())"
-    FailedExpectation.report(message, SourceLocation(fileID: fileID, filePath: filePath, line: line, column: column))
+    report(message, SourceLocation(fileID: fileID, filePath: filePath, line: line, column: column))
 }
 
 /// Expects `condition` to be true.
@@ -19,12 +19,9 @@ package func expect(
 ) {
     if condition { return }
     let message = "this was expected to be true \(comment())"
-    FailedExpectation.report(message, SourceLocation(fileID: fileID, filePath: filePath, line: line, column: column))
+    report(message, SourceLocation(fileID: fileID, filePath: filePath, line: line, column: column))
 }
 
-package enum FailedExpectation {
-    /// Fails the test; the tests of the functions above replace it.
-    @TaskLocal package static var report: @Sendable (String, SourceLocation) -> Void = {
-        Issue.record(Comment(rawValue: $0), sourceLocation: $1)
-    }
+private func report(_ message: String, _ place: SourceLocation) {
+    Issue.record(Comment(rawValue: message), sourceLocation: place)
 }

@@ -30,7 +30,7 @@ package final class Folder: Sendable {
     /// The names in it, sorted.
     package var names: [String] { Self.names(in: path) }
 
-    private static func names(in path: String) -> [String] {
+    package static func names(in path: String) -> [String] {
         guard let folder = opendir(path) else { return [] }
         defer { closedir(folder) }
         var names: [String] = []

@@ -1,3 +1,5 @@
+@testable import Reactor
+
 struct LimitedReportsTests {
     private let limit = ReportLimit(burst: 2, period: 100)
 
@@ -44,5 +46,14 @@ struct LimitedReportsTests {
         expect(counts.admit(-1, limit, now: 1000).passes)
         for _ in 0..<2 { _ = counts.admit(-1, limit, now: 1000) }
         expectEqual(counts.takeSuppressed(limit, now: nil).map(\.key), [-1])
+    }
+
+    @Test func aFloodOfOneKindSuppressesNoOther() {
+        let error = SystemError(.epollControl, ENOSPC)
+        let events: [LoopEvent] = [
+            .undelivered(1), .leftHandlers(1, nil), .taskOnEndedLoop, .loopFailed("loop", error), .watchPaused(error),
+            .staleWatch(7, nil),
+        ]
+        expectEqual(Set(events.map(\.key)).count, events.count)
     }
 }

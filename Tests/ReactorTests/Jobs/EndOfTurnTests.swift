@@ -43,15 +43,4 @@ struct EndOfTurnTests {
         expect(seen! > 1024 && seen! <= 10 * 1024)
         expect(jobs < 100_000)
     }
-
-    @Test(.inLoop) func theEndOfTheLoopDiscardsThem() throws {
-        final class Token {}
-        weak var token: Token?
-        try EventLoop.withLoop { loop throws in
-            let held = Token()
-            token = held
-            loop.enqueueAtEndOfTurn(ClosureJob { withExtendedLifetime(held) {} })
-        }
-        expect(token == nil)
-    }
 }

@@ -48,18 +48,4 @@ struct KeepAliveTests {
         watch.unref()
         expect(loop.isAlive, "the handle of the dead has no say over its successor")
     }
-
-    @Test(.inLoop) func anUnreferencedWatchStillHearsWhileSomethingElseKeepsTheLoop() throws {
-        let pipe = Ends.pipe()
-        var reads = 0
-        let watch = try loop.watch(pipe.near, for: .reading) { _ in
-            take(from: pipe.near)
-            reads += 1
-        }
-        watch.unref()
-        loop.schedule(after: .seconds(1)) { put(into: pipe.far) }
-        loop.schedule(after: .seconds(2)) {}
-        try loop.run()
-        expectEqual(reads, 1)
-    }
 }

@@ -2,26 +2,12 @@
 struct LoopLocalTests {
     private final class Store {
         private let token: Tally.Token
-        var visits = 0
+        private var visits = 0
         init(_ tally: Tally) { token = tally.token() }
-    }
 
-    /// A value whose deinit asks for another one.
-    private final class Last {
-        let others: LoopLocal<Store>
-        let visits: Shared<[Int]>
-
-        init(_ others: LoopLocal<Store>, _ visits: Shared<[Int]>) {
-            self.others = others
-            self.visits = visits
-        }
-
-        deinit {
-            others.withValue { [visits] store in
-                store.visits += 1
-                let count = store.visits
-                visits.change { $0.append(count) }
-            }
+        func visit() -> Int {
+            visits += 1
+            return visits
         }
     }
 
@@ -42,12 +28,7 @@ struct LoopLocalTests {
         let tally = Tally(keepsEnders: true)
         let stores = LoopLocal { Store(tally) }
         let loops = try (0..<2).map { _ in try EventLoop.spawn() }
-        let visit = { @Sendable () -> Int in
-            stores.withValue {
-                $0.visits += 1
-                return $0.visits
-            }
-        }
+        let visit = { @Sendable () -> Int in stores.withValue { $0.visit() } }
         expectEqual(tally.alive, 0)
         expectEqual(loops.map { ask($0, visit) }, [1, 1])
         expectEqual(ask(loops[0], visit), 2)
@@ -81,7 +62,7 @@ struct LoopLocalTests {
         let loop = try EventLoop.spawn()
         var stores: LoopLocal<Store>? = LoopLocal { Store(tally) }
         let thread = ask(loop) { [stores] in
-            stores!.withValue { $0.visits += 1 }
+            _ = stores!.withValue { $0.visit() }
             return pthread_self()
         }
         stores = nil
@@ -93,12 +74,12 @@ struct LoopLocalTests {
 
     @Test func atTheEndWhatIsLeftCanStillBeAskedFor() {
         let tally = Tally()
-        let visits = Shared<[Int]>([])
+        let visits = SharedList<Int>()
         let stores = LoopLocal { Store(tally) }
-        let lasts = LoopLocal { Last(stores, visits) }
+        let lasts = LoopLocal { LastWords { visits.append(stores.withValue { $0.visit() }) } }
         EventLoop.withLoop { _ in
             lasts.withValue { _ in }
-            stores.withValue { $0.visits = 1 }
+            expectEqual(stores.withValue { $0.visit() }, 1)
         }
         expectEqual(visits.value, [2], "the one of the loop")
         expectEqual(tally.alive, 0)

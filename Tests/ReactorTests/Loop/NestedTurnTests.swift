@@ -23,28 +23,6 @@ struct NestedTurnTests {
         expectEqual(log.suffix(2), ["begin 0", "end 0"], "the outer loop goes on")
     }
 
-    @Test(.inLoop) func aHandlerWaitsForAnotherDescriptor() throws {
-        let (question, answer) = (Ends.pipe(), Ends.pipe())
-        var answered = 0
-        var log: [String] = []
-        _ = try loop.watch(question.near, for: .reading) { _ in
-            take(from: question.near)
-            loop.schedule(after: .seconds(1)) { put(into: answer.far) }
-            let before = answered
-            let held = try! loop.run { answered > before }
-            log.append("answered: \(held) at \(loop.now)")
-        }
-        _ = try loop.watch(answer.near, for: .reading) { _ in
-            take(from: answer.near)
-            answered += 1
-        }
-        for _ in 0..<2 {
-            put(into: question.far)
-            try loop.turn(.wait)
-        }
-        expectEqual(log, ["answered: true at 1.0 s", "answered: true at 2.0 s"])
-    }
-
     @Test(.inLoop) func aWatchThatTheNestedTurnCancelsIsNotServedByTheOuterOne() throws {
         let pipes = (0..<3).map { _ in Ends.pipe() }
         var log: [Int] = []

@@ -2,17 +2,6 @@
 
 /// The poller's table of descriptors, which grows by zeroed memory.
 struct PollerTableTests {
-    @Test func aSlotThatHasNotBeenUsedConsistsOfZeros() {
-        let zeros = [UInt64](repeating: 0, count: MemoryLayout<Poller.Slot>.stride / 8)
-        zeros.withUnsafeBytes { bytes in
-            let slot = bytes.baseAddress!.assumingMemoryBound(to: Poller.Slot.self).pointee
-            let new = Poller.Slot()
-            expect(slot.generation == new.generation && slot.registered == new.registered)
-            expect(slot.wanted == new.wanted && slot.isReferenced && new.isReferenced)
-            expect(slot.handler == nil)
-        }
-    }
-
     @Test func whatASlotHoldsIsIndependentOfTheRest() {
         var slot = Poller.Slot(generation: 7)
         slot.isReferenced = false

@@ -9,22 +9,22 @@ extension ProcessWide {
             let request = SpawnRequest(
                 "/bin/sh", arguments: ["-c", "printf '<%s>' \"$@\"", "name", "a b", "", "*", "\"é\"\n"])
             // Along the path.
-            expectEqual(try output(of: SpawnRequest("echo", arguments: ["hi"]), on: loop).text, "hi\n")
-            expectEqual(try output(of: request, on: loop).text, "<a b><><*><\"é\"\n>")
+            expectEqual(try output(of: SpawnRequest("echo", arguments: ["hi"]), on: loop), "hi\n")
+            expectEqual(try output(of: request, on: loop), "<a b><><*><\"é\"\n>")
         }
 
         @Test(.inRealTime) func theEnvironmentThatIsGivenOrOurs() throws {
             var request = SpawnRequest("/usr/bin/env", environment: ["A": "1=2", "B": ""])
-            expectEqual(try output(of: request, on: loop).text.split(separator: "\n").sorted(), ["A=1=2", "B="])
+            expectEqual(try output(of: request, on: loop).split(separator: "\n").sorted(), ["A=1=2", "B="])
             request.environment = nil
             setenv("REACTOR_CHILD", "heir", 1)
             defer { unsetenv("REACTOR_CHILD") }
-            expect(try output(of: request, on: loop).text.contains("REACTOR_CHILD=heir\n"))
+            expect(try output(of: request, on: loop).contains("REACTOR_CHILD=heir\n"))
         }
 
         @Test(.inRealTime) func theWorkingDirectory() throws {
             var request = SpawnRequest("/bin/pwd", workingDirectory: "/usr")
-            expectEqual(try output(of: request, on: loop).text, "/usr\n")
+            expectEqual(try output(of: request, on: loop), "/usr\n")
             request.workingDirectory = "/nowhere/at/all"
             #expect(throws: SystemError(.spawn, ENOENT)) { _ = try loop.spawn(request) }
         }
@@ -35,20 +35,13 @@ extension ProcessWide {
             let stray = fcntl(opened, F_DUPFD, 100)
             close(opened)
             defer { close(stray) }
-            try EventLoop.withLoop { loop throws in
-                let signal = try loop.onSignal(SIGUSR2) {}
-                loop.schedule(after: .seconds(1000)) {}.unref()
-                try loop.turn(.upTo(.milliseconds(1)))
-                // The shell lists its own descriptors, without another one for a program's folder.
-                let request = shell(
-                    "for fd in /proc/$$/fd/*; do echo ${fd##*/}; done", streams: [.null, .inherit, .null])
-                let numbers = try output(of: request, on: loop).text.split(separator: "\n").compactMap { Int($0) }
-                expectEqual(numbers.filter { $0 <= 2 }, [0, 1, 2])
-                // One is the folder that the shell itself opens for the pattern.
-                expect(numbers.count <= 4)
-                expect(!numbers.contains(Int(stray)) || numbers.count == 3)
-                signal.cancel()
-            }
+            // The shell lists its own descriptors, without another one for a program's folder.
+            let request = shell("for fd in /proc/$$/fd/*; do echo ${fd##*/}; done", streams: [.null, .inherit, .null])
+            let numbers = try output(of: request, on: loop).split(separator: "\n").compactMap { Int($0) }
+            expectEqual(numbers.filter { $0 <= 2 }, [0, 1, 2])
+            // One is the folder that the shell itself opens for the pattern.
+            expect(numbers.count <= 4)
+            expect(!numbers.contains(Int(stray)) || numbers.count == 3)
         }
 
         @Test(.inRealTime) func defaultSignalsAndAnEmptyMask() throws {
@@ -56,23 +49,12 @@ extension ProcessWide {
             ignoring.__sigaction_handler.sa_handler = SIG_IGN
             var found = sigaction()
             sigaction(SIGUSR1, &ignoring, &found)
-            var blocked = sigset_t()
-            var before = sigset_t()
-            sigemptyset(&blocked)
-            sigaddset(&blocked, SIGUSR2)
-            pthread_sigmask(SIG_BLOCK, &blocked, &before)
-            defer {
-                sigaction(SIGUSR1, &found, nil)
-                pthread_sigmask(SIG_SETMASK, &before, nil)
-            }
-            try EventLoop.withLoop { loop throws in
-                let text = try output(
-                    of: SpawnRequest("/bin/grep", arguments: ["-E", "Sig(Blk|Ign)", "/proc/self/status"]), on: loop
-                ).text
-                let sets = text.split(separator: "\n").map { $0.split(separator: "\t").last! }
-                // The C library does not reset the two signals that it reserves for its threads: 32 and 33.
-                expectEqual(sets.map { UInt64($0, radix: 16)! & ~(3 << 31) }, [0, 0])
-            }
+            defer { sigaction(SIGUSR1, &found, nil) }
+            let request = SpawnRequest("/bin/grep", arguments: ["-E", "Sig(Blk|Ign)", "/proc/self/status"])
+            let text = try withSignals(SIG_BLOCK, [SIGUSR2]) { try output(of: request, on: loop) }
+            let sets = text.split(separator: "\n").map { $0.split(separator: "\t").last! }
+            // The C library does not reset the two signals that it reserves for its threads: 32 and 33.
+            expectEqual(sets.map { UInt64($0, radix: 16)! & ~(3 << 31) }, [0, 0])
         }
 
         @Test(.inRealTime) func itsOwnGroupIfAskedFor() throws {

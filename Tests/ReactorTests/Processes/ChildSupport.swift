@@ -17,8 +17,8 @@ func shell(_ script: String, streams: [SpawnRequest.StandardStream] = [.null, .i
     SpawnRequest("/bin/sh", arguments: ["-c", script], streams: streams)
 }
 
-/// The standard output of the child of `request` up to its end, and its exit status.
-func output(of request: SpawnRequest, on loop: EventLoop) throws -> (text: String, status: ChildExitStatus?) {
+/// The standard output of the child of `request` up to its end.
+func output(of request: SpawnRequest, on loop: EventLoop) throws -> String {
     let pipe = Ends.pipe()
     var request = request
     // The child's end blocks, as programs expect.
@@ -35,7 +35,16 @@ func output(of request: SpawnRequest, on loop: EventLoop) throws -> (text: Strin
     pipe.closeFar()
     try loop.drive { isOver && !offspring.reports.isEmpty }
     watch.cancel()
-    return (String(decoding: bytes, as: UTF8.self), offspring.reports.first)
+    return String(decoding: bytes, as: UTF8.self)
+}
+
+/// A child unknown to any loop.
+func hostsChild(_ program: String, _ arguments: String...) -> pid_t {
+    var process = pid_t()
+    var arguments = ([program] + arguments).map { strdup($0) } + [nil]
+    defer { for argument in arguments { free(argument) } }
+    expectEqual(posix_spawn(&process, program, nil, nil, &arguments, nil), 0)
+    return process
 }
 
 /// True if this process has a child with that number, alive or dead, that has not been waited for.
@@ -55,12 +64,6 @@ enum WayToWatch: CaseIterable {
     case pidfd, oldPidfd, signal, forbidden
 
     func withLoop(_ body: (EventLoop) throws -> Void) throws {
-        // The way by SIGCHLD needs a thread that takes signals.
-        var all = sigset_t()
-        var found = sigset_t()
-        sigfillset(&all)
-        pthread_sigmask(SIG_UNBLOCK, &all, &found)
-        defer { pthread_sigmask(SIG_SETMASK, &found, nil) }
         var calls = Syscalls()
         let real = calls
         switch self {
@@ -70,6 +73,7 @@ enum WayToWatch: CaseIterable {
         case .signal: calls.pidfdOpen = { _ in -Int(ENOSYS) }
         case .forbidden: calls.pidfdOpen = { _ in -Int(EPERM) }
         }
-        try EventLoop.withLoop(syscalls: calls, body)
+        // The way by SIGCHLD needs a thread that takes signals.
+        try withSignals(SIG_UNBLOCK) { try EventLoop.withLoop(syscalls: calls, body) }
     }
 }

@@ -78,7 +78,7 @@ struct ZombieReaperTests {
             // the copy stands for one child, and the number for another.
             let namesake = try orphan()
             let copy = try #require(pidfds().first)
-            let other = try hostsChild()
+            let other = hostsChild("/bin/sleep", "1000")
             let pidfd = clinux_pidfd_open(other)
             dup2(pidfd, copy)
             close(pidfd)
@@ -103,15 +103,6 @@ private func orphan(_ way: WayToWatch = .pidfd, _ last: () -> Void = {}) throws 
     let orphan = try #require(offspring)
     expectEqual(orphan.reports, [.unknown])
     return orphan.child.process
-}
-
-/// A child unknown to any loop.
-private func hostsChild() throws -> pid_t {
-    var process = pid_t()
-    var arguments = [strdup("sleep"), strdup("1000"), nil]
-    defer { for argument in arguments { free(argument) } }
-    expectEqual(posix_spawn(&process, "/bin/sleep", nil, nil, &arguments, nil), 0)
-    return process
 }
 
 private func startAnother(_ way: WayToWatch = .pidfd) throws {

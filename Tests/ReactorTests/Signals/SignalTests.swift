@@ -1,21 +1,6 @@
 import CLinux
 import Synchronization
 
-extension Trait where Self == Around {
-    /// Each test runs on a separate loop, and on a thread that accepts signals: the threads of tests leave them to
-    /// others.
-    fileprivate static var hearingSignals: Self {
-        Around { body in
-            var all = sigset_t()
-            var found = sigset_t()
-            sigfillset(&all)
-            pthread_sigmask(SIG_UNBLOCK, &all, &found)
-            EventLoop.withLoop { _ in body() }
-            pthread_sigmask(SIG_SETMASK, &found, nil)
-        }
-    }
-}
-
 extension ProcessWide {
     /// Watching signals. Each test restores the previous actions.
     @Suite(.hearingSignals) struct SignalTests {
@@ -125,13 +110,10 @@ extension ProcessWide {
             try withOldAction(for: SIGUSR2) {
                 try EventLoop.withLoop { loop in
                     let watch = try loop.onSignal(SIGUSR2) { Issue.record("cancelled") }
-                    var blocked = sigset_t()
-                    sigemptyset(&blocked)
-                    sigaddset(&blocked, SIGUSR2)
-                    pthread_sigmask(SIG_BLOCK, &blocked, nil)
-                    raise(SIGUSR2)
-                    watch.cancel()
-                    pthread_sigmask(SIG_UNBLOCK, &blocked, nil)
+                    withSignals(SIG_BLOCK, [SIGUSR2]) {
+                        raise(SIGUSR2)
+                        watch.cancel()
+                    }
                     expectEqual(Self.hitsOfOldAction.load(ordering: .relaxed), 1)
                     try loop.turn(.poll)
                 }

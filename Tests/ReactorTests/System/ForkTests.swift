@@ -1,5 +1,4 @@
 import CLinux
-import Synchronization
 
 /// The process's state in a forked child. In separate processes, which have only the test's threads.
 struct ForkTests {
@@ -19,34 +18,22 @@ struct ForkTests {
         }
     }
 
-    /// Runs `body` in a forked child, which must exit with 42; ends the process otherwise.
-    private static func inChild(_ body: () throws -> Void) {
-        let child = fork()
-        if child == 0 {
-            // In case anything here waits forever.
-            alarm(20)
-            do { try body() } catch { _exit(1) }
-            _exit(42)
-        }
-        var status: CInt = 0
-        precondition(waitpid(child, &status, 0) == child)
-        precondition(status == 42 << 8, "status \(status)")
-    }
-
     // A sanitizer cannot follow a child of many threads.
     @Test(.ownThread, .disabled(if: isSanitized)) func noLockIsHeldInTheChildOfABusyProcess() async {
         await #expect(processExitsWith: .success) {
-            let isOver = Flag()
+            let isOver = Counter()
             for work in Work.allCases { work.run() }
             let threads = (Work.allCases + [.signals]).map { work in
-                TestThread { while !isOver.isSet { work.run() } }
+                TestThread { while isOver.value == 0 { work.run() } }
             }
             for _ in 0..<scaled(300) {
-                ForkTests.inChild {
+                let hasSucceeded = isTrueInForkedChild {
                     for work in Work.allCases where work != .children { work.run() }
+                    return true
                 }
+                precondition(hasSucceeded)
             }
-            isOver.set()
+            isOver.add()
             for thread in threads { thread.join() }
         }
     }
@@ -57,34 +44,27 @@ struct ForkTests {
         _ action: Action
     ) async {
         await #expect(processExitsWith: .success) { [action] in
-            // A thread of Swift's pool blocks it.
-            var mask = sigset_t()
-            sigemptyset(&mask)
-            pthread_sigmask(SIG_SETMASK, &mask, nil)
             if action == .ignored { signal(SIGUSR1, SIG_IGN) }
             if action == .handler { signal(SIGUSR1) { _ in _exit(43) } }
-            try EventLoop.withLoop { loop in
+            // A thread of Swift's pool blocks it.
+            try withSignals(SIG_UNBLOCK) {
+                let loop = EventLoop.current
                 var seen = 0
                 let watch = try loop.onSignal(SIGUSR1) { seen += 1 }
                 // Code unaware of the loop.
                 if action == .later { signal(SIGUSR1) { _ in _exit(44) } }
-                let child = fork()
-                if child == 0 {
-                    alarm(20)
+                let status = statusOfForkedChild {
                     raise(SIGUSR1)
                     // Ignored. The child may watch it too.
-                    let isSeen = EventLoop.withLoop { own in
+                    return EventLoop.withLoop { own in
                         var isSeen = false
                         let watch = try? own.onSignal(SIGUSR1) { isSeen = true }
                         raise(SIGUSR1)
                         try? own.turn(.poll)
                         watch?.cancel()
-                        return isSeen
+                        return isSeen ? 42 : 1
                     }
-                    _exit(isSeen ? 42 : 1)
                 }
-                var status: CInt = 0
-                precondition(waitpid(child, &status, 0) == child)
                 let expected: [Action: CInt] = [
                     .standard: SIGUSR1, .ignored: 42 << 8, .handler: 43 << 8, .later: 44 << 8,
                 ]
@@ -102,25 +82,15 @@ struct ForkTests {
     /// Signals are blocked while a process forks, and only then.
     @Test(.ownThread) func theSignalMaskIsTheSameBeforeAndAfter() async {
         await #expect(processExitsWith: .success) {
-            EventLoop.withLoop { _ in
-                var mask = sigset_t()
-                sigemptyset(&mask)
-                sigaddset(&mask, SIGUSR2)
-                pthread_sigmask(SIG_SETMASK, &mask, nil)
-                let isSame = {
-                    var present = sigset_t()
-                    pthread_sigmask(SIG_SETMASK, nil, &present)
-                    return (1..<32).allSatisfy { sigismember(&present, $0) == ($0 == SIGUSR2 ? 1 : 0) }
-                }
-                ForkTests.inChild { precondition(isSame()) }
-                precondition(isSame())
+            let isSame = {
+                var present = sigset_t()
+                pthread_sigmask(SIG_SETMASK, nil, &present)
+                return (1..<32).allSatisfy { sigismember(&present, $0) == ($0 == SIGUSR2 ? 1 : 0) }
             }
+            let isSameInBoth = EventLoop.withLoop { _ in
+                withSignals(SIG_SETMASK, [SIGUSR2]) { isTrueInForkedChild(isSame) && isSame() }
+            }
+            precondition(isSameInBoth)
         }
     }
-}
-
-private final class Flag: Sendable {
-    private let value = Atomic(false)
-    var isSet: Bool { value.load(ordering: .relaxed) }
-    func set() { value.store(true, ordering: .relaxed) }
 }

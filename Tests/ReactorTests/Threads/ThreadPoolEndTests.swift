@@ -7,8 +7,7 @@ struct ThreadPoolEndTests {
         for _ in 0..<100 { try pool.dispatch { ran.add() } }
         let closer = TestThread { pool.shutDown() }
         spin { (try? pool.dispatch { ran.add(1000) }) == nil }
-        let error = failure { try pool.dispatch {} }
-        expect(error as? DispatchError == DispatchError.poolIsShutDown(name: "ending"))
+        expectEqual(refusal { try pool.dispatch {} }, .poolIsShutDown(name: "ending"))
         latch.open(2)
         closer.join()
         expectEqual(ran.value % 1000, 100)
@@ -25,8 +24,7 @@ struct ThreadPoolEndTests {
             isClosed.open()
         }
         isClosed.wait()
-        let error = refusal { try pool.dispatch {} }
-        expect(error != nil)
+        expect(refusal { try pool.dispatch {} } != nil)
         // Others can still wait for the end.
         pool.shutDown()
         expectEqual(ran.value, 1)
@@ -36,7 +34,7 @@ struct ThreadPoolEndTests {
         let pool = try ThreadPool(threads: 1)
         let ran = Counter()
         let local = LoopLocal {
-            AtEnd {
+            LastWords {
                 pool.shutDown()
                 ran.add()
             }
@@ -78,20 +76,12 @@ struct ThreadPoolEndTests {
         try pool.block(by: latch)
         try pool.dispatch {}
         do {
-            let words = AtEnd { ran.add(pool.metrics.queued) }
-            let error = refusal { try pool.dispatch { withExtendedLifetime(words) {} } }
-            expect(error != nil)
+            // Only this thread touches it.
+            nonisolated(unsafe) let words = LastWords { ran.add(pool.metrics.queued) }
+            expect(refusal { try pool.dispatch { words.use() } } != nil)
         }
         expectEqual(ran.value, 1)
         latch.open()
         pool.shutDown()
-    }
-
-    private final class AtEnd: Sendable {
-        private let body: @Sendable () -> Void
-
-        init(_ body: @escaping @Sendable () -> Void) { self.body = body }
-
-        deinit { body() }
     }
 }

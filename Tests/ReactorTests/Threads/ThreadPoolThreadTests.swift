@@ -68,35 +68,20 @@ struct ThreadPoolThreadTests {
         expectEqual(workers.metrics.threads, 1)
     }
 
-    @Test func withThoseThatThereAreItGoesOn() throws {
-        let tries = Counter()
-        let pool = try ThreadPool(name: "poor", threads: 4, queueLimit: 2) { handle, address in
-            tries.add()
-            return tries.value == 2 ? EAGAIN : LibraryThread.create(handle, address)
+    @Test func withThoseThatThereAreItGoesOnUpToTheLimitOfTheQueue() throws {
+        let (isShort, latch, ran) = (Shared(false), Gate(), Counter())
+        let pool = try ThreadPool(name: "poor", threads: 4, queueLimit: 1) {
+            isShort.value ? EAGAIN : LibraryThread.create($0, $1)
         }
-        let (latch, ran) = (Gate(), Counter())
         try pool.block(by: latch)
+        isShort.value = true
         try pool.dispatch { ran.add() }
         expect(pool.metrics.threads == 1 && pool.metrics.queued == 1)
-        // The third try succeeds.
+        expectEqual(refusal { try pool.dispatch {} }, .queueIsFull(name: "poor", limit: 1))
+        isShort.value = false
         try pool.dispatch { ran.add() }
         spin { ran.value == 2 }
         expectEqual(pool.metrics.threads, 2)
-        latch.open()
-        pool.shutDown()
-    }
-
-    @Test func theQueueHasItsLimitWhereNoThreadCanBeStarted() throws {
-        let tries = Counter()
-        let pool = try ThreadPool(name: "poor", threads: 4, queueLimit: 1) { handle, address in
-            tries.add()
-            return tries.value > 1 ? EAGAIN : LibraryThread.create(handle, address)
-        }
-        let latch = Gate()
-        try pool.block(by: latch)
-        try pool.dispatch {}
-        let error = failure { try pool.dispatch {} }
-        expect(error as? DispatchError == DispatchError.queueIsFull(name: "poor", limit: 1))
         latch.open()
         pool.shutDown()
     }
