@@ -70,25 +70,9 @@ struct OptionsFuzzingTests {
             case 1: arguments.insert(Self.pieces.randomElement(using: &dice)!, at: index)
             case 2: arguments.swapAt(index, Int.random(in: 0..<arguments.count, using: &dice))
             case 3 where index + 1 < arguments.count: arguments[index] += arguments.remove(at: index + 1)
-            default: arguments[index] = mutated(arguments[index], &dice)
+            default: arguments[index] = dice.mutated(arguments[index], inserting: Self.pieces)
             }
         }
         return arguments
-    }
-
-    private func mutated(_ text: String, _ dice: inout SplitMix64) -> String {
-        var scalars = Array(text.unicodeScalars)
-        let place = Int.random(in: 0...scalars.count, using: &dice)
-        let rest = Int.random(in: 0...(scalars.count - place), using: &dice)
-        switch Int.random(in: 0..<4, using: &dice) {
-        case 0: scalars.insert(contentsOf: Self.pieces.randomElement(using: &dice)!.unicodeScalars, at: place)
-        case 1: scalars.removeSubrange(place..<place + min(rest, 3))
-        case 2: scalars.insert(contentsOf: scalars[place..<place + rest], at: place)
-        default:
-            if place < scalars.count { scalars[place] = Unicode.Scalar(UInt8.random(in: 0...255, using: &dice)) }
-        }
-        var mutated = String.UnicodeScalarView()
-        mutated.append(contentsOf: scalars)
-        return String(mutated)
     }
 }

@@ -19,4 +19,18 @@ package struct SplitMix64: RandomNumberGenerator {
     package mutating func once(in times: Int) -> Bool { below(times) == 0 }
 
     package mutating func pick<Element>(_ elements: [Element]) -> Element { elements[below(elements.count)] }
+
+    /// `text` with one change: a piece inserted, some characters removed or doubled, or one exchanged.
+    package mutating func mutated(_ text: String, inserting pieces: [String]) -> String {
+        var scalars = Array(text.unicodeScalars)
+        let place = below(scalars.count + 1)
+        let rest = below(scalars.count - place + 1)
+        switch below(4) {
+        case 0: scalars.insert(contentsOf: pick(pieces).unicodeScalars, at: place)
+        case 1: scalars.removeSubrange(place..<place + min(rest, 3))
+        case 2: scalars.insert(contentsOf: scalars[place..<place + rest], at: place)
+        default: if rest > 0 { scalars[place] = Unicode.Scalar(UInt8(below(256))) }
+        }
+        return String(String.UnicodeScalarView(scalars))
+    }
 }

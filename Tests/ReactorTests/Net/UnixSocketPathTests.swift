@@ -19,24 +19,19 @@ struct UnixSocketPathTests {
         expectEqual((address.unixPath == nil), text.utf8.starts(with: "unix:@".utf8))
         expectEqual(address.unixPath ?? address.hostText, address.hostText)
         expectEqual("unix:\(address.hostText)", text)
-        expectEqual(throughTheKernel(address), address)
+        expectEqual(SocketAddress(address.storage), address)
     }
 
     @Test(arguments: [
-        ("unix:", "empty"), ("unix:@", "empty"), ("unix:/a\u{0}b", "zero"), ("unix:@a\u{0}", "zero"),
-        ("unix:\(longest)a", "107"), ("unix:@\(longest)a", "107"),
+        ("unix:", "the path is empty"), ("unix:@", "the abstract name is empty"),
+        ("unix:/a\u{0}b", "the path contains a zero byte"), ("unix:@a\u{0}", "the abstract name contains a zero byte"),
+        ("unix:\(longest)a", "the path has 108 bytes; a Unix address takes 107"),
+        ("unix:@\(longest)ü", "the abstract name has 109 bytes; a Unix address takes 107"),
     ])
     func itRefusesWithAReason(text: String, reason: String) {
         let error = #expect(throws: SocketAddress.ParseError.self) { try SocketAddress(text) }
         expectEqual(error?.text, text)
-        expectEqual(error?.reason.contains(reason), true)
-    }
-
-    @Test func theCountIsOfBytes() {
-        let error = #expect(throws: SocketAddress.ParseError.self) {
-            try SocketAddress(unixPath: String(repeating: "ü", count: 54))
-        }
-        expectEqual(error?.reason.contains("108 bytes"), true)
+        expectEqual(error?.reason, reason)
     }
 
     @Test func aPathThatBeginsWithAnAtIsTheSameFile() throws {
@@ -59,22 +54,12 @@ struct UnixSocketPathTests {
         }
         let address = SocketAddress(storage)
         expectEqual((address != nil), isTaken)
-        if let address { expectEqual(throughTheKernel(address), address) }
+        if let address { expectEqual(SocketAddress(address.storage), address) }
     }
 
     /// Every connection stores one.
     @Test func itIsThreeWordsLarge() {
         expect(MemoryLayout<SocketAddress?>.size <= 24)
-    }
-
-    private func throughTheKernel(_ address: SocketAddress) -> SocketAddress? {
-        var storage = sockaddr_storage()
-        address.withSocketAddress { pointer, length in
-            withUnsafeMutableBytes(of: &storage) {
-                $0.copyMemory(from: UnsafeRawBufferPointer(start: pointer, count: Int(length)))
-            }
-        }
-        return SocketAddress(storage)
     }
 
     /// A peer chooses the name of its socket, and all of it is printed.

@@ -88,19 +88,6 @@ struct LateTimerTests {
         expectEqual(order.count, 14)
     }
 
-    /// A deadline that has already passed means the next turn, also if a job between two timers sets it.
-    @Test(.inLoop) func aTimerThatSuchAJobStartsOvertakesNoneThatIsDue() throws {
-        var order: [String] = []
-        loop.schedule(after: .seconds(1)) {
-            loop.enqueue { loop.schedule(at: LoopInstant(nanoseconds: 0)) { order.append("started between") } }
-        }
-        loop.schedule(after: .seconds(2)) { order.append("second") }
-        clock.advance(by: .seconds(3))
-        try loop.turn(.poll)
-        try loop.turn(.poll)
-        expectEqual(order, ["second", "started between"])
-    }
-
     @Test(.inLoop) func aJobBetweenTwoMayCancelTheSecondAndTurnTheLoop() throws {
         var order: [String] = []
         let third = loop.schedule(after: .seconds(3)) { order.append("third") }

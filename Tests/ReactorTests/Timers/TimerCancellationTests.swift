@@ -15,29 +15,6 @@ struct TimerCancellationTests {
         expect(fired)
     }
 
-    @Test(.inLoop) func aHundredThousandOutstandingTimersGoAtOnceWhenCancelled() throws {
-        let ledger = Ledger()
-        try EventLoop.withLoop(syscalls: ledger.table) { loop in
-            let tally = Tally()
-            var dice = SplitMix64(7)
-            var timers = (0..<100_000).map { _ in
-                loop.schedule(after: .seconds(Int.random(in: 10...1000, using: &dice)), tally.bound())
-            }
-            expectEqual(tally.alive, 100_000)
-            timers.shuffle(using: &dice)
-            var released = 0
-            for timer in timers {
-                timer.cancel()
-                released += 1
-                if released % 10_000 == 0 { expectEqual(tally.alive, 100_000 - released) }
-            }
-            expectEqual(tally.alive, 0)
-            try loop.turn(.poll)
-            expectEqual(loop.nextDeadline, nil)
-            expect(ledger.deadlines.isEmpty)
-        }
-    }
-
     @Test(.inLoop) func aHundredThousandRequestTimeoutsHardlyTouchTheTimerDescriptor() throws {
         let ledger = Ledger()
         try EventLoop.withLoop(syscalls: ledger.table) { loop in
