@@ -69,8 +69,11 @@ struct MetricsTests {
         expectEqual(answer.fields["Content-Type"], "text/plain; version=0.0.4; charset=utf-8")
         expectEqual(answer.fields["Content-Length"], "\(answer.body.utf8.count)")
         expectEqual(answer.fields["Connection"], "close")
-        let query = try Answer.to("GET /metrics?name=x HTTP/1.0\r\n\r\n", at: Peer(to: address))
-        expectEqual(query.status, "200 OK")
+        // A newline alone ends a line.
+        for other in [
+            "GET /metrics?name=x HTTP/1.0\r\n\r\n", "GET /metrics HTTP/1.1\n\n", "GET /metrics HTTP/1.1\r\n\n",
+            "GET /metrics HTTP/1.1\n\r\n", "GET /metrics HTTP/1.1\nHost: localhost\r\nAccept: */*\n\n",
+        ] { expectEqual(try Answer.to(other, at: Peer(to: address)).status, "200 OK", other) }
         let head = try Answer.to("HEAD /metrics HTTP/1.1\r\n\r\n", at: Peer(to: address))
         expect(head.status == "200 OK" && head.body == "")
         expect(Int(head.fields["Content-Length"] ?? "") ?? 0 > 1000)

@@ -13,16 +13,10 @@ struct RefusalTests {
         return (String(said.errors.dropLast()), try server.waitForExit())
     }
 
-    @Test(arguments: [
-        ["--nonsense"], ["--listen", "nowhere"], ["--max-connections", "none"], ["--idle-timeout=soon"],
-        ["--quiet", "--drain-timeout", "-1"], ["--stats", "1h"], ["--idle-timeout", "400000000"],
-    ])
-    func aBadOptionIsNamed(arguments: [String]) throws {
-        let (line, exit) = try refusal(arguments)
+    @Test func aBadOptionIsNamed() throws {
+        let (line, exit) = try refusal(["--quiet", "--nonsense"])
+        expectEqual(line, "echo-server: unknown option '--nonsense'; see echo-server --help")
         expectEqual(exit, .code(EX_USAGE))
-        let value = arguments.last!.split(separator: "=").last!
-        expect(line.contains("'\(value)'"))
-        expect(line.hasSuffix("; see echo-server --help"))
     }
 
     /// Swift reads the command line there. Without it the server would listen at its default address, whatever its
@@ -33,15 +27,6 @@ struct RefusalTests {
         let (line, exit) = try refusal(["--listen", "127.0.0.1:0"], limits: hidden)
         expectEqual(line, "echo-server: the command line cannot be read: is /proc mounted?")
         expectEqual(exit, .code(EX_OSERR))
-    }
-
-    @Test func anAddressThatIsTaken() throws {
-        let server = try ServerProcess.serving()
-        let (line, exit) = try refusal(["--listen", "\(server.address)"])
-        expectEqual(line, "echo-server: bind \(server.address): Address already in use (EADDRINUSE)")
-        expectEqual(exit, .code(EX_UNAVAILABLE))
-        expect(try Peer(to: server.address).echoes("undisturbed"))
-        _ = try server.terminate()
     }
 
     @Test(arguments: foreignAddresses) func anAddressThatIsNotThisMachines(address: String) throws {

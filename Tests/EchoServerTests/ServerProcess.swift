@@ -158,17 +158,6 @@ final class ServerProcess {
             expectEqual(processLimit(pid, CInt(RLIMIT_NOFILE.rawValue), &limit, nil), 0)
         }
     }
-
-    /// Its resident memory, in bytes.
-    var residentBytes: Int {
-        let fd = open("/proc/\(pid)/statm", O_RDONLY | O_CLOEXEC)
-        guard fd >= 0 else { return 0 }
-        defer { close(fd) }
-        var buffer = [UInt8](repeating: 0, count: 256)
-        let count = read(fd, &buffer, buffer.count)
-        let fields = String(decoding: buffer[..<max(count, 0)], as: UTF8.self).split(separator: " ")
-        return fields.count > 1 ? (Int(fields[1]) ?? 0) * Int(getpagesize()) : 0
-    }
 }
 
 extension ServerProcess {

@@ -35,27 +35,19 @@ struct ShutdownTests {
         expectEqual(try server.waitForExit(), .code(0))
     }
 
-    @Test(arguments: ["1", "2"]) func idleClientsAreEndedAtOnce(threads: String) throws {
+    @Test(arguments: [("1", SIGTERM, 4), ("2", SIGINT, 4), ("1", SIGINT, 0), ("4", SIGTERM, 0)])
+    func idleClientsAreEndedAtOnceAndSoIsTheServer(threads: String, signal: CInt, count: Int) throws {
         let server = try ServerProcess.serving("--threads", threads, "--drain-timeout", "1m")
-        let clients = try (0..<4).map { _ in try Peer(to: server.address) }
+        let clients = try (0..<count).map { _ in try Peer(to: server.address) }
         for client in clients { expect(try client.echoes("hello")) }
-        server.signal(SIGTERM)
+        server.signal(signal)
         for client in clients {
             expectEqual(try client.receive(), [])
             client.end()
         }
-        expect(try server.readToEnd().output.hasPrefix("totals: 0 open, 4 connections (peak 4, 0 failed), 20 bytes, "))
-        expectEqual(try server.waitForExit(), .code(0))
-    }
-
-    @Test(arguments: zip([SIGTERM, SIGINT], ["4", "1"])) func withNothingToDoItEndsAtOnce(signal: CInt, threads: String)
-        throws
-    {
-        let server = try ServerProcess.serving("--threads", threads, "--drain-timeout", "1m")
-        server.signal(signal)
+        let totals = "totals: 0 open, \(count) connections (peak \(count), 0 failed), \(count * 5) bytes, "
         let rest = try server.readToEnd()
-        expect(rest.output.hasPrefix("totals: 0 open, 0 connections (peak 0, 0 failed), 0 bytes, "))
-        expectEqual(rest.errors, "")
+        expect(rest.output.hasPrefix(totals) && rest.errors == "")
         expectEqual(try server.waitForExit(), .code(0))
     }
 

@@ -51,21 +51,4 @@ struct SlowScraperTests {
             for client in slow { expectEqual(try Answer(client.receive()).status, "404 Not Found") }
         }
     }
-
-    @Test func aNewlineAloneEndsALine() throws {
-        try withEndpoint { endpoint, clock in
-            let begin = clock.now
-            for request in [
-                "GET /metrics HTTP/1.1\n\n", "GET /metrics HTTP/1.1\r\n\n", "GET /metrics HTTP/1.1\n\r\n",
-                "GET /metrics HTTP/1.1\nHost: localhost\r\nAccept: */*\n\n",
-            ] {
-                let client = try Peer(to: endpoint.address)
-                try client.send(Array(request.utf8))
-                try EventLoop.current.run(until: { client.waits(for: POLLIN, 0) })
-                expectEqual(clock.now, begin)
-                expectEqual(try Answer(client.receive()).body, "text\n")
-                client.end()
-            }
-        }
-    }
 }

@@ -1,16 +1,19 @@
 @testable import PromisesTestSupport
 
 struct UnixSocketTests {
-    @Test(arguments: ["1", "2"]) func aPathBesideTCPIsServedAndGoesWithTheServer(threads: String) throws {
+    @Test(arguments: ["1", "2"])
+    func aPathBesideTCPIsAnnouncedInTheOrderServedAndGoesWithTheServer(threads: String) throws {
         let folder = Folder()
         let server = try ServerProcess.serving(
-            "--threads", threads, "--listen", "unix:\(folder["echo.sock"])", "--listen", "127.0.0.1:0")
-        expectEqual(server.addresses.map(\.isUnix), [true, false])
-        expectEqual(server.addresses[0], folder.address("echo.sock"))
+            "--threads", threads, "--listen", "127.0.0.1:0", "--listen", "unix:\(folder["echo.sock"])", "--listen",
+            "127.0.0.1:0")
+        expectEqual(server.addresses.map(\.isUnix), [false, true, false])
+        expectEqual(server.addresses[1], folder.address("echo.sock"))
+        expect(server.addresses[0] != server.addresses[2])
         let clients = try server.addresses.flatMap { address in try (0..<2).map { _ in try Peer(to: address) } }
         for client in clients { expect(try client.echoes("hello")) }
         for client in clients { try client.leave() }
-        expect(try server.terminate().hasPrefix("totals: 0 open, 4 connections (peak 4, 0 failed), 20 bytes, "))
+        expect(try server.terminate().hasPrefix("totals: 0 open, 6 connections (peak 6, 0 failed), 30 bytes, "))
         expect(!folder.has("echo.sock"))
     }
 

@@ -50,10 +50,10 @@ func isCurrent(_ home: LoopRemote) -> Bool { EventLoop.current.remote == home }
 /// True if the witness has been released: a function, since `#expect` would print the object itself.
 func isGone(_ witness: AnyObject?) -> Bool { witness == nil }
 
-/// The process's resident memory in bytes.
-func residentBytes() -> Int {
+/// A process's resident memory in bytes.
+func residentBytes(of process: String = "self") -> Int {
     var text = [CChar](repeating: 0, count: 128)
-    let fd = open("/proc/self/statm", O_RDONLY)
+    let fd = open("/proc/\(process)/statm", O_RDONLY | O_CLOEXEC)
     defer { close(fd) }
     let count = read(fd, &text, 127)
     precondition(count > 0)
