@@ -5,21 +5,13 @@ import TestSupport
 import Testing
 
 /// Gives `body` its own loop and a group, which has ended when this returns.
-func withGroup(
-    _ loops: Int, syscalls: @escaping @Sendable () -> Syscalls = { Syscalls() },
-    _ body: (EventLoop, LoopGroup) throws -> Void
-) throws {
-    let group = try LoopGroup(loops: loops, name: "loop", syscalls: syscalls)
+func withGroup(_ loops: Int, _ body: (EventLoop, LoopGroup) throws -> Void) throws {
+    let group = try LoopGroup(loops: loops, name: "loop")
     defer {
         group.stop()
         group.join()
     }
     try EventLoop.withLoop { try body($0, group) }
-}
-
-/// The same with a listener on TCP.
-func withGroup(_ loops: Int, _ body: (EventLoop, LoopGroup, Listener) throws -> Void) throws {
-    try withGroup(loops) { loop, group in try body(loop, group, try Listener.bind("127.0.0.1:0")) }
 }
 
 /// Records the name of this thread's loop.

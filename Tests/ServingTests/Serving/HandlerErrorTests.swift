@@ -1,35 +1,24 @@
 @testable import PromisesTestSupport
 
 struct HandlerErrorTests {
-    private struct Failure: Error { let number: Int }
-
-    private final class Reports {
-        var numbers: [Int] = []
-    }
-
-    private func serve(_ listener: Listener, _ reports: Reports, _ token: Tally.Token) -> Promise<DrainResult> {
+    @Test(.listener) func eachIsReportedAlsoAfterAPauseWithoutConnections() throws {
+        let tally = Tally()
+        var flaws: [Flaw?] = []
         var count = 0
-        return listener.serve(onError: { [token] error, _ in
-            withExtendedLifetime(token) { if let error = error as? Failure { reports.numbers.append(error.number) } }
+        let served = listener.serve(onError: { [token = tally.token()] error, _ in
+            withExtendedLifetime(token) { flaws.append(error as? Flaw) }
         }) { connection -> Promise<Void> in
             count += 1
             if count.isMultiple(of: 2) { return echo(connection) }
-            throw Failure(number: count)
+            throw Flaw(count)
         }
-    }
-
-    @Test(.network) func eachIsReportedAlsoAfterAPauseWithoutConnections() throws {
-        let tally = Tally()
-        let reports = Reports()
-        let listener = try net.listen()
-        let served = serve(listener, reports, tally.token())
         for number in 1...6 {
             let client = try Peer(to: listener.localAddress)
             client.end()
             expect(try hang(elsewhere { try client.readToEnd() }, timeout: patience).isEmpty)
             try net.loop.run(until: { net.ledger.accepted.count == number && listener.activeConnections == 0 })
         }
-        expectEqual(reports.numbers, [1, 3, 5])
+        expectEqual(flaws, [Flaw(1), Flaw(3), Flaw(5)])
         expectEqual(tally.alive, 1)
         try listener.end(served)
         try net.loop.turn(.poll)

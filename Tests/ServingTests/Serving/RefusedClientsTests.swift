@@ -25,20 +25,6 @@ struct RefusedClientsTests {
         try hang(done, timeout: patience)
     }
 
-    @Test(.group(2)) func onAGroup() throws {
-        let done = listener.serve(on: loops, ServeOptions(maxConnections: 3, overflow: .refuse([0x21]))) {
-            connection in echo(connection)
-        }
-        let clients = try (0..<6).map { _ in try Peer(to: listener.localAddress) }
-        for client in clients[3...] {
-            expectEqual(try hang(elsewhere { try client.readToEnd() }, timeout: patience), [0x21])
-        }
-        expect(listener.activeConnections == 3 && listener.refusedConnections == 3)
-        for client in clients { client.close() }
-        listener.close()
-        try hang(done, timeout: patience)
-    }
-
     /// Clients that keep their connections are closed when there are too many; at the end of a drain, all are.
     @Test(.listener(turns: 4000)) func theyDoNotKeepDescriptors() throws {
         let options = ServeOptions(maxConnections: 1, overflow: .refuse([]), maxLingering: 2)

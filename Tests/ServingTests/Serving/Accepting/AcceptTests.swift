@@ -3,10 +3,7 @@
 struct AcceptTests {
     @Test(.listener) func severalCallsAreServedInTheirOrder() throws {
         let accepts = (0..<3).map { _ in listener.accept() }
-        _ = try (0..<3).map { number in
-            let client = try Peer(to: listener.localAddress, sending: [UInt8(number)])
-            return client
-        }
+        for number in 0..<3 { _ = try Peer(to: listener.localAddress, sending: [UInt8(number)]) }
         for number in 0..<3 {
             let connection = try hang(accepts[number], timeout: patience)
             expectEqual(try hang(connection.receive(), timeout: patience), [UInt8(number)])
@@ -44,11 +41,17 @@ struct AcceptTests {
         try listener.end(served)
     }
 
-    @Test(.listener) func limitsThatMakeNoSenseAreRefused() throws {
+    @Test(.group(1)) func limitsThatMakeNoSenseAreRefused() throws {
         for limit in [0, -1, .min] {
-            expectEqual(code(listener.serve(ServeOptions(maxConnections: limit)) { echo($0) }), EINVAL, "\(limit)")
+            let options = ServeOptions(maxConnections: limit)
+            expectEqual(code(listener.serve(options) { echo($0) }), EINVAL, "\(limit)")
+            expectEqual(code(listener.serve(on: loops, options) { echo($0) }), EINVAL, "\(limit)")
         }
         expectEqual(code(listener.serve(ServeOptions(maxLingering: -1)) { echo($0) }), EINVAL)
+        listener.close()
+        expectEqual(code(listener.serve(on: loops) { echo($0) }), EBADF)
+        // None has taken a hold of the loop.
+        try EventLoop.current.run()
     }
 
     @Test(.listener) func serveIsDoneWhenTheLastConnectionIs() throws {
@@ -65,23 +68,8 @@ struct AcceptTests {
         expectEqual(listener.activeConnections, 0)
     }
 
-    @Test(.listener) func closedInItsOwnHandlerItTakesNoMoreAndTheRestAreReset() throws {
-        let clients = try (0..<5).map { _ in try Peer(to: listener.localAddress) }
-        var taken = 0
-        let served = listener.serve { connection -> Promise<Void> in
-            taken += 1
-            listener.close()
-            return echo(connection)
-        }
-        clients[0].end()
-        try hang(served, timeout: patience)
-        expectEqual(taken, 1)
-        expectEqual(net.calls(.accept), 1)
-        expectEqual(try clients[0].receive(), [])
-        for client in clients.dropFirst() { expectEqual(client.failureOfReading(), ECONNRESET) }
-    }
-
-    @Test(.listener) func closedWithDrainInItsOwnHandlerItTakesThoseThatWait() throws {
+    /// With `drain` it takes those that wait; otherwise the kernel resets them.
+    @Test(.listener, arguments: [false, true]) func itMayBeClosedInItsOwnHandler(drain: Bool) throws {
         let clients = try (0..<5).map { number in
             let client = try Peer(to: listener.localAddress, sending: [UInt8(number)])
             client.end()
@@ -90,12 +78,27 @@ struct AcceptTests {
         var taken = 0
         let served = listener.serve { connection -> Promise<Void> in
             taken += 1
-            listener.close(drain: true)
+            listener.close(drain: drain)
             return echo(connection)
         }
         try hang(served, timeout: patience)
-        expectEqual(taken, 5)
-        for (number, client) in clients.enumerated() { expectEqual(try client.readToEnd(), [UInt8(number)]) }
+        expectEqual(taken, drain ? 5 : 1)
+        for (number, client) in clients.enumerated() {
+            if number < taken {
+                expectEqual(try client.readToEnd(), [UInt8(number)])
+            } else {
+                expectEqual(client.failureOfReading(), ECONNRESET)
+            }
+        }
+    }
+
+    @Test(.listener) func oneTurnTakesAPartOfABurst() throws {
+        let served = listener.serve { echo($0) }
+        let clients = try (0..<150).map { _ in try Peer(to: listener.localAddress) }
+        try net.loop.turn(.poll)
+        expectEqual(net.calls(.accept), 64)
+        try net.loop.run(until: { listener.activeConnections == 150 })
+        try listener.end(served, closing: clients)
     }
 
     @Test(.listener) func aClientThatIsGoneAlreadyIsAConnectionThatFails() throws {

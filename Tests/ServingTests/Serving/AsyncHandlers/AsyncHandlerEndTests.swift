@@ -29,13 +29,14 @@ private actor Log {
         expectEqual(client.failureOfReading(), ECONNRESET)
     }
 
-    @Test(.listener, arguments: ["abort", "close"]) func anAbortByOthersCancelsThemAndACloseDoesNot(how: String) throws
-    {
+    @Test(.listener, arguments: ["abort", "its own abort", "close"])
+    func anAbortCancelsThemAndACloseDoesNot(how: String) throws {
         let (gate, open) = Promise<Void>.pending()
         var connections: [Connection] = []
         var ends: [String] = []
         let served = listener.serveAsync { connection in
             connections.append(connection)
+            if how == "its own abort" { connection.abort() }
             do { try await gate.value } catch { ends.append("\(type(of: error))") }
             ends.append("\(Task.isCancelled)")
             _ = try await connection.write("too late").value
@@ -43,22 +44,11 @@ private actor Log {
         }
         let client = try Peer(to: listener.localAddress)
         try net.loop.run(until: { connections.count == 1 })
-        if how == "abort" { connections[0].abort() } else { connections[0].close() }
+        if how == "abort" { connections[0].abort() }
+        if how == "close" { connections[0].close() }
         open.fulfill()
         try listener.end(served, closing: [client])
-        expectEqual(ends, (how == "abort" ? ["CancellationError", "true"] : ["false"]))
-    }
-
-    @Test(.listener) func oneThatAbortsItsConnectionAtOnceIsCancelled() throws {
-        var ends: [String] = []
-        let served = listener.serveAsync { connection in
-            connection.abort()
-            do { _ = try await firstly { endless() }.value } catch { ends.append("\(type(of: error))") }
-            listener.close()
-        }
-        _ = try Peer(to: listener.localAddress)
-        try hang(served, timeout: patience)
-        expectEqual(ends, ["CancellationError"])
+        expectEqual(ends, how == "close" ? ["false"] : ["CancellationError", "true"])
     }
 
     @Test(.listener, arguments: ["reset", "limit", "abort"]) func afterItsOwnCloseOnlyAnAbortCancelsOne(how: String)
@@ -120,28 +110,6 @@ private actor Log {
         hold.cancel()
         expect(ends.first?.hasPrefix("true true") == true && ends.last == "nothing is written", "\(ends)")
         client.close()
-    }
-
-    @Test(.group(2)) func whenALoopOfAGroupEndsTheyAreCancelled() throws {
-        let log = Log()
-        let served = listener.serveAsync(on: loops) { connection in
-            do {
-                try await connection.write("x").value
-                // Nothing on the loop waits for this.
-                while !Task.isCancelled { await log.add("round") }
-                try Task.checkCancellation()
-            } catch { await log.add("\(type(of: error))") }
-        }
-        let clients = try (0..<2).map { _ in try Peer(to: listener.localAddress) }
-        for client in clients {
-            expectEqual(try hang(elsewhere { try client.receive(exactly: 1) }, timeout: patience).count, 1)
-        }
-        loops.stop()
-        loops.join()
-        expectEqual(try rejection(of: served), ECANCELED)
-        for client in clients { client.close() }
-        let ended = { try hang(Promise { await log.lines.count { $0 == "CancellationError" } }) }
-        while try ended() < 2 { sched_yield() }
     }
 }
 

@@ -47,31 +47,10 @@ private actor Stranger {
 @concurrent private func elsewhereOrNot() async {}
 
 private final class Store {
-    var lines: [String] = []
     var places: [Bool] = []
 }
 
 @Suite(.ownThread) struct AsyncHandlerTests {
-    @Test(.listener) func theyServeWithWhatBelongsToTheThread() throws {
-        let store = Store()
-        let served = listener.serveAsync { connection in
-            for try await line in connection.lines {
-                store.lines.append(line)
-                try await connection.write("\(store.lines.count) \(line)\n").value
-            }
-        }
-        for (number, text) in ["ada", "bob"].enumerated() {
-            let client = try Peer(to: listener.localAddress, sending: "\(text)\n")
-            expectEqual(try reply(of: client), "\(number + 1) \(text)\n")
-            client.close()
-        }
-        expectEqual(listener.activeConnections, 0)
-        try listener.end(served)
-        expectEqual(store.lines, ["ada", "bob"])
-        // The task's last job may still be ready.
-        try net.loop.run()
-    }
-
     @Test func theyComeBackToTheLoopFromWhereverTheyHaveWaited() throws {
         let other = try EventLoop.spawn(name: "other")
         try withListener { network, listener in
@@ -168,15 +147,6 @@ private final class Store {
         }
         other.stop()
         other.join()
-    }
-
-    @Test(.listener) func clientsThatTheListenerAcceptsAsItClosesAreServed() throws {
-        let served = listener.serveAsync { connection in try await connection.write("late").value }
-        let client = try Peer(to: listener.localAddress)
-        listener.close(drain: true)
-        expectEqual(try reply(of: client), "late")
-        client.close()
-        try hang(served, timeout: patience)
     }
 
     @Test(.network) func aHandlerMayBelongToAnActorOfTheLoop() throws {

@@ -8,76 +8,43 @@
         init(_ tally: Tally? = nil) { self.tally = tally?.token() }
     }
 
-    private actor Room {
-        private var members = 0
-        func enter() -> Int {
-            members += 1
-            return members
+    @Test(.group(2), arguments: [false, true]) func eachLoopHasAValueOfItsOwn(isAsync: Bool) throws {
+        let tally = Tally(keepsEnders: true)
+        let stores = LoopLocal { Store(tally) }
+        let errors = Shared<[String]>([])
+        let onError = { @Sendable (error: any Error, connection: Connection) in
+            let lines = stores.value(for: connection).lines
+            errors.change { $0.append("\(error) \(lines)") }
         }
-    }
-
-    @Test(.group(2)) func eachRunsOnTheLoopOfItsConnection() throws {
-        let room = Room()
-        let served = listener.serveAsync(on: loops, ServeOptions(balancing: .roundRobin)) { connection in
-            let store = Store()
-            for try await line in connection.lines {
-                store.places.insert(nameOfLoop())
-                let number = await room.enter()
-                store.places.insert(nameOfLoop())
-                try await connection.write("\(number) \(line) \(store.places.sorted())").value
+        let answer = { @Sendable (line: String, connection: Connection) throws -> Promise<Void> in
+            let store = stores.value(for: connection)
+            store.lines += 1
+            store.places.insert(nameOfLoop())
+            if line == "throw" { throw Flaw(store.places.count) }
+            return connection.write(line)
+        }
+        let options = ServeOptions(balancing: .roundRobin)
+        let served =
+            isAsync
+            ? listener.serveAsync(on: loops, options, onError: onError) { connection in
+                for try await line in connection.lines { try await answer(line, connection).value }
             }
-        }
-        for number in 1...4 {
-            let client = try Peer(to: listener.localAddress, sending: "line\n")
-            expectEqual(try reply(of: client), "\(number) line [\"loop-\(2 - number % 2)\"]")
+            : listener.serve(on: loops, options, onError: onError) { connection in
+                connection.forEachLine { try answer($0, connection) }
+            }
+        for text in ["a\nb\n", "c\n", "d\n", "throw\n"] {
+            let client = try Peer(to: listener.localAddress, sending: text)
+            expectEqual(try reply(of: client), (text == "throw\n" ? "" : text.filter { $0 != "\n" }))
             client.close()
         }
+        let answers = hang(loops.collect(stores) { ($0.lines, $0.places.sorted()) })
+        expectEqual(answers.compactMap { try? $0.get().0 }, [3, 2])
+        expectEqual(answers.compactMap { try? $0.get().1 }, [["loop-1"], ["loop-2"]])
+        expectEqual(errors.value, ["Flaw(number: 1) 2"])
         try listener.end(served)
-    }
-
-    @Test(arguments: [false, true]) func eachLoopHasAValueOfItsOwn(isAsync: Bool) throws {
-        let tally = Tally(keepsEnders: true)
-        try withGroup(2) { _, group, listener in
-            let stores = LoopLocal { Store(tally) }
-            let errors = Shared<[String]>([])
-            let onError = { @Sendable (error: any Error, connection: Connection) in
-                let lines = stores.value(for: connection).lines
-                errors.change { $0.append("\(error) \(lines)") }
-            }
-            let served =
-                isAsync
-                ? listener.serveAsync(on: group, ServeOptions(balancing: .roundRobin), onError: onError) {
-                    connection in
-                    let store = stores.value(for: connection)
-                    for try await line in connection.lines {
-                        store.lines += 1
-                        store.places.insert(nameOfLoop())
-                        if line == "throw" { throw Flaw(store.places.count) }
-                        try await connection.write(line).value
-                    }
-                }
-                : listener.serve(on: group, ServeOptions(balancing: .roundRobin), onError: onError) {
-                    connection in
-                    let store = stores.value(for: connection)
-                    return connection.forEachLine { line in
-                        store.lines += 1
-                        store.places.insert(nameOfLoop())
-                        if line == "throw" { throw Flaw(store.places.count) }
-                        return connection.write(line)
-                    }
-                }
-            for text in ["a\nb\n", "c\n", "d\n", "throw\n"] {
-                let client = try Peer(to: listener.localAddress, sending: text)
-                expectEqual(try reply(of: client), (text == "throw\n" ? "" : text.filter { $0 != "\n" }))
-                client.close()
-            }
-            let answers = hang(group.collect(stores) { ($0.lines, $0.places.sorted()) })
-            expectEqual(answers.compactMap { try? $0.get().0 }, [3, 2])
-            expectEqual(answers.compactMap { try? $0.get().1 }, [["loop-1"], ["loop-2"]])
-            expectEqual(errors.value, ["Flaw(number: 1) 2"])
-            try listener.end(served)
-            expectEqual(tally.alive, 2)
-        }
+        expectEqual(tally.alive, 2)
+        loops.stop()
+        loops.join()
         expectEqual(tally.alive, 0)
         expect(Set(tally.enders).count == 2 && !tally.enders.contains(pthread_self()), "each on its loop's thread")
     }

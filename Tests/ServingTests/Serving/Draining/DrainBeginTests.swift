@@ -28,25 +28,18 @@ struct DrainBeginTests {
 
     /// What a handler's promise has captured is released when that has settled; what `serve` has, after the last connection.
     @Test(.listener(.virtual), arguments: [false, true]) func aDeinitDrains(afterTheLastConnection: Bool) throws {
-        final class Drainer {
-            let drain: () -> Void
-            init(_ drain: @escaping () -> Void) { self.drain = drain }
-            deinit { drain() }
-        }
         var result: DrainResult?
         let drain: () -> Void = { [unowned listener = listener] in
             listener.drain(deadline: .seconds(1)).done { result = $0 }
         }
         let served: Promise<DrainResult>
         if afterTheLastConnection {
-            let drainer = Drainer(drain)
-            served = listener.serve { connection in
-                connection.receive().asVoid().ensure { withExtendedLifetime(drainer) {} }
-            }
+            let drainer = LastWords(drain)
+            served = listener.serve { connection in connection.receive().asVoid().ensure { drainer.use() } }
         } else {
             served = listener.serve { connection in
-                let drainer = Drainer(drain)
-                return connection.receive().asVoid().ensure { withExtendedLifetime(drainer) {} }
+                let drainer = LastWords(drain)
+                return connection.receive().asVoid().ensure { drainer.use() }
             }
         }
         let client = try Peer(to: listener.localAddress)
@@ -58,23 +51,6 @@ struct DrainBeginTests {
         expectEqual(end, result)
         expectEqual(result?.aborted, 0)
         expectEqual(net.loop.nextDeadline, nil)
-    }
-
-    /// A drain, or a signal, does not wait for the end of the pause, and leaves no timer behind.
-    @Test(.listener(.virtual), arguments: [EMFILE, ENFILE, ENOMEM]) func duringAPauseOfAccepting(code: CInt) throws {
-        let served = listener.serve { echo($0) }
-        let first = try Peer(to: listener.localAddress)
-        try net.loop.run(until: { listener.activeConnections == 1 })
-        net.kernel.accept = { _, _ in -Int(code) }
-        _ = try Peer(to: listener.localAddress)
-        let calls = net.calls(.accept)
-        try net.loop.run(until: { net.calls(.accept) > calls })
-        let drained = listener.drain(deadline: .seconds(10))
-        net.settle(.milliseconds(220))
-        first.close()
-        expectEqual(try hang(drained, timeout: .seconds(60)).idle, 1)
-        try hang(served, timeout: .seconds(60))
-        expect(net.loop.nextDeadline == nil && !net.loop.isAlive)
     }
 
     /// Clients of the backlog are served up to the limit; those beyond are reset, and do not hold up the drain.

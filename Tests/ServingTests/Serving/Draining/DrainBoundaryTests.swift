@@ -4,21 +4,24 @@
 struct DrainBoundaryTests {
     enum Loop: CaseIterable { case frames, lines, asyncLines }
 
-    /// Answers each line with itself and a `!`, and says `bye` after the loop.
+    /// Answers each line with itself and a `!`, or a `?` while it is drained, and says `bye` after the loop.
     private func serve(_ listener: Listener, _ loop: Loop) -> Promise<DrainResult> {
-        switch loop {
+        func answer(_ line: String, _ connection: Connection) -> Promise<Void> {
+            connection.write(line + (connection.isDraining ? "?\n" : "!\n"))
+        }
+        return switch loop {
         case .frames:
             listener.serve { connection in
-                connection.forEachFrame(LineDecoder(limit: 100)) { frame, _ in connection.write(frame + "!\n") }
+                connection.forEachFrame(LineDecoder(limit: 100)) { frame, _ in answer(frame, connection) }
                     .then { connection.write("bye\n") }
             }
         case .lines:
             listener.serve { connection in
-                connection.forEachLine { connection.write($0 + "!\n") }.then { connection.write("bye\n") }
+                connection.forEachLine { answer($0, connection) }.then { connection.write("bye\n") }
             }
         case .asyncLines:
             listener.serveAsync { connection in
-                for try await line in connection.lines { try await connection.write(line + "!\n").value }
+                for try await line in connection.lines { try await answer(line, connection).value }
                 try await connection.write("bye\n").value
             }
         }
@@ -39,15 +42,17 @@ struct DrainBoundaryTests {
         try clients[1].send("tw")
         for accepted in net.ledger.accepted { awaitArrival(of: POLLIN, at: accepted) }
         let begin = net.loop.now
+        expect(!listener.isDraining)
         let drained = listener.drain(deadline: .seconds(10))
+        expect(listener.isDraining)
         try turn(net) { listener.activeConnections > 1 }
         expectEqual(listener.activeConnections, 1)
         try clients[1].send("o\n")
         awaitArrival(of: POLLIN, at: net.ledger.accepted[1])
         try turn(net) { listener.activeConnections > 0 }
         expectEqual(net.loop.now, begin, "at once")
-        expectEqual(try clients[0].readToEnd(), Array("one!\ntwo!\nthree!\nbye\n".utf8))
-        expectEqual(try clients[1].readToEnd(), Array("one!\ntwo!\nbye\n".utf8))
+        expectEqual(try clients[0].readToEnd(), Array("one!\ntwo?\nthree?\nbye\n".utf8))
+        expectEqual(try clients[1].readToEnd(), Array("one!\ntwo?\nbye\n".utf8))
         for client in clients { client.close() }
         expectEqual(hang(drained).idle, 2)
         try hang(served)
@@ -90,7 +95,7 @@ struct DrainBoundaryTests {
         hang(after(.milliseconds(120)))
         expectEqual(listener.activeConnections, 0)
         expectEqual(try clients[0].readToEnd(), Array("bye\n".utf8))
-        for client in clients[1...] { expectEqual(try client.readToEnd(), Array("one!\nbye\n".utf8)) }
+        for client in clients[1...] { expectEqual(try client.readToEnd(), Array("one?\nbye\n".utf8)) }
         for client in clients { client.close() }
         expectEqual(hang(drained).idle, 3)
         try hang(served)
@@ -115,48 +120,6 @@ struct DrainBoundaryTests {
         client.close()
     }
 
-    @Test(.listener(.virtual)) func handlersLearnOfIt() throws {
-        let served = listener.serve { connection in
-            connection.forEachLine { _ in connection.write(connection.isDraining ? "last\n" : "more\n") }
-        }
-        let client = try Peer(to: listener.localAddress, sending: "one\n")
-        try net.loop.run(until: { net.calls(.send) == 1 })
-        try client.send("two\n")
-        awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
-        expect(!listener.isDraining)
-        let drained = listener.drain(deadline: .seconds(10))
-        expect(listener.isDraining)
-        try turn(net)
-        expectEqual(try client.readToEnd(), Array("more\nlast\n".utf8))
-        client.close()
-        hang(drained.asVoid())
-        try hang(served)
-    }
-
-    @Test(.group(2)) func aLoopOnAGroupEndsBehindAFrame() throws {
-        let loop = EventLoop.current
-        let served = listener.serve(on: loops) { connection in
-            connection.forEachLine { connection.write($0 + "\n") }
-        }
-        let clients = try (0..<4).map { _ in try Peer(to: listener.localAddress) }
-        let sessions = clients.map { client in
-            elsewhere { () -> Int in
-                defer { client.close() }
-                for round in 0... {
-                    try client.send("one\ntwo\n")
-                    let answers = try client.receive(exactly: 8)
-                    if answers.count < 8 { return answers.isEmpty || answers.count == 4 ? round : -1 }
-                }
-                return -1
-            }
-        }
-        try loop.run(until: { listener.activeConnections == 4 })
-        let result = try hang(listener.drain(deadline: .seconds(3600)), timeout: patience)
-        expectEqual(result.aborted, 0)
-        for session in sessions { expect(try hang(session, timeout: patience) >= 0) }
-        try hang(served, timeout: patience)
-    }
-
     /// Otherwise the result would claim that nothing was lost.
     @Test(.listener(.virtual), arguments: [true, false]) func aHandlerThatFailsOrGoesOnBehindItsLoopIsNotCalledIdle(
         fails: Bool
@@ -177,46 +140,32 @@ struct DrainBoundaryTests {
         try hang(served)
     }
 
-    /// Sends a byte after each `interval`, and expects it back.
-    /// - Returns: the number of bytes echoed before the connection ended.
-    private func stream(
-        _ client: Peer, _ net: Network, _ listener: Listener, _ count: Int, every interval: Duration
-    ) throws -> Int {
-        for index in 0..<count {
-            try client.send("x")
-            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
-            try turn(net) { net.ledger.acceptedAreOpen[0] && net.calls(.send) <= index }
-            expectEqual(try client.receive(upTo: 1), [UInt8(ascii: "x")])
-            hang(after(interval))
-            if listener.activeConnections == 0 { return index + 1 }
-        }
-        return count
-    }
-
-    @Test(.listener(.virtual, turns: 4000)) func aStreamIsNotCutBeforeItPauses() throws {
-        let served = listener.serve { echo($0) }
-        let client = try Peer(to: listener.localAddress)
-        try net.loop.run(until: { listener.activeConnections == 1 })
-        let drained = listener.drain(deadline: .seconds(10))
-        expectEqual(try stream(client, net, listener, 20, every: .milliseconds(100)), 20)
-        expectEqual(listener.activeConnections, 1)
-        hang(after(.milliseconds(120)))
-        expectEqual(listener.activeConnections, 0)
-        expectEqual(try client.readToEnd(), [])
-        client.close()
-        expectEqual(hang(drained).idle, 1)
-        try hang(served)
-    }
-
-    @Test(.listener(.virtual, turns: 4000)) func aStreamThatNeverPausesEndsInOrderBeforeTheDeadline() throws {
+    /// A stream is not cut before it pauses; one that never pauses ends in order before the deadline.
+    @Test(.listener(.virtual, turns: 4000), arguments: [true, false]) func aStreamEndsInAPauseOrBeforeTheDeadline(
+        pauses: Bool
+    ) throws {
         let served = listener.serve { echo($0) }
         let client = try Peer(to: listener.localAddress)
         try net.loop.run(until: { listener.activeConnections == 1 })
         let begin = net.loop.now
-        let drained = listener.drain(deadline: .seconds(2))
-        let count = try stream(client, net, listener, 200, every: .milliseconds(10))
-        expect((160..<170).contains(count))
-        expect(begin.duration(to: net.loop.now) < .milliseconds(1700))
+        let drained = listener.drain(deadline: pauses ? .seconds(10) : .seconds(2))
+        var count = 0
+        while count < (pauses ? 20 : 200) && listener.activeConnections == 1 {
+            try client.send("x")
+            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            try turn(net) { net.ledger.acceptedAreOpen[0] && net.calls(.send) <= count }
+            expectEqual(try client.receive(upTo: 1), [UInt8(ascii: "x")])
+            hang(after(pauses ? .milliseconds(100) : .milliseconds(10)))
+            count += 1
+        }
+        if pauses {
+            expect(count == 20 && listener.activeConnections == 1)
+            hang(after(.milliseconds(120)))
+            expectEqual(listener.activeConnections, 0)
+        } else {
+            expect((160..<170).contains(count))
+            expect(begin.duration(to: net.loop.now) < .milliseconds(1700))
+        }
         expectEqual(try client.readToEnd(), [])
         client.close()
         expectEqual(hang(drained).idle, 1)

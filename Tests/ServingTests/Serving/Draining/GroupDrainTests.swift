@@ -65,12 +65,6 @@ struct GroupDrainTests {
         expectEqual(loop.nextDeadline, nil)
     }
 
-    @Test(.group(2)) func withoutConnectionsItIsOverAtOnce() throws {
-        let served = listener.serve(on: loops) { echo($0) }
-        expect(listener.drain(deadline: .seconds(3600)).result != nil)
-        expect(served.isFulfilled)
-    }
-
     /// A loop blocked by a handler can neither close nor abort anything.
     @Test(.group(2)) func aLoopThatIsHeldDoesNotHoldUpTheDeadline() throws {
         let served = serve(listener, on: loops, .value)

@@ -75,20 +75,4 @@ struct LingeringPlacesTests {
         for client in clients { client.close() }
         try hang(served)
     }
-
-    /// Sixteen clients that keep their sides open and send a byte now and then.
-    @Test(.listener(.virtual, turns: 1000)) func thoseThatDripDoNotKeepOthersOut() throws {
-        let served = listener.serve(ServeOptions(maxConnections: 16)) { $0.readLine().asVoid() }
-        let dripping = try (0..<16).map { _ in try Peer(to: listener.localAddress) }
-        for client in dripping { try client.send("line\n") }
-        try net.loop.run(until: { listener.lingeringConnections == 16 })
-        let honest = try Peer(to: listener.localAddress)
-        try net.loop.run(until: { listener.activeConnections == 1 })
-        for _ in 0..<5 {
-            for client in dripping { try client.send("x") }
-            net.settle(.seconds(1))
-        }
-        expectEqual(listener.lingeringConnections, 0)
-        try listener.end(served, closing: [honest])
-    }
 }

@@ -1,6 +1,6 @@
 @testable import PromisesTestSupport
 
-/// Loops of a group that end while connections are served there, or are on their way.
+/// Loops of a group that end while connections are served there.
 struct GroupLoopEndTests {
     @Test(.group(2)) func theOthersTakeWhoComesThen() throws {
         let served = listener.serve(on: loops) { echo($0) }
@@ -27,57 +27,6 @@ struct GroupLoopEndTests {
         expectEqual(code(served), ECANCELED)
         expectEqual(try reply(of: client), "")
         expectEqual(listener.activeConnections, 0)
-    }
-
-    /// The loop can no longer wait, and ends with the connection in its mailbox.
-    @Test func aConnectionOnItsWayIsClosed() throws {
-        let (isArmed, tables) = (Shared(false), Shared(0))
-        let (entered, release) = (Gate(), Gate())
-        let failing: @Sendable () -> Syscalls = {
-            var table = Syscalls()
-            let number = tables.change { count in
-                count += 1
-                return count
-            }
-            // Of the first loop.
-            if number != 1 { return table }
-            let wait = table.epollWait
-            table.epollWait = { fd, events, count, timeout in
-                guard
-                    isArmed.change({ armed in
-                        defer { armed = false }
-                        return armed
-                    })
-                else { return wait(fd, events, count, timeout) }
-                entered.open()
-                release.wait()
-                return -Int(EBADF)
-            }
-            return table
-        }
-        let recorder = LogRecorder { event in
-            if case .loopFailed("loop-1", _) = event { true } else { false }
-        }
-        defer { recorder.stop() }
-        try withGroup(2, syscalls: failing) { _, group in
-            let listener = try Listener.bind("127.0.0.1:0")
-            let served = listener.serve(on: group, ServeOptions(maxConnections: 1, balancing: .roundRobin)) { echo($0) }
-            isArmed.change { $0 = true }
-            group[0].submit {}
-            entered.wait()
-            // The first goes to the blocked loop, and no other client may connect meanwhile.
-            let clients = try (0..<2).map { _ in try Peer(to: listener.localAddress) }
-            try EventLoop.current.run(until: { listener.activeConnections == 1 })
-            expectEqual(group.loads, [1, 0])
-            release.open()
-            expectEqual(try reply(of: clients[0]), "")
-            // Its place is free, and the remaining loop takes the next.
-            expect(try answers(clients[1]))
-            group[0].join()
-            expectEqual(group.loads, [0, 1])
-            try listener.end(served, closing: clients)
-        }
-        expectEqual(recorder.count, 1)
     }
 
     @Test(.group(2)) func withoutAnyTheListenerEndsAndSaysSo() throws {

@@ -70,21 +70,21 @@
     func counts(_ result: DrainResult?) -> [Int]? { result.map { [$0.idle, $0.finished, $0.aborted] } }
 
     /// A listener and the signals that stop it refer to each other.
-    @Test func aListenerIsReleasedWhoseLoopEndsDuringItsDrain() throws {
+    @Test(arguments: [false, true]) func aListenerIsReleasedWhoseLoopEnds(duringItsDrain: Bool) throws {
         weak var released: Listener?
-        try withSignals { net in
-            let listener = try net.listen("127.0.0.1:0")
-            released = listener
-            var isDraining = false
-            let options = ServeOptions(
-                stopSignals: Self.signals, drainTimeout: .seconds(60), onSignal: { _ in isDraining = true })
-            listener.serve(options, handler: serveByFirstByte).ignoringErrors()
-            let clients = try net.connectClients("b", to: listener)
-            raise(Self.signals[0])
-            try net.loop.run(until: { isDraining })
-            withExtendedLifetime(clients) {}
+        var served: Promise<DrainResult>?
+        _ = try logged {
+            try withServer("b") { server in
+                released = server.listener
+                served = server.served
+                if duringItsDrain {
+                    raise(SIGCONT)
+                    try server.net.loop.run(until: { server.listener.isDraining })
+                }
+            }
         }
         expect(released == nil)
+        expectEqual(served?.isRejected, true)
     }
 
     @Test(arguments: signals) func theFirstSignalDrains(signal: CInt) throws {
@@ -194,38 +194,26 @@
         }
     }
 
-    @Test func withoutASignalItEndsWithTheListener() throws {
-        try withServer("b") { server in
-            server.listener.close()
-            try server.net.loop.turn(.poll)
-            expect(server.served.isPending)
-            server.clients[0].close()
-            expectEqual(try counts(hang(server.served)), [0, 0, 0])
-            expect(!server.net.loop.isAlive)
-        }
-    }
-
-    @Test func aDrainOfTheProgramsOwnCountsToo() throws {
-        try withServer("sb", drainTimeout: .seconds(3600)) { server in
-            server.clients[1].close()
-            server.listener.drain(deadline: .seconds(1))
-            let result = try hang(server.served)
-            expectEqual(counts(result), [0, 1, 1])
-            expectEqual(server.clients[0].failureOfReading(), ECONNRESET)
-        }
-    }
-
-    @Test func cancelledItClosesTheListenerAndWatchesNoMore() throws {
+    @Test(arguments: [false, true])
+    func cancelledItClosesTheListenerAndWatchesNoMoreButDoesNotDrain(byTheSignalsHandler: Bool) throws {
         let before = actions
-        try withServer("b") { server in
-            server.served.cancel()
-            expectEqual(actions, before)
+        var served: Promise<DrainResult>?
+        try withServer("b", drainTimeout: .seconds(3600), onSignal: { _ in served?.cancel() }) { server in
+            served = server.served
+            if byTheSignalsHandler {
+                raise(SIGCONT)
+                try server.net.loop.turn(.wait)
+            } else {
+                served?.cancel()
+                expectEqual(actions, before)
+            }
             expect(server.served, failsWith: PromiseError.cancelled)
             expectEqual(code(server.listener.accept()), EBADF)
             expectEqual(server.listener.activeConnections, 1)
             server.clients[0].end()
             try server.net.loop.run()
             expectEqual(try server.clients[0].readToEnd(), Array("done".utf8))
+            served = nil
         }
     }
 
@@ -238,31 +226,6 @@
             try server.net.loop.run()
             expectEqual(server.elapsed, .seconds(2))
             expectEqual(server.clients[0].failureOfReading(), ECONNRESET)
-        }
-    }
-
-    @Test func cancelledBySignalHandlerItDoesNotDrain() throws {
-        var served: Promise<DrainResult>?
-        try withServer("b", drainTimeout: .seconds(3600), onSignal: { _ in served?.cancel() }) { server in
-            served = server.served
-            raise(SIGCONT)
-            try server.net.loop.turn(.wait)
-            expectEqual(served?.isRejected, true)
-            expectEqual(server.listener.activeConnections, 1)
-            server.clients[0].end()
-            try server.net.loop.run()
-            expectEqual(try server.clients[0].readToEnd(), Array("done".utf8))
-            served = nil
-        }
-    }
-
-    @Test func theErrorThatEndsTheListenerRejects() throws {
-        try withServer("") { server in
-            server.net.kernel.accept = { _, _ in -Int(EINVAL) }
-            let client = try Peer(to: server.listener.localAddress)
-            expectEqual(try rejection(of: server.served), EINVAL)
-            expectEqual(server.net.loop.metrics.signalWatches, 0)
-            client.close()
         }
     }
 
@@ -284,16 +247,5 @@
             expectEqual(net.loop.metrics.signalWatches, 0)
             try listener.end(served)
         }
-    }
-
-    @Test func theLoopsEndEndsIt() throws {
-        var served: Promise<DrainResult>?
-        _ = try logged {
-            try withServer("b") { server in
-                served = server.served
-                server.clients[0].close()
-            }
-        }
-        expectEqual(served?.isRejected, true)
     }
 }
