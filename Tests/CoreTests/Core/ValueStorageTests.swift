@@ -61,7 +61,7 @@ struct ValueStorageTests {
         check([Int]?.some([1]))
     }
 
-    @Test func enums() {
+    @Test func ofEveryKind() {
         enum Shape: Equatable {
             case point, circle(Double), polygon([Int]), named(String, [String])
             indirect case scaled(Shape, by: Double)
@@ -69,9 +69,6 @@ struct ValueStorageTests {
         for shape in [Shape.point, .circle(1), .polygon([1, 2]), .named("a", ["b"]), .scaled(.point, by: 2)] {
             check(shape)
         }
-    }
-
-    @Test func existentialsAndClosures() {
         check(1 as Any, { $0 as? Int == 1 })
         check((1, 2, 3, 4, 5) as Any, { ($0 as? (Int, Int, Int, Int, Int))?.4 == 5 })
         check(Flaw(3) as any Error, { ($0 as? Flaw) == Flaw(3) })
@@ -79,9 +76,6 @@ struct ValueStorageTests {
         let base = 10
         check({ (number: Int) in number + base }, { $0(1) == 11 })
         check(Int.self as Any.Type, { $0 == Int.self })
-    }
-
-    @Test func promises() {
         check(Promise.value(3), { $0.settledValue == 3 })
         check(Result<Int, Flaw>.failure(Flaw(1)), { $0 == .failure(Flaw(1)) })
     }

@@ -114,41 +114,35 @@ struct LimiterTests {
     /// once.
     @Test(.inLoop, arguments: 0..<20) func thousandsOfCancellations(seed: Int) throws {
         var dice = SplitMix64(UInt64(seed))
-        let limiter = Limiter(Int.random(in: 1...5, using: &dice))
-        var (running, started, cleaned) = (0, 0, 0)
-        var most = 0
+        let limiter = Limiter(1 + dice.below(5))
+        var (running, most) = (0, 0)
         var works: [Promise<Int>] = []
         for index in 0..<scaled(1_500) {
-            let kind = Int.random(in: 0..<5, using: &dice)
-            let time = Duration.milliseconds(Int.random(in: 0...20, using: &dice))
+            let kind = dice.below(5)
+            let time = Duration.milliseconds(dice.below(20))
             let work = limiter.run { () throws -> Promise<Int> in
                 if kind == 0 { throw Flaw(index) }
-                started += 1
                 running += 1
                 most = max(most, running)
-                let body: Promise<Int>
-                switch kind {
-                case 1: body = .value(index)
-                case 2: body = endless()
-                case 3: body = after(time).map { index }.asPromise()
-                default: body = after(time).then { endless() }
-                }
-                return body.ensureThen { after(kind == 3 ? .zero : time) }.ensure {
-                    running -= 1
-                    cleaned += 1
-                }
+                let body: Promise<Int> =
+                    switch kind {
+                    case 1: .value(index)
+                    case 2: endless()
+                    case 3: after(time).map { index }.asPromise()
+                    default: after(time).then { endless() }
+                    }
+                return body.ensureThen { after(kind == 3 ? .zero : time) }.ensure { running -= 1 }
             }
             work.ignoringErrors()
             works.append(work)
-            if kind == 2 || kind == 4 || Bool.random(using: &dice) {
-                let delay = Duration.milliseconds(Int.random(in: 0...200, using: &dice))
-                loop.schedule(after: delay) { work.cancel() }
+            if kind == 2 || kind == 4 || dice.once(in: 2) {
+                loop.schedule(after: .milliseconds(dice.below(200))) { work.cancel() }
             }
             if index % 7 == 0 { try loop.turn(.poll) }
         }
         try loop.run()
         expect(works.allSatisfy { !$0.isPending })
         expect(limiter.active == 0 && limiter.waiting == 0)
-        expect(running == 0 && started == cleaned && most <= limiter.limit)
+        expect(running == 0 && most <= limiter.limit)
     }
 }

@@ -27,11 +27,6 @@ struct WhenTupleTests {
         expect(five, gives: 4)
     }
 
-    @Test(.inLoop) func ofResolved() throws {
-        expect(when(resolved: page(1), sure(2)).map { a, b in try a.get().length + b.get().length }, gives: 3)
-        expect(when(resolved: page(1), page(2)).map { a, b in try a.get().length + b.get().length }, gives: 3)
-    }
-
     /// The types are known before those of the literals.
     @Test(.inLoop) func comparedWithLiterals() throws {
         let (bytes, sure) = (Promise<[UInt8]>.value([1]), Guarantee<[UInt8]>.value([2]))

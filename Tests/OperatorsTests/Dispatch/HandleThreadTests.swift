@@ -12,27 +12,26 @@ struct HandlesElsewhereTests {
     }
 
     /// In release builds too.
-    @Test(.ownThread) func aTimerThatIsCancelledOnAnotherThreadEndsTheProcess() async {
+    @Test(.ownThread) func aTimerOrAHookThatIsCancelledOnAnotherThreadEndsTheProcess() async {
         await #expect(processExitsWith: .failure) {
-            try EventLoop.withLoop { loop throws in
-                nonisolated(unsafe) let timer = loop.schedule(after: .seconds(3600)) {}
-                let worker = try EventLoop.spawn()
-                worker.submit { timer.cancel() }
-                worker.stop()
-                worker.join()
+            try callElsewhere { loop in
+                let timer = loop.schedule(after: .seconds(3600)) {}
+                return { timer.cancel() }
+            }
+        }
+        await #expect(processExitsWith: .failure) {
+            try callElsewhere { loop in
+                let hook = loop.beforeWaiting {}
+                return { hook.cancel() }
             }
         }
     }
+}
 
-    @Test(.ownThread) func aHookThatIsCancelledOnAnotherThreadEndsTheProcess() async {
-        await #expect(processExitsWith: .failure) {
-            try EventLoop.withLoop { loop throws in
-                nonisolated(unsafe) let hook = loop.beforeWaiting {}
-                let worker = try EventLoop.spawn()
-                worker.submit { hook.cancel() }
-                worker.stop()
-                worker.join()
-            }
-        }
+/// Calls the closure that `make` returns for a loop of this thread, on another thread.
+private func callElsewhere(_ make: (EventLoop) -> () -> Void) throws {
+    try EventLoop.withLoop { loop throws in
+        nonisolated(unsafe) let body = make(loop)
+        TestThread.run { body() }
     }
 }

@@ -4,14 +4,6 @@
 struct OnAdoptionTests {
     private let loop = EventLoop.current
 
-    @Test(.inLoop) func onesOfThisLoop() throws {
-        let late = after(.seconds(5)).map { 3 }
-        let outer = Promise.value(1).then(on: nil) { _ in late }
-        expect(outer.isPending)
-        try loop.run()
-        expectEqual(outer.settledValue, 3)
-    }
-
     @Test(.inLoop) func oneThatIsRejectedLater() {
         let lines = logged {
             let (inner, resolver) = Promise<Int>.pending()
