@@ -1,19 +1,28 @@
 @testable import PromisesTestSupport
 
 struct ConnectTests {
-    @Test(.network, arguments: loopbacks) func bothEndsKnowEachOther(address: String) throws {
+    @Test(.network, arguments: loopbacks) func bothEndsKnowEachOtherAndRememberIt(address: String) throws {
         let listener = try net.listen(address)
         let client = try hang(connect(to: listener.localAddress, timeout: patience), timeout: patience)
         let server = try net.accept(from: listener)
+        let (near, far) = (server.localAddress, client.localAddress)
+        expectEqual([near, far], [listener.localAddress, server.peerAddress])
         expectEqual(client.peerAddress, listener.localAddress)
-        expectEqual(server.localAddress, listener.localAddress)
-        expectEqual(server.peerAddress, client.localAddress)
-        try hang(client.write("hello"), timeout: patience)
-        expectEqual(try hang(server.receive(), timeout: patience), Array("hello".utf8))
+        let calls = net.calls(.getSocketName)
+        server.abort()
+        client.close()
+        expectEqual([server.localAddress, client.localAddress], [near, far])
+        expectEqual(net.calls(.getSocketName), calls)
+        let (reader, writer) = try Connection.pipe()
+        expectEqual([reader.localAddress, writer.localAddress], [nil, nil])
     }
 
-    @Test(.network, arguments: loopbacks) func aClosedPortRefuses(address: String) throws {
-        let target = try closedPort(address)
+    @Test(.network, arguments: loopbacks) func aClosedPortRefuses(loopback: String) throws {
+        // The port stays bound as long as the process lives, and never has a listener.
+        let local = try SocketAddress(loopback)
+        let fd = socket(local.family, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        _ = local.withSocketAddress { bind(fd, $0, $1) }
+        let target = try #require(address(of: fd, getsockname))
         let attempt = connect(to: target)
         var settled = 0
         attempt.tap { _ in settled += 1 }.catch { _ in }
@@ -67,40 +76,4 @@ struct ConnectTests {
         expectEqual(connect(to: .loopback(port: 1)).error as? SystemError, SystemError(call, refusal))
         if call == .connect { expectEqual(net.calls(.close), 1) }
     }
-
-    /// The loop opens its own descriptors with the first socket, before the others use up the rest.
-    @Test(.network) func thoseThatFindNoDescriptorFailAndTheOthersGoOn() throws {
-        let real = net.kernel
-        let opened = { [unowned ledger = net.ledger] (open: () -> Int) in
-            ledger.open.count < 8 ? open() : -Int(EMFILE)
-        }
-        net.kernel.socket = { family, type in opened { real.socket(family, type) } }
-        net.kernel.epollCreate = { opened(real.epollCreate) }
-        net.kernel.eventCreate = { opened(real.eventCreate) }
-        net.kernel.timerCreate = { opened(real.timerCreate) }
-        let address = try closedPort("127.0.0.1:0")
-        let all = (0..<20).map { _ in connect(to: address) }
-        let results = try hang(when(resolved: all).asPromise())
-        let codes = results.map { result -> CInt? in
-            guard case .failure(let error as SystemError) = result else { return nil }
-            return error.code
-        }
-        expectEqual(codes, Array(repeating: ECONNREFUSED, count: 5) + Array(repeating: EMFILE, count: 15))
-    }
-
-    @Test(.network) func whatIsNoAddressIsRejected() throws {
-        expect(connect(to: "nonsense").error is SocketAddress.ParseError)
-        expect(connect(to: "example.com:port").error is SocketAddress.ParseError)
-        expectEqual(net.calls(.socket), 0)
-    }
-}
-
-/// An address that never has a listener: the port stays bound as long as the process lives.
-private func closedPort(_ text: String) throws -> SocketAddress {
-    let address = try SocketAddress(text)
-    let fd = socket(address.family, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    _ = address.withSocketAddress { bind(fd, $0, $1) }
-    var name = sockaddr_storage()
-    _ = CountingSyscalls().getSocketName(fd, &name)
-    return try #require(SocketAddress(name))
 }

@@ -2,21 +2,6 @@
 
 /// `withNetwork` checks that none of these calls reaches the kernel under a number that may be another's.
 struct UseAfterCloseTests {
-    @Test(.listener) func theLocalAddressIsRememberedOnceItHasBeenAskedFor() throws {
-        let client = try hang(connect(to: listener.localAddress), timeout: patience)
-        let accepted = try net.accept(from: listener)
-        let (near, far) = (accepted.localAddress, client.localAddress)
-        expectEqual(near, listener.localAddress)
-        expectEqual(far, accepted.peerAddress)
-        let calls = net.calls(.getSocketName)
-        accepted.abort()
-        client.close()
-        expectEqual([accepted.localAddress, client.localAddress], [near, far])
-        expectEqual(net.calls(.getSocketName), calls)
-        let (reader, writer) = try Connection.pipe()
-        expectEqual([reader.localAddress, writer.localAddress], [nil, nil])
-    }
-
     @Test(.pair, arguments: [false, true]) func everyOperationIsRefused(aborted: Bool) throws {
         peer.end()
         expectEqual(try hang(connection.read(), timeout: patience), .end)
@@ -79,6 +64,25 @@ struct UseAfterCloseTests {
         expect(second == nil || second == ECANCELED)
         _ = try hang(read, timeout: patience)
         expectEqual(try hang(drained, timeout: patience), ECONNRESET)
+    }
+
+    @Test(.pair, arguments: [true, false]) func theHandlerOfAWriteThatFailsMayClose(byReset: Bool) throws {
+        nonisolated(unsafe) let unsafeConnection = connection
+        while connection.queuedBytes == 0 { _ = connection.write([UInt8](repeating: 0, count: 1 << 20)) }
+        let waiting = connection.write([1])
+        waiting.pipe { _ in unsafeConnection.close() }
+        if byReset { peer.reset() } else { connection.abort() }
+        let expected: [CInt?] = byReset ? [ECONNRESET, EPIPE] : [ECANCELED]
+        expect(expected.contains(try rejection(of: waiting)))
+        expect(connection.isClosed)
+    }
+
+    @Test(.pair) func theHandlerOfAReadThatIsCancelledMayAbort() throws {
+        nonisolated(unsafe) let unsafeConnection = connection
+        let read = connection.read()
+        read.pipe { _ in unsafeConnection.abort() }
+        connection.close()
+        expectEqual(read.settledValue, failed(ECANCELED))
     }
 
     @Test(.network(.virtual)) func anEventOfAClosedConnectionDoesNotReachTheNextOwnerOfItsNumber() throws {
