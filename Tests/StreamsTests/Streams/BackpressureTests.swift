@@ -1,29 +1,8 @@
 @testable import PromisesTestSupport
 
+/// The limit of the write queue, its watermarks, and the turns that a flush leaves to others.
 struct BackpressureTests {
-    @Test(.pair(turns: 4000)) func whoeverAwaitsEachWriteQueuesNoMoreThanOne() throws {
-        let chunk = pattern(65536)
-        var peak = 0
-        var left = 256
-        func produce() -> Promise<Void> {
-            guard left > 0 else { return .value }
-            left -= 1
-            let write = connection.write(chunk)
-            peak = max(peak, connection.queuedBytes)
-            return write.then { produce() }
-        }
-        let produced = produce()
-        // The peer reads nothing until the kernel's own buffers are full.
-        try net.loop.run(until: { connection.queuedBytes > 0 })
-        expect(net.turns { net.settle() } <= 4, "a blocked write spins")
-        expect(produced.isPending)
-        let received = elsewhere { try peer.receive(exactly: 256 * 65536) }
-        try hang(produced, timeout: patience)
-        expectEqual(try hang(received, timeout: patience).count, 256 * 65536)
-        expect(peak > 0 && peak <= chunk.count)
-    }
-
-    @Test(.pair) func whoeverDoesNotIsRefusedAtTheLimit() throws {
+    @Test(.pair) func whatIsNotAwaitedIsRefusedAtTheLimit() throws {
         connection.writeQueueLimit = 100_000
         let chunk = pattern(30_000)
         var taken = 0
@@ -56,16 +35,14 @@ struct BackpressureTests {
 
     @Test(.pair(turns: 3000)) func aConnectionWithAFastReaderLeavesTheOthersTheirTurn() throws {
         let (other, client) = try net.pair()
-        // The reader never lets the kernel's buffer fill: without a bound, one flush would never end.
         let real = net.kernel.send
         let busy = net.ledger.accepted[0]
-        net.kernel.send = { $0 == busy ? min($2, 1000) : real($0, $1, $2) }
+        var isFull = true
+        // Once it has room, the reader never lets the kernel's buffer fill: without a bound, one flush would never end.
+        net.kernel.send = { $0 != busy ? real($0, $1, $2) : isFull ? -Int(EAGAIN) : min($2, 1000) }
         connection.writeQueueLimit = .max
-        net.kernel.send = { fd, bytes, count in fd == busy ? -Int(EAGAIN) : real(fd, bytes, count) }
         let writes = (0..<100).map { _ in connection.write(pattern(20_000)) }
-        net.kernel.send = { fd, bytes, count in
-            fd == busy ? min(count, 1000) : real(fd, bytes, count)
-        }
+        isFull = false
         try client.send("ping")
         awaitArrival(of: POLLIN, at: net.ledger.accepted[1])
         let echoed = other.receive().then { other.write($0) }
@@ -73,5 +50,81 @@ struct BackpressureTests {
         expect(writes[99].isPending)
         expectEqual(try client.receive(), Array("ping".utf8))
         try hang(when(fulfilled: writes), timeout: patience)
+    }
+
+    @Test(.network) func whetherItIsWritableFlipsOnceACrossing() throws {
+        let (a, b) = try Connection.pair()
+        expect(a.writeWatermarks == (low: 32 << 10, high: 64 << 10))
+        a.writeWatermarks = (low: 10, high: 20)
+        let budget = net.limitSends(to: 0)
+        var relieved = 0
+        expect(a.isWritable && a.writable().isResolved)
+        let writes = (0..<10).map { _ in
+            let write = a.write(pattern(4))
+            if !a.isWritable && relieved == 0 {
+                relieved = -1
+                a.writable().done { relieved = 1 }
+            }
+            return write
+        }
+        expect(!a.isWritable && a.queuedBytes == 40)
+        let waiting = a.writable()
+        // Below the high mark, and not yet at the low one.
+        budget.remaining = 25
+        try net.loop.turn(.poll)
+        try net.loop.turn(.poll)
+        expect(a.queuedBytes == 15 && !a.isWritable && waiting.isPending)
+        budget.remaining = 5
+        try hang(waiting, timeout: patience)
+        expect(a.queuedBytes == 10 && a.isWritable && relieved == 1)
+        // Between the marks it stays as it is.
+        let more = a.write(pattern(5))
+        expect(a.isWritable)
+        budget.remaining = .max
+        try hang(when(fulfilled: writes + [more]), timeout: patience)
+        expectEqual(try hang(b.read(exactly: 45), timeout: patience).count, 45)
+    }
+
+    @Test func whatCannotBeWrittenToIsNotWaitedFor() throws {
+        try withConnections { _, a, _ in
+            a.write(pattern(4_000_000)).catch(policy: .allErrors) { _ in }
+            expect(!a.isWritable)
+            let waiting = a.writable()
+            a.abort()
+            try hang(waiting, timeout: patience)
+            expect(!a.isWritable && a.writable().isResolved)
+        }
+        try withConnections { _, a, _ in
+            a.shutdownWrite()
+            expect(!a.isWritable && a.writable().isResolved)
+        }
+    }
+
+    @Test(.network(turns: 1000)) func aCancelledWaitLeavesTheOthers() throws {
+        let (a, b) = try Connection.pair()
+        let write = a.write(pattern(4_000_000))
+        a.writable().cancel()
+        let cancelled = a.writable()
+        let other = a.writable()
+        cancelled.cancel()
+        let read = b.read(exactly: 4_000_000)
+        try hang(other, timeout: patience)
+        try hang(read, timeout: patience)
+        try hang(write, timeout: patience)
+    }
+
+    @Test(.network, arguments: [(5, 5), (-3, 0), (100, 1), (0, .min)]) func marksThatMakeNoSense(low: Int, high: Int)
+        throws
+    {
+        let (a, b) = try Connection.pair()
+        a.writeWatermarks = (low: low, high: high)
+        let marks = a.writeWatermarks
+        expect(marks.low >= 0 && marks.low < marks.high)
+        let write = a.write(pattern(1_000_000))
+        expect(!a.isWritable)
+        let read = b.read(exactly: 1_000_000)
+        try hang(a.writable(), timeout: patience)
+        try hang(read, timeout: patience)
+        try hang(write, timeout: patience)
     }
 }

@@ -18,11 +18,8 @@ struct SharedWriteTests {
         // unsafe: freed once, by the test's own count.
         nonisolated(unsafe) let lent = memory
         return SharedBytes(unsafe: UnsafeRawBufferPointer(memory)) {
-            if releases.change({
-                $0 += 1; return $0
-            }) == 1 {
-                lent.deallocate()
-            }
+            releases.change { $0 += 1 }
+            if releases.value == 1 { lent.deallocate() }
         }
     }
 
@@ -43,32 +40,25 @@ struct SharedWriteTests {
             let (connection, peer) = try isFiltered ? net.filteredPair() : net.pair()
             let whole = head + payload + tail
             let budget = net.limitSends(to: 1 << 40)
-            func receive(_ count: Int, _ expected: [UInt8]) throws {
+            /// Gives the kernel room, and expects that all arrives.
+            func expectAll(_ write: Promise<Void>, _ expected: [UInt8]? = nil) throws {
+                let count = isFiltered ? whole.count : (expected ?? whole).count
                 let got = elsewhere { try peer.receive(exactly: count) }
                 budget.remaining = 1 << 40
-                expect(try hang(got, timeout: patience) == expected)
+                try hang(write, timeout: patience)
+                let bytes = try hang(got, timeout: patience)
+                expect(isFiltered ? bytes.count == count : bytes == expected ?? whole)
             }
             switch end {
-            case .sentAtOnce:
-                let got = elsewhere { try peer.receive(exactly: 100_011) }
-                try hang(write(releases, on: connection), timeout: patience)
-                expect(try hang(got, timeout: patience) == whole)
-            case .sentInParts:
+            case .sentAtOnce: try expectAll(write(releases, on: connection))
+            case .sentInParts, .sentByClose:
                 budget.remaining = first
                 let write = write(releases, on: connection)
-                expect(write.isPending && connection.queuedBytes == 100_011 - first)
-                try receive(100_011, whole)
-                try hang(write, timeout: patience)
-            case .sentByClose:
-                budget.remaining = first
-                let write = write(releases, on: connection)
-                let closed = connection.close()
-                let got = elsewhere { try peer.receive(exactly: 100_011) }
-                budget.remaining = 1 << 40
-                try hang(write, timeout: patience)
-                expect(try hang(got, timeout: patience) == whole)
+                expect(write.isPending && connection.queuedBytes == whole.count - first)
+                let closed = end == .sentByClose ? connection.close() : nil
+                try expectAll(write)
                 peer.end()
-                try hang(closed, timeout: patience)
+                if let closed { try hang(closed, timeout: patience) }
             case .withdrawn:
                 budget.remaining = 0
                 let before = connection.write("before")
@@ -77,15 +67,13 @@ struct SharedWriteTests {
                 expectEqual(releases.value, 0)
                 write.cancel()
                 expectEqual(releases.value, 1)
-                try receive(11, Array("beforeafter".utf8))
-                try hang(when(fulfilled: before, after), timeout: patience)
+                try expectAll(when(fulfilled: before, after).asVoid(), Array("beforeafter".utf8))
             case .withdrawnTooLate:
                 budget.remaining = max(first, 1)
                 let write = write(releases, on: connection)
                 write.cancel()
                 expect(write.isPending)
-                try receive(100_011, whole)
-                try hang(write, timeout: patience)
+                try expectAll(write)
             case .aborted:
                 budget.remaining = first
                 let write = write(releases, on: connection)
@@ -132,10 +120,7 @@ struct SharedWriteTests {
                 let write = write(releases, on: connection)
                 // The filter has a copy.
                 expectEqual(releases.value, 1)
-                let got = elsewhere { try peer.receive(exactly: 100_011) }
-                budget.remaining = 1 << 40
-                try hang(write, timeout: patience)
-                expectEqual(try hang(got, timeout: patience).count, 100_011)
+                try expectAll(write)
             }
             expectEqual(releases.value, 1)
             if end != .refusedAsFull && !isFiltered { expectEqual(connection.heldMemory, 0) }
@@ -144,19 +129,13 @@ struct SharedWriteTests {
         expectEqual(releases.value, 1)
     }
 
-    /// One call sends the bytes before the shared memory, the memory, and the bytes after it, and nothing is allocated
-    /// for it while it waits.
+    /// The bytes before the shared memory, the memory, and the bytes after it.
     @Test(.network) func onePieceAmongOthersTakesOneCall() throws {
         net.ledger.sendsPiecesSingly = false
         let (connection, peer) = try net.pair()
         let before = net.calls(.sendVector)
         let got = elsewhere { try peer.receive(exactly: 100_011) }
-        let bytes = SharedBytes(payload)
-        let write = connection.write { output in
-            output.append(head)
-            output.append(bytes)
-            output.append(tail)
-        }
+        let write = write(Shared(0), on: connection)
         try hang(write, timeout: patience)
         expect(try hang(got, timeout: patience) == head + payload + tail)
         // The kernel may take it in two parts.

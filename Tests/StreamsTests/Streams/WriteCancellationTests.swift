@@ -14,25 +14,16 @@ struct WriteCancellationTests {
         expectEqual(try peer.readToEnd(), Array("ab".utf8))
     }
 
-    @Test(.pair) func theLastOneGoneTheEndIsSent() throws {
+    @Test(.pair, arguments: [false, true]) func theLastOneGoneTheEndIsSent(closes: Bool) throws {
         net.limitSends(to: 0)
         let write = connection.write("lost")
-        let ended = connection.shutdownWrite()
+        let ended = closes ? connection.close().asPromise() : connection.shutdownWrite()
         expect(ended.isPending)
-        write.cancel()
-        try hang(ended, timeout: patience)
-        expectEqual(try peer.readToEnd(), [])
-        expectEqual(connection.queuedBytes, 0)
-    }
-
-    @Test(.pair) func theLastOneGoneAClosingConnectionCloses() throws {
-        net.limitSends(to: 0)
-        let write = connection.write("lost")
-        let closed = connection.close()
         write.cancel()
         expectEqual(try peer.readToEnd(), [])
         peer.end()
-        try hang(closed, timeout: patience)
+        try hang(ended, timeout: patience)
+        expectEqual(connection.queuedBytes, 0)
     }
 
     @Test(.pair) func aHandlerThatCancelsOthersWhileTheQueueIsFlushed() throws {
