@@ -1,8 +1,6 @@
 @testable import PromisesTestSupport
 
 struct ForEachChunkTests {
-    private struct Enough: Error, Equatable {}
-
     private func text(_ chunk: RawSpan) -> String { chunk.withUnsafeBytes { String(decoding: $0, as: UTF8.self) } }
 
     @Test(.network(turns: 2000)) func whatACancelledReadHasLeftComesInChunksOfTheUsualSize() throws {
@@ -65,15 +63,15 @@ struct ForEachChunkTests {
 
     @Test(.network) func whatTheBodyThrowsOrReturnsEndsIt() throws {
         let (a, b) = try Connection.pair()
-        let thrown = a.forEachChunk { _ in throw Enough() }
+        let thrown = a.forEachChunk { _ in throw Flaw() }
         try hang(b.write("x"), timeout: patience)
-        expect(thrown, failsWith: Enough())
-        let returned = a.forEachChunk { _ in Promise<Void>(error: Enough()) }
+        expect(thrown, failsWith: Flaw())
+        let returned = a.forEachChunk { _ in Promise<Void>(error: Flaw()) }
         try hang(b.write("x"), timeout: patience)
-        expect(returned, failsWith: Enough())
-        let later = a.forEachChunk { _ in after(.milliseconds(1)).then { Promise<Void>(error: Enough()) } }
+        expect(returned, failsWith: Flaw())
+        let later = a.forEachChunk { _ in after(.milliseconds(1)).then { Promise<Void>(error: Flaw()) } }
         try hang(b.write("x"), timeout: patience)
-        expect(later, failsWith: Enough())
+        expect(later, failsWith: Flaw())
         try hang(b.write("y"), timeout: patience)
         expectEqual(try hang(a.receive(), timeout: patience), [0x79])
     }
@@ -141,5 +139,29 @@ struct ForEachChunkTests {
         try peer.send("chunk")
         expectEqual(try rejection(of: all), ECANCELED)
         expectEqual(seen, ["chunk"])
+    }
+
+    @Test(.network(turns: 4000), arguments: [false, true]) func aPipeForwardsAllAsFastAsItsSinkTakesIt(endsSink: Bool)
+        throws
+    {
+        let (client, near) = try Connection.pair()
+        let (reader, writer) = try Connection.pipe()
+        let bytes = pattern(4_000_000)
+        let moved = pipe(from: near, to: writer, endingSink: endsSink)
+        let write = client.write(bytes)
+        net.settle()
+        expect(write.isPending && writer.queuedBytes <= 65536)
+        let calls = net.calls(.receive)
+        net.settle()
+        expectEqual(net.calls(.receive), calls)
+        client.shutdownWrite().cauterize()
+        expectEqual(try hang(reader.read(exactly: bytes.count), timeout: patience), bytes)
+        expectEqual(try hang(moved, timeout: patience), bytes.count)
+        expect(!near.isClosed && !writer.isClosed)
+        if endsSink {
+            expectEqual(try hang(reader.read(), timeout: patience), .end)
+        } else {
+            try hang(writer.write("x"), timeout: patience)
+        }
     }
 }

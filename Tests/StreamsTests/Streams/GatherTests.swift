@@ -4,7 +4,7 @@
 struct GatherTests {
     /// The guide's ways to read requests and to answer each.
     enum Idiom: CaseIterable {
-        case forEachLine, forEachLineAwaited, readLine, readLineAwaited, exactly, until, deferred, lending, readFrame
+        case forEachLine, forEachLineAwaited, readLine, readLineAwaited, exactly, deferred, lending, readFrame
 
         /// Answers each line of nine bytes with `OK`, until the peer ends.
         func serve(_ connection: Connection) -> Promise<Void> {
@@ -24,10 +24,6 @@ struct GatherTests {
             case .exactly:
                 connection.read(exactly: 9).then { _ in connection.write("+OK\r\n") }.then { serve(connection) }
                     .recover(only: StreamError.self) { _ in .value }
-            case .until:
-                connection.read(until: [0x0D, 0x0A]).then { line in
-                    line == nil ? .value : connection.write("+OK\r\n").then { serve(connection) }
-                }
             case .lending:
                 connection.forEachFrame(DelimiterDecoder("\r\n")) { _, _ in
                     connection.write { $0.append("+OK\r\n") }
@@ -64,22 +60,6 @@ struct GatherTests {
         expect(net.calls(.send) + net.calls(.sendVector) <= packets * 11 / 10)
         peer.end()
         try hang(served, timeout: patience)
-    }
-
-    @Test(.network(.virtual, turns: 10_000)) func packetsOnManyConnectionsAreAnsweredWithOneCallEach() throws {
-        net.ledger.sendsPiecesSingly = false
-        let pairs = try (0..<50).map { _ in try Connection.pair() }
-        for (server, _) in pairs { Idiom.deferred.serve(server).cauterize() }
-        try net.loop.turn(.poll)
-        let before = net.calls(.send)
-        for (_, client) in pairs { client.write(String(repeating: "GET key\r\n", count: 16)).cauterize() }
-        let reads = pairs.map { $0.1.read(exactly: 16 * 5) }
-        try hang(when(fulfilled: reads), timeout: patience)
-        expect(net.calls(.send) - before <= 110)
-        for (server, client) in pairs {
-            client.abort()
-            server.abort()
-        }
     }
 
     @Test(.pair(.virtual, turns: 1000), arguments: Idiom.allCases) func aSingleRequestIsAnsweredAtOnce(idiom: Idiom)

@@ -23,7 +23,14 @@ struct PostTests {
     }
 
     @Test(.pair) func thoseOfATurnLeaveTogetherInOrderWithWrites() throws {
-        let calls = net.calls(.send) + net.calls(.sendVector)
+        func calls() -> Int { net.calls(.send) + net.calls(.sendVector) }
+        let message = pattern(74)
+        try inTurn(net) { for _ in 0..<20 { connection.post(message, overflow: .drop) } }
+        expectEqual(calls(), 1)
+        expectEqual(try peer.receive(exactly: 20 * 74), [[UInt8]](repeating: message, count: 20).flatMap { $0 })
+        // Outside of a turn they are sent as writes are.
+        connection.post("x".utf8, overflow: .drop)
+        expectEqual(try peer.receive(exactly: 1), Array("x".utf8))
         var writes: [Promise<Void>] = []
         try inTurn(net) {
             for letter in "abc" { expect(connection.post("\(letter)".utf8, overflow: .drop)) }
@@ -34,26 +41,15 @@ struct PostTests {
             connection.post("ij".utf8.dropFirst(0), overflow: .abort)
             writes.append(connection.write("k"))
         }
-        expectEqual(net.calls(.send) + net.calls(.sendVector), calls + 2)
+        expectEqual(calls(), 4)
         try hang(when(fulfilled: writes), timeout: patience)
         expectEqual(try peer.receive(exactly: 11), Array("abcdefghijk".utf8))
-    }
-
-    @Test(.pair) func postsAloneLeaveWithOneCall() throws {
-        let calls = net.calls(.send)
-        let message = pattern(74)
-        try inTurn(net) { for _ in 0..<20 { connection.post(message, overflow: .drop) } }
-        expectEqual(net.calls(.send), calls + 1)
-        expectEqual(try peer.receive(exactly: 20 * 74), [[UInt8]](repeating: message, count: 20).flatMap { $0 })
-        // Outside of a turn they are sent as writes are.
-        connection.post("x".utf8, overflow: .drop)
-        expectEqual(try peer.receive(exactly: 1), Array("x".utf8))
     }
 
     @Test(.network) func theyTakeTheMemoryOfTheirBytesAndNoMoreThanTheLimit() throws {
         let (connection, _) = try net.pair()
         connection.writeQueueLimit = 10_000
-        let budget = net.limitSends(to: 0)
+        net.limitSends(to: 0)
         var taken = 0
         for _ in 0..<3 {
             try inTurn(net) { for _ in 0..<100 where connection.post([1, 2], overflow: .drop) { taken += 1 } }
@@ -65,9 +61,8 @@ struct PostTests {
         expect(!connection.post("x".utf8, overflow: .drop) && !connection.isClosed)
         let waiting = connection.read()
         expect(!connection.post("x".utf8, overflow: .abort) && connection.isClosed)
-        guard case .failed(let error) = waiting.settledValue else { return expect(Bool(false)) }
+        guard case .failed(let error) = waiting.settledValue else { return expect(false) }
         expectEqual(error.code, ENOBUFS)
-        withExtendedLifetime(budget) {}
     }
 
     @Test(.pair) func watermarksHoldAProducerUp() throws {
@@ -116,7 +111,7 @@ struct PostTests {
         expectEqual(try rejection(of: read), ECONNRESET)
         expect(!connection.post("x".utf8, overflow: .abort) && !connection.post("".utf8, overflow: .drop))
         connection.close()
-        guard case .failed = try hang(end, timeout: patience) else { return expect(Bool(false)) }
+        guard case .failed = try hang(end, timeout: patience) else { return expect(false) }
         expectEqual(connection.queuedBytes, 0)
     }
 
@@ -142,6 +137,24 @@ struct PostTests {
         budget.remaining = .max
         let bytes = elsewhere { try peer.receive(exactly: 16) }
         expectEqual(try hang(bytes, timeout: patience).sorted(), (0..<4).flatMap { n in (0..<4).map { 10 * n + $0 } })
+    }
+
+    /// It skips those that have ended, and ends those whose queue is full.
+    @Test(.network(turns: 4_000)) func aBroadcastIsAPostToEach() throws {
+        let connections = [try net.pair(), try full(net), try full(net), try net.pair()]
+        let reads = connections.map { $0.0.readLine() }
+        let ends = connections.map { $0.0.closed }
+        func send(_ byte: UInt8) -> Int { broadcast([byte], to: connections.map(\.0), overflow: .abort) }
+        expectEqual(send(7), 2)
+        for number in [1, 2] {
+            expectEqual(code(reads[number]), ENOBUFS)
+            guard case .failed(let error) = hang(ends[number]) else { return expect(false) }
+            expect(error.code == ENOBUFS && error.description.contains("the limit is 65536"))
+            expectEqual(connections[number].1.failureOfReading(), ECONNRESET)
+        }
+        expectEqual(send(8), 2)
+        try net.loop.turn(.poll)
+        for number in [0, 3] { expectEqual(try connections[number].1.receive(exactly: 2), [7, 8]) }
     }
 
     @Test(.pair) func theEndsDeliverOrDropThem() throws {
