@@ -66,21 +66,6 @@ struct IdleTimeoutTests {
         expectEqual(read.settledValue, failed(ETIMEDOUT))
     }
 
-    @Test(.pair(.virtual)) func whatArrivedDuringAStallIsNoSilence() throws {
-        connection.idleTimeout = .milliseconds(50)
-        let read = connection.read()
-        try net.loop.turn(.poll)
-        try peer.send([1, 2, 3])
-        net.clock.advance(by: .seconds(1))
-        expectEqual(try hang(read, timeout: patience), .bytes([1, 2, 3]))
-        // The silence since then counts from now.
-        expect(try hang(connection.write("x"), timeout: patience) == ())
-        let next = connection.read()
-        hang(after(.milliseconds(40)))
-        expect(next.isPending)
-        expectEqual(try hang(next, timeout: patience), failed(ETIMEDOUT))
-    }
-
     @Test(.network(.virtual)) func whatATurnHasFetchedIsReadBeforeAnotherInItsMidstLooksAtTheTime() throws {
         let (near, far) = try Connection.pair()
         let descriptor = try near.detach()
@@ -124,20 +109,5 @@ struct IdleTimeoutTests {
         try peer.send("late")
         expectEqual(connection.read().settledValue, failed(ETIMEDOUT))
         expectEqual(code(connection.write("x")), ETIMEDOUT)
-    }
-
-    @Test(.pair(.virtual)) func theOneThatWasDetachedLeavesTheOneWithItsDescriptorAlone() throws {
-        connection.idleTimeout = .milliseconds(100)
-        let descriptor = try connection.detach()
-        let heir = try Connection(adopting: descriptor)
-        let read = heir.read()
-        hang(after(.seconds(1)))
-        expect(read.isPending)
-        heir.idleTimeout = .milliseconds(300)
-        let begin = net.loop.now
-        expectEqual(hang(read), failed(ETIMEDOUT))
-        expectEqual(begin.duration(to: net.loop.now), .milliseconds(300))
-        heir.abort()
-        withExtendedLifetime((connection, peer)) {}
     }
 }

@@ -2,20 +2,8 @@
 
 /// A loop that is blocked for longer than a deadline, and then finds the input that has arrived meanwhile.
 struct InputBeforeDeadlinesTests {
-    private var clock: VirtualClock { net.clock }
-
-    /// Connections, each with the descriptor of its peer, which is not the loop's.
-    private func pairs(_ count: Int, _ net: Network) throws -> [(connection: Connection, peer: CInt)] {
-        try (0..<count).map { _ in
-            var ends: [CInt] = [-1, -1]
-            try #require(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0, &ends) == 0)
-            net.ledger.adopt(ends[0])
-            return (try Connection(adopting: ends[0]), ends[1])
-        }
-    }
-
     /// Interrupts the next calls of epoll_wait.
-    private func interruptWaits(_ count: Int, _ net: Network) {
+    private func interruptWaits(_ count: Int) {
         let real = net.kernel.epollWait
         var left = count
         net.kernel.epollWait = { epoll, events, capacity, timeout in
@@ -29,84 +17,64 @@ struct InputBeforeDeadlinesTests {
         .enabled(if: mayHaveDescriptors(2000), "the hard limit of descriptors is below 2,000"),
         arguments: [0, 1, 2, 5], [true, false])
     func noneOfManyConnectionsIsLate(interruptions: Int, isIdle: Bool) throws {
-        let pairs = try pairs(450, net)
+        let pairs = try (0..<450).map { _ in try Connection.pair() }
         let reads = pairs.map { connection, _ -> Promise<[UInt8]> in
             if !isIdle { return connection.receive().timeout(.milliseconds(500)) }
             connection.idleTimeout = .milliseconds(500)
             return connection.receive()
         }
         try net.loop.turn(.poll)
-        for pair in pairs { expectEqual(send(pair.peer, "x", 1, 0), 1) }
-        clock.advance(by: .milliseconds(800))
-        interruptWaits(interruptions, net)
-        let results = try hang(when(resolved: reads), timeout: .milliseconds(100))
-        let lost = results.filter { if case .failure = $0 { true } else { false } }
-        expectEqual(lost.count, 0)
-        for pair in pairs {
-            pair.connection.abort()
-            close(pair.peer)
-        }
+        for (_, far) in pairs { expect(far.write("x").isFulfilled) }
+        net.clock.advance(by: .milliseconds(800))
+        interruptWaits(interruptions)
+        expectEqual(try hang(when(fulfilled: reads), timeout: .milliseconds(100)).count, 450)
     }
 
     @Test(.network(.virtual)) func aHandlerThatHoldsTheLoopWhileEventsAreDeliveredCostsNoAnswer() throws {
-        let pairs = try pairs(3, net)
-        let holding = pairs[0].connection.forEachChunk { _ -> Promise<Void> in
+        let pairs = try (0..<3).map { _ in try Connection.pair() }
+        pairs[0].0.forEachChunk { _ -> Promise<Void> in
             // Input that arrives now is not in any batch of events yet.
-            for pair in pairs[1...] { expectEqual(send(pair.peer, "y", 1, 0), 1) }
-            clock.advance(by: .milliseconds(800))
+            for (_, far) in pairs[1...] { expect(far.write("y").isFulfilled) }
+            net.clock.advance(by: .milliseconds(800))
             return .value
-        }
-        pairs[1].connection.idleTimeout = .milliseconds(500)
-        let idle = pairs[1].connection.receive()
-        let limited = pairs[2].connection.receive().timeout(.milliseconds(500))
+        }.ignoringErrors()
+        pairs[1].0.idleTimeout = .milliseconds(500)
+        let idle = pairs[1].0.receive()
+        let limited = pairs[2].0.receive().timeout(.milliseconds(500))
         try net.loop.turn(.poll)
-        expectEqual(send(pairs[0].peer, "x", 1, 0), 1)
+        expect(pairs[0].1.write("x").isFulfilled)
         expect(try hang(when(fulfilled: idle, limited), timeout: .seconds(1)) == ([0x79], [0x79]))
-        for pair in pairs {
-            pair.connection.abort()
-            close(pair.peer)
-        }
-        expect(holding.isRejected)
-        holding.cauterize()
     }
 
     @Test(.network(.virtual)) func activityInsideALongTurnCountsFromItsOwnMoment() throws {
-        let pairs = try pairs(2, net)
-        pairs[1].connection.idleTimeout = .milliseconds(500)
-        let first = pairs[0].connection.forEachChunk { _ -> Promise<Void> in
-            clock.advance(by: .milliseconds(400))
-            return .value
-        }
-        let read = pairs[1].connection.receive()
+        let (slow, farFromSlow) = try Connection.pair()
+        let (idle, farFromIdle) = try Connection.pair()
+        idle.idleTimeout = .milliseconds(500)
+        slow.forEachChunk { _ in net.clock.advance(by: .milliseconds(400)) }.ignoringErrors()
+        let read = idle.receive()
         try net.loop.turn(.poll)
-        for pair in pairs { expectEqual(send(pair.peer, "x", 1, 0), 1) }
+        for far in [farFromSlow, farFromIdle] { expect(far.write("x").isFulfilled) }
         try hang(read, timeout: .seconds(1))
-        let readAt = clock.now
-        let next = pairs[1].connection.read()
-        _ = try rejection(of: next.map { if case .failed(let error) = $0 { throw error } })
-        expectEqual(readAt.duration(to: clock.now), .milliseconds(500))
-        for pair in pairs {
-            pair.connection.abort()
-            close(pair.peer)
-        }
-        first.cauterize()
+        let readAt = net.clock.now
+        expectEqual(hang(idle.read()), failed(ETIMEDOUT))
+        expectEqual(readAt.duration(to: net.clock.now), .milliseconds(500))
     }
 
     @Test(.network(.virtual)) func anAnswerThatIsReadyAfterAStallIsSent() throws {
-        let (connection, peer) = try pairs(1, net)[0]
+        let (connection, far) = try Connection.pair()
         connection.idleTimeout = .milliseconds(500)
         let answered = after(.milliseconds(50)).then { after(.zero) }.then { connection.write("answer") }
         try net.loop.turn(.poll)
-        clock.advance(by: .milliseconds(800))
+        net.clock.advance(by: .milliseconds(800))
         try hang(answered, timeout: .seconds(1))
-        connection.abort()
-        close(peer)
+        withExtendedLifetime(far) {}
     }
 
     @Test(.network(.virtual), arguments: [0, 5]) func aClosingConnectionWhosePeerHasMadeRoomIsNotReset(
         interruptions: Int
     ) throws {
-        let (connection, peer) = try pairs(1, net)[0]
+        let (connection, far) = try Connection.pair()
+        let peer = try far.detach()
         let bytes = pattern(3 << 20)
         let written = connection.write(bytes)
         expect(connection.queuedBytes > 0)
@@ -122,8 +90,8 @@ struct InputBeforeDeadlinesTests {
             }
         }
         take()
-        clock.advance(by: .seconds(6))
-        interruptWaits(interruptions, net)
+        net.clock.advance(by: .seconds(6))
+        interruptWaits(interruptions)
         while closed.isPending {
             try net.loop.turn(.poll)
             take()
@@ -131,6 +99,6 @@ struct InputBeforeDeadlinesTests {
         }
         expect(written.isFulfilled)
         expectEqual(received, bytes.count)
-        close(peer)
+        try Connection(adopting: peer).abort()
     }
 }

@@ -19,10 +19,6 @@ struct ReadRateTests {
         return (connection, peer)
     }
 
-    private func send(_ bytes: [UInt8], _ net: Network, _ peer: Peer) throws {
-        try net.deliver(bytes, from: peer)
-    }
-
     private func time(_ body: () throws -> Void) rethrows -> Duration {
         let began = clock.now
         try body()
@@ -30,8 +26,8 @@ struct ReadRateTests {
     }
 
     /// Begins a read that must wait: 1,500 bytes have been sent, and 1,000 received.
-    private func pausedRead(_ net: Network, _ connection: Connection, _ peer: Peer) throws -> Guarantee<ReadOutcome> {
-        try send(lines(1500), net, peer)
+    private func pausedRead(_ connection: Connection, _ peer: Peer) throws -> Guarantee<ReadOutcome> {
+        try net.deliver(lines(1500), from: peer)
         expectEqual(count(hang(connection.read())), 1000)
         let read = connection.read()
         for _ in 0..<3 { try net.loop.turn(.poll) }
@@ -77,7 +73,7 @@ struct ReadRateTests {
         let (connection, peer) = try limitedPair(filtered: filtered)
         // The bytes of a record's head count.
         let bytes = lines(filtered ? 2995 : 3000)
-        try send(filtered ? RecordFilter.data(bytes) : bytes, net, peer)
+        try net.deliver(filtered ? RecordFilter.data(bytes) : bytes, from: peer)
         let before = connection.bytesReceived
         let reading = receive(bytes.count, as: form, from: connection)
         let time = try time { expectEqual(try hang(reading), bytes) }
@@ -87,8 +83,8 @@ struct ReadRateTests {
     }
 
     @Test(.pair(.virtual)) func aPeerThatWasSilentMayCatchUpWithASecond() throws {
-        let read = try pausedRead(net, connection, peer)
-        try send(lines(1500), net, peer)
+        let read = try pausedRead(connection, peer)
+        try net.deliver(lines(1500), from: peer)
         hang(after(.seconds(10)))
         expectEqual(count(read.settledValue), 100)
         expectEqual(time { expectEqual(count(hang(connection.read())), 1000) }, .zero)
@@ -97,31 +93,12 @@ struct ReadRateTests {
         expectEqual(time { expectEqual(count(hang(connection.read())), 100) }, .milliseconds(100))
     }
 
-    @Test func aSenderOnTheNetworkIsSlowedDown() throws {
-        try withSimulatedPair { link in
-            let bytes = pattern(1_000_000)
-            link.near.readRate = 100_000
-            let writing = link.far.write(bytes).then { link.far.shutdownWrite() }
-            let reading = readToEnd(link.near)
-            let began = link.network.now
-            func elapsed() -> Duration { began.duration(to: link.network.now) }
-            while reading.isPending && elapsed() < .seconds(20) {
-                link.network.run(for: .milliseconds(50))
-                let most = 100_000 + 100_000 * (elapsed() / .seconds(1))
-                expect(Double(link.near.bytesReceived) <= most, "\(link.near.bytesReceived) bytes in \(elapsed())")
-            }
-            expectEqual(try hang(reading), bytes)
-            expect(elapsed() >= .seconds(9) && elapsed() < .milliseconds(9500), "\(elapsed())")
-            try hang(writing)
-        }
-    }
-
     @Test(
         .pair(.virtual),
         arguments: [(10_000, 100, 500), (100, 100, 10), (nil, 50, 500), (0, 50, 500)] as [(Int?, Int64, Int)])
     func itCanBeChangedInAPause(rate: Int?, milliseconds: Int64, bytes: Int) throws {
         let began = clock.now
-        let read = try pausedRead(net, connection, peer)
+        let read = try pausedRead(connection, peer)
         hang(after(.milliseconds(50)))
         expect(read.isPending)
         connection.readRate = rate
@@ -133,39 +110,42 @@ struct ReadRateTests {
     @Test(.pair(.virtual)) func anIdleTimeOutAndARateDoNotEndEachOther() throws {
         connection.idleTimeout = .seconds(1)
         connection.idleTimeout = nil
-        let read = try pausedRead(net, connection, peer)
+        let read = try pausedRead(connection, peer)
         expectEqual(time { expectEqual(count(hang(read)), 100) }, .milliseconds(100))
         connection.idleTimeout = .seconds(1)
         connection.readRate = nil
         expectEqual(count(hang(connection.read())), 400)
         hang(after(.milliseconds(900)))
-        try send([1], net, peer)
+        try net.deliver([1], from: peer)
         expectEqual(hang(connection.read()), .bytes([1]))
         expectEqual(time { expectEqual(hang(connection.read()), failed(ETIMEDOUT)) }, .seconds(1))
     }
 
     @Test(.pair(.virtual)) func aReadCanBeCancelled() throws {
-        let read = try pausedRead(net, connection, peer)
+        let read = try pausedRead(connection, peer)
         read.cancel()
         expect(net.turns { net.settle(.milliseconds(50)) } <= 4)
         let next = connection.read()
         expectEqual(time { expectEqual(count(hang(next)), 100) }, .milliseconds(50))
     }
 
-    @Test(.network(.virtual)) func aReleaseClosesAtOnce() throws {
+    @Test(.network(.virtual), arguments: [false, true]) func aReleaseAndAnAbortCloseAtOnce(aborts: Bool) throws {
         func pausedPeer() throws -> Peer {
             let (connection, peer) = try net.pair()
             connection.readRate = 1000
-            try pausedRead(net, connection, peer).cancel()
+            let read = try pausedRead(connection, peer)
+            if aborts { connection.abort() } else { read.cancel() }
+            expectEqual(read.settledValue, aborts ? failed(ECANCELED) : nil)
             return peer
         }
         let peer = try pausedPeer()
+        expectEqual(net.loop.nextDeadline, nil)
         expectEqual(time { expectEqual(peer.failureOfReading(), ECONNRESET) }, .zero)
     }
 
     @Test(.network(.virtual), arguments: [false, true]) func aCloseIsNotPaused(filtered: Bool) throws {
         let (connection, peer) = try limitedPair(filtered: filtered)
-        try send(filtered ? RecordFilter.data(lines(5000)) : lines(5000), net, peer)
+        try net.deliver(filtered ? RecordFilter.data(lines(5000)) : lines(5000), from: peer)
         let reading = connection.read(exactly: 5000)
         for _ in 0..<5 { try net.loop.turn(.poll) }
         let closed = connection.close()
@@ -175,18 +155,10 @@ struct ReadRateTests {
         expectEqual(peer.failureOfReading(), nil)
     }
 
-    @Test(.pair(.virtual)) func anAbortEndsIt() throws {
-        let read = try pausedRead(net, connection, peer)
-        connection.abort()
-        expectEqual(hang(read), failed(ECANCELED))
-        expectEqual(net.loop.nextDeadline, nil)
-        expectEqual(peer.failureOfReading(), ECONNRESET)
-    }
-
     @Test(.pair(.virtual), arguments: [false, true]) func aResetIsNoticedAtOnceBehindTheLastBytes(isWatched: Bool)
         throws
     {
-        let read = try pausedRead(net, connection, peer)
+        let read = try pausedRead(connection, peer)
         let gone = isWatched ? connection.peerGone() : nil
         peer.reset()
         awaitArrival(of: POLLHUP, at: net.ledger.accepted[0])
@@ -199,14 +171,14 @@ struct ReadRateTests {
     }
 
     @Test(.pair(.virtual)) func theEndComesBehindTheLastBytes() throws {
-        try send(lines(1500), net, peer)
+        try net.deliver(lines(1500), from: peer)
         peer.end()
         expectEqual(try hang(readToEnd(connection)), lines(1500))
     }
 
     @Test(.pair(.virtual)) func itIsNotIdle() throws {
         connection.idleTimeout = .milliseconds(30)
-        try send(lines(1500), net, peer)
+        try net.deliver(lines(1500), from: peer)
         expectEqual(time { expectEqual(try? hang(connection.read(exactly: 1500)).count, 1500) }, .milliseconds(500))
         expectEqual(time { expectEqual(hang(connection.read()), failed(ETIMEDOUT)) }, .milliseconds(30))
     }
@@ -217,18 +189,18 @@ struct ReadRateTests {
     func itCountsForNoTimeLimitOfAFrame(limits: FrameTimeouts) throws {
         connection.frameTimeouts = limits
         let line = [UInt8](repeating: 0x61, count: 2999)
-        try send(line + [0x0A], net, peer)
+        try net.deliver(line + [0x0A], from: peer)
         let reading = connection.readLine()
         expectEqual(try time { expectEqual(try hang(reading)?.utf8.count, 2999) }, .seconds(2))
         // Half a line, and silence, which does count.
-        try send(Array(line[..<300]), net, peer)
+        try net.deliver(Array(line[..<300]), from: peer)
         let half = connection.readLine()
         expectEqual(try time { expectEqual(try rejection(of: half), nil) }, .milliseconds(1300))
         expectEqual(half.error as? StreamError, .timedOut(got: 300))
     }
 
     @Test(.pair(.virtual, turns: 4000)) func writesGoOn() throws {
-        let read = try pausedRead(net, connection, peer)
+        let read = try pausedRead(connection, peer)
         connection.writeQueueLimit = .max
         let bytes = [UInt8](repeating: 7, count: 24 << 20)
         let write = connection.write(bytes)
