@@ -23,14 +23,6 @@ struct PeerGoneTests {
         expectEqual(try peer.receive(exactly: 6), Array("answer".utf8))
     }
 
-    @Test(.pair) func anEarlierEndIsReportedToo() throws {
-        try peer.send("unread")
-        peer.end()
-        // POLLRDHUP
-        awaitArrival(of: 0x2000, at: net.ledger.accepted[0])
-        for _ in 0..<3 { expectEqual(try hang(connection.peerGone(), timeout: patience), .ended) }
-    }
-
     @Test(.pair) func aResetIsReportedAndKeptForReadsAndWrites() throws {
         try net.deliver("unread", from: peer)
         let gone = connection.peerGone()
@@ -135,15 +127,6 @@ struct PeerGoneTests {
         }
         net.settle()
         expect([closed, aborted, detached].allSatisfy { $0.asPromise().isCancelled } && calls == 0)
-    }
-
-    @Test func theEndOfTheLoopCancelsTheWatch() throws {
-        var gone: Guarantee<PeerGone>?
-        try withNetwork { net in
-            let (connection, _) = try net.pair()
-            gone = connection.peerGone()
-        }
-        expectEqual(gone?.asPromise().isCancelled, true)
     }
 
     @Test(.network) func pipesTellOfTheirOtherEnd() throws {

@@ -127,8 +127,6 @@ struct ReadReuseTests {
         }
     }
 
-    private struct Missing: Error {}
-
     @Test func aLoopThatEndsMeanwhile() throws {
         weak var witness: Connection?
         var read: Guarantee<ReadOutcome>?

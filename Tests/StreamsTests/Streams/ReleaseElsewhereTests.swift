@@ -16,145 +16,76 @@ struct ReleaseElsewhereTests {
         TestThread.run { parcel.content = nil }
     }
 
-    /// The socket of a connection, not a later one with its number.
-    private struct OpenSocket {
-        let fd: CInt
-        let inode: ino_t?
-        let closed: Guarantee<ConnectionEnd>
-
-        init(of connection: Connection) {
-            fd = CInt(String(connection.description.filter(\.isNumber))) ?? -1
-            inode = Self.inode(of: fd)
-            closed = connection.closed
+    /// Releases one end of a pair.
+    private func pairWithOneReleased() throws -> (other: Connection, closed: Guarantee<ConnectionEnd>) {
+        var (other, closed): (Connection?, Guarantee<ConnectionEnd>?)
+        try releaseElsewhere {
+            let (one, two) = try Connection.pair()
+            one.idleTimeout = .seconds(5)
+            (other, closed) = (two, one.closed)
+            return one
         }
-
-        var isOpen: Bool { inode != nil && Self.inode(of: fd) == inode }
-
-        private static func inode(of fd: CInt) -> ino_t? {
-            var status = stat()
-            return fstat(fd, &status) == 0 ? status.st_ino : nil
-        }
+        return (other!, closed!)
     }
 
-    /// Retries as long as a test waits: a child that another test is starting has all sockets until it executes its
-    /// program.
-    private func soon(_ body: () throws -> Bool) rethrows -> Bool {
-        let end = ContinuousClock.now + patience
-        while ContinuousClock.now < end {
-            if try body() { return true }
-            sched_yield()
-        }
-        return false
-    }
-
-    @Test(.inLoop) func aConnection() throws {
-        let loop = EventLoop.current
-        let (there, socket) = try pairWithOneReleased()
-        expect(socket.isOpen, "it is closed on the loop's thread")
-        expect(there.receive(), gives: [])
-        expect(!socket.isOpen && socket.closed.settledValue == .closed)
-        there.close()
-        try loop.run()
-        expectEqual(loop.now.nanoseconds, 0, "its timer has gone with it")
+    /// Perhaps its idle time-out has passed when the loop comes to it.
+    @Test(.network(.virtual), arguments: [0, 20]) func aConnection(secondsLater: Int64) throws {
+        let (other, closed) = try pairWithOneReleased()
+        net.clock.advance(by: .seconds(secondsLater))
+        expect(closed.isPending && net.calls(.close) == 0, "it is closed on the loop's thread")
+        expect(other.receive(), gives: [])
+        expect(closed.settledValue == .closed && net.calls(.close) == 1)
+        other.close()
+        try net.loop.run()
+        expectEqual(net.loop.now.nanoseconds, secondsLater * 1_000_000_000, "its timer has gone with it")
     }
 
     /// The timer of a limit outlives the read that set it.
-    @Test(.inLoop) func aConnectionWithTheTimerOfALimit() throws {
-        let loop = EventLoop.current
-        var there: Connection?
-        try releaseElsewhere { () throws -> Connection in
-            let (one, other) = try Connection.pair()
+    @Test(.network(.virtual)) func aConnectionWithTheTimerOfALimit() throws {
+        var other: Connection?
+        try releaseElsewhere {
+            let (one, two) = try Connection.pair()
             one.frameTimeouts = FrameTimeouts(idle: .seconds(5), frame: .seconds(5))
             let line = one.readLine()
-            try hang(other.write("line\n"))
+            try hang(two.write("line\n"))
             expectEqual(try hang(line), "line")
-            there = other
+            other = two
             return one
         }
         hang(after(.seconds(10)))
-        let other = try #require(there)
-        expect(other.receive(), gives: [])
-        other.close()
-        try loop.run()
-    }
-
-    @Test func aConnectionWhoseIdleTimeoutHasPassedWhenTheLoopComesToIt() throws {
-        let clock = VirtualClock()
-        try EventLoop.withLoop(clock: clock) { loop throws in
-            let (there, socket) = try pairWithOneReleased()
-            clock.advance(by: .seconds(20))
-            expect(there.receive(), gives: [])
-            expect(!socket.isOpen)
-            there.close()
-            try loop.run()
-        }
-    }
-
-    private func pairWithOneReleased() throws -> (Connection, OpenSocket) {
-        var (there, socket): (Connection?, OpenSocket?) = (nil, nil)
-        try releaseElsewhere { () throws -> Connection in
-            let (one, other) = try Connection.pair()
-            one.idleTimeout = .seconds(5)
-            (there, socket) = (other, OpenSocket(of: one))
-            return one
-        }
-        return (there!, socket!)
+        expect(try #require(other).receive(), gives: [])
     }
 
     @Test func aConnectionOfALoopThatHasEnded() throws {
-        var socket: OpenSocket?
-        try releaseElsewhere { () throws -> Connection in
+        var ends: [CInt] = [-1, -1]
+        expectEqual(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends), 0)
+        try releaseElsewhere {
             try EventLoop.withLoop { _ throws in
-                let (one, other) = try Connection.pair()
-                one.idleTimeout = .seconds(5)
-                other.close()
-                socket = OpenSocket(of: one)
-                return one
+                let connection = try Connection(adopting: ends[0])
+                connection.idleTimeout = .seconds(5)
+                return connection
             }
         }
-        expect(socket?.inode != nil && socket?.isOpen == false)
+        awaitArrival(of: POLLHUP, at: ends[1])
+        close(ends[1])
     }
 
-    @Test(.inRealTime) func aConnectionOfALoopThatEndsBeforeItComesToIt() throws {
-        let (there, socket) = try pairWithOneReleased()
-        expect(socket.isOpen)
-        withExtendedLifetime(there) {}
+    /// The network checks that it is closed.
+    @Test(.network) func aConnectionOfALoopThatEndsBeforeItComesToIt() throws {
+        let (other, closed) = try pairWithOneReleased()
+        expect(closed.isPending)
+        withExtendedLifetime(other) {}
     }
 
-    @Test(.inRealTime) func aListener() throws {
-        let loop = EventLoop.current
-        var address: SocketAddress?
-        try releaseElsewhere { () throws -> Listener in
-            let listener = try Listener.bind("127.0.0.1:0")
-            address = listener.localAddress
-            return listener
+    enum Bound: CaseIterable { case listener, datagramSocket }
+
+    @Test(.network, arguments: Bound.allCases) func aBoundSocket(_ bound: Bound) throws {
+        try releaseElsewhere { () throws -> AnyObject in
+            bound == .listener ? try net.listen() : try DatagramSocket.bind("127.0.0.1:0")
         }
-        while loop.isReady { try loop.turn(.poll) }
-        expect(
-            soon {
-                do {
-                    _ = try Peer(to: address!)
-                    return false
-                } catch { return (error as? SystemError)?.code == ECONNREFUSED }
-            })
-    }
-
-    @Test(.inRealTime) func aDatagramSocket() throws {
-        let loop = EventLoop.current
-        var address: SocketAddress?
-        try releaseElsewhere { () throws -> DatagramSocket in
-            let socket = try DatagramSocket.bind("127.0.0.1:0")
-            address = socket.localAddress
-            return socket
-        }
-        while loop.isReady { try loop.turn(.poll) }
-        expect(
-            try soon {
-                do {
-                    try DatagramSocket.bind("\(address!)").close()
-                    return true
-                } catch let error as SystemError where error.code == EADDRINUSE { return false }
-            })
+        expectEqual(net.calls(.close), 0, "it is closed on the loop's thread")
+        while net.loop.isReady { try net.loop.turn(.poll) }
+        expectEqual(net.calls(.close), 1)
     }
 
     @Test(.inRealTime) func aHold() throws {
@@ -181,37 +112,5 @@ struct ReleaseElsewhereTests {
         sigaction(unusual, nil, &action)
         expectEqual(action.sa_flags & SA_RESTART, 0)
         expect(!loop.isAlive)
-    }
-
-    /// An actor's objects are released where its last reference is.
-    @Test(.ownThread) func whatAnActorOfALoopHolds() throws {
-        let worker = try EventLoop.spawn(name: "worker")
-        for _ in 0..<scaled(200) {
-            EventLoop.withLoop { _ in
-                let opened = Promise {
-                    let room = Room(on: worker)
-                    try await room.open()
-                }
-                expect(opened.map { true }, gives: true)
-            }
-        }
-        worker.stop()
-        worker.join()
-    }
-
-    private actor Room {
-        private let home: LoopRemote
-        private var connection: Connection?
-        nonisolated var unownedExecutor: UnownedSerialExecutor { home.asUnownedSerialExecutor() }
-
-        init(on home: LoopRemote) { self.home = home }
-
-        func open() throws { connection = try pair() }
-
-        private func pair() throws -> Connection {
-            let (here, there) = try Connection.pair()
-            there.close()
-            return here
-        }
     }
 }

@@ -65,11 +65,4 @@ struct ResetTests {
         _ = try peer.receive(exactly: 1 << 20)
         expect(net.turns { net.settle() } <= 4)
     }
-
-    @Test(.pair) func aConnectionThatWasHalfClosedIsNotifiedAsWell() throws {
-        connection.shutdownWrite()
-        let read = connection.read()
-        peer.reset()
-        expectEqual(try hang(read, timeout: patience), failed(ECONNRESET))
-    }
 }

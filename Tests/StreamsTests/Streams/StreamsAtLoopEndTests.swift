@@ -3,7 +3,9 @@
 /// A loop that ends releases everything that waits on it. `withNetwork` checks that every descriptor is closed.
 struct StreamsAtLoopEndTests {
     /// What waits, with a handler that holds the connection or the listener.
-    enum Waiting: CaseIterable { case read, chunks, pausedChunks, writes, heldWrite, close, echo, serve, accept }
+    enum Waiting: CaseIterable {
+        case read, chunks, pausedChunks, writes, heldWrite, close, echo, peerGone, serve, accept
+    }
 
     @Test(arguments: Waiting.allCases) func whatItsHandlersHoldIsReleased(waiting: Waiting) throws {
         weak var witness: AnyObject?
@@ -19,6 +21,11 @@ struct StreamsAtLoopEndTests {
                     connection.close()
                 }
                 try net.loop.turn(.poll)
+            case .peerGone:
+                connection.peerGone().done { _ in
+                    outcomes += 1
+                    connection.close()
+                }
             case .chunks, .pausedChunks:
                 let chunks = connection.forEachChunk { _ -> Promise<Void> in
                     _ = connection
