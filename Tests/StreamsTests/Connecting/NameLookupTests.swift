@@ -66,8 +66,7 @@ struct NameLookupTests {
     @Test(.listener(.virtual)) func aSlowLookupHoldsNothingUpAndCanBeCancelled() throws {
         let lookup = TestLookup { _, _ in after(.seconds(2)).map { [listener.localAddress] } }
         let attempt = connect(to: "example.com:80", lookup: lookup)
-        let tick = after(.milliseconds(10))
-        hang(tick)
+        hang(after(.milliseconds(10)))
         expectEqual(net.loop.now, LoopInstant(nanoseconds: 10_000_000))
         attempt.cancel()
         expectEqual(attempt.error?.isCancelled, true)

@@ -41,29 +41,17 @@ struct SharedLookupTests {
         expectEqual(slow.asked.value.filter { $0 == "dead.example" }.count, 1)
     }
 
-    @Test(.network) func theCaseOfANameDoesNotMatter() throws {
+    @Test(.network) func theCaseOfANameDoesNotMatterAndATryAfterAFailureIsAnotherLookup() throws {
         let slow = try SlowLookup(threads: 1, failure: EAI_AGAIN)
         let spelled = ["dead.example", "DEAD.example", "Dead.Example"].map { ($0, slow.find($0)) }
-        slow.gate.open(3)
+        let again = spelled[0].1.recover { _ in slow.find("dead.example") }
+        slow.gate.open(4)
         for (name, promise) in spelled {
             // Each gets the error of the name that it asked for.
             #expect(throws: NameLookupError(host: name, code: EAI_AGAIN)) { try hang(promise, timeout: patience) }
         }
-        expectEqual(slow.asked.value, ["dead.example"])
-    }
-
-    @Test(.network) func aNameThatNobodyWaitsForAnyLongerIsNotLookedUp() throws {
-        let slow = try SlowLookup(threads: 1)
-        let dead = slow.find("dead.example")
-        slow.begun.wait()
-        let waiting = (1...3).map { slow.find("b.example", $0) }
-        for each in waiting { each.cancel() }
-        let last = slow.find("c.example")
-        slow.gate.open()
-        try hang(when(fulfilled: dead, last).asVoid(), timeout: patience)
-        expectEqual(slow.asked.value, ["dead.example", "c.example"])
-        // It waits for nothing any more.
-        try net.loop.run()
+        #expect(throws: NameLookupError.self) { try hang(again, timeout: patience) }
+        expectEqual(slow.asked.value, ["dead.example", "dead.example"])
     }
 
     /// Names that a crawler has given up leave room for others.
@@ -95,14 +83,6 @@ struct SharedLookupTests {
             expectEqual(try hang(each, timeout: patience), found(UInt16(index + 1)))
         }
         expectEqual(slow.asked.value, ["dead.example"])
-    }
-
-    @Test(.network) func anotherTryAfterAFailureIsAnotherLookup() throws {
-        let slow = try SlowLookup(threads: 1, failure: EAI_AGAIN)
-        slow.gate.open(2)
-        let both = slow.find("dead.example").recover { _ in slow.find("dead.example") }
-        #expect(throws: NameLookupError.self) { try hang(both, timeout: patience) }
-        expectEqual(slow.asked.value.count, 2)
     }
 
     @Test(.network) func loopsOfSeveralThreadsShareOne() throws {
@@ -148,27 +128,5 @@ struct SharedLookupTests {
             slow.gate.open()
             expectEqual(try hang(next, timeout: patience), found(1))
         }
-    }
-
-    @Test(.listener) func aConnectThatIsCancelledLeavesTheOthersTheirLookup() throws {
-        let slow = try SlowLookup(threads: 1)
-        let table = TestLookup { host, port in
-            slow.find(host, port).map { _ in [listener.localAddress] }
-        }
-        let target = "dead.example:80"
-        let attempts = (0..<4).map { _ in connect(to: target, lookup: table) }
-        let late = connect(to: target, timeout: .milliseconds(1), lookup: table)
-        slow.begun.wait()
-        attempts[1].cancel()
-        attempts[3].cancel()
-        #expect(throws: PromiseError.timedOut) { try hang(late, timeout: patience) }
-        slow.gate.open()
-        for index in [0, 2] {
-            let client = try hang(attempts[index], timeout: patience)
-            expectEqual(client.peerAddress, listener.localAddress)
-            client.abort()
-        }
-        expectEqual(attempts[1].error?.isCancelled, true)
-        expectEqual(slow.asked.value.count, 1)
     }
 }
