@@ -34,26 +34,17 @@ struct DatagramCloseTests {
         }
     }
 
-    @Test(.network) func oneReceptionAtATime() throws {
+    @Test(.network) func thereIsOneReceptionAtATimeAndACancelledOneLeavesWhatComes() throws {
         let socket = try DatagramSocket.bind("127.0.0.1:0")
         let first = socket.receive()
         expectEqual(code(socket.receive()), EBUSY)
         expectEqual(code(socket.forEachPacket { _, _ in }), EBUSY)
         expectEqual(code(socket.receive(upTo: 0)), EINVAL)
         first.cancel()
-        let second = socket.forEachPacket { _, _ in }
+        let second = socket.forEachPacket { _, _ in Issue.record("it was cancelled") }
         expectEqual(code(socket.receive()), EBUSY)
+        try hang(socket.send([1], to: socket.localAddress), timeout: patience)
         second.cancel()
-        let third = socket.receive()
-        try hang(socket.send([1], to: socket.localAddress), timeout: patience)
-        expectEqual(try hang(third, timeout: patience).map(\.bytes), [[1]])
-    }
-
-    @Test(.network) func cancellingLeavesWhatComesToTheNext() throws {
-        let socket = try DatagramSocket.bind("127.0.0.1:0")
-        let first = socket.receive()
-        try hang(socket.send([1], to: socket.localAddress), timeout: patience)
-        first.cancel()
         expect(net.turns { net.settle() } <= 6)
         expectEqual(try hang(socket.receive(), timeout: patience).map(\.bytes), [[1]])
     }

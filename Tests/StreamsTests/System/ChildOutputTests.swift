@@ -23,11 +23,13 @@ struct ChildOutputTests {
         expect(!net.loop.isAlive)
     }
 
-    @Test(.network) func aTimeoutKillsTheWholeGroup() throws {
-        let run = ChildProcess.run(
-            "sh", ["-c", "sleep 1000 & echo $!; wait"], timeout: .milliseconds(100), ownGroup: true)
-        expect(run, failsWith: PromiseError.timedOut)
+    @Test(.network, arguments: [false, true]) func cancelledOrTimedOutItIsKilled(isCancelled: Bool) throws {
+        let run = ChildProcess.run("sleep", ["1000"], timeout: isCancelled ? nil : .milliseconds(1))
+        net.settle(.milliseconds(1))
+        if isCancelled { run.cancel() }
+        expect(run, failsWith: isCancelled ? PromiseError.cancelled : .timedOut)
         try net.loop.run()
+        expect(!net.loop.isAlive)
     }
 
     /// It has ended itself, but its output has not.
@@ -47,15 +49,6 @@ struct ChildOutputTests {
             try network.loop.run()
             expect(!network.loop.isAlive)
         }
-    }
-
-    @Test(.network) func cancelledItIsKilled() throws {
-        let run = ChildProcess.run("sleep", ["1000"])
-        net.settle(.milliseconds(1))
-        run.cancel()
-        expect(run, failsWith: PromiseError.cancelled)
-        try net.loop.run()
-        expect(!net.loop.isAlive)
     }
 
     @Test(.network) func whatCannotBeStartedIsARejection() throws {

@@ -7,15 +7,15 @@ struct ChildProcessTests {
 
     @Test(.network(turns: 4000)) func whatIsWrittenComesBackAndTheEndToo() throws {
         let child = try cat()
+        // With an input that does not block, cat would fail with EAGAIN.
+        hang(after(.milliseconds(5)))
         let bytes = pattern(1_000_000)
         let writing = child.standardInput!.write(bytes).done { child.standardInput!.close() }
         let echoed = readToEnd(child.standardOutput!)
         expect(echoed, gives: bytes)
         try hang(writing)
         expect(child.exit, gives: .exited(0))
-        expectEqual(child.exitStatus, .exited(0))
         expect(child.standardError == nil)
-        child.standardOutput!.close()
     }
 
     @Test(.network) func theExitIsReportedToWhoeverAsksWhenever() throws {
@@ -36,7 +36,6 @@ struct ChildProcessTests {
         expectEqual(child.exitStatus, nil)
         child.standardInput!.close()
         expect(child.exit, gives: .exited(0))
-        child.standardOutput!.close()
     }
 
     @Test(.network, arguments: [true, false]) func exitOrKillKillsWhatTakesTooLong(hasOwnGroup: Bool) throws {
@@ -74,7 +73,6 @@ struct ChildProcessTests {
         child.standardInput!.close()
         try net.loop.run()
         expectEqual(child.exitStatus, .exited(0))
-        child.standardOutput!.close()
     }
 
     @Test func aHandlerThatWaitsAtTheEndOfTheLoopHearsNoMore() throws {
@@ -192,17 +190,6 @@ struct ChildProcessTests {
         expectEqual(String(decoding: text, as: UTF8.self), "from a file")
         expectEqual(close(fd), 0, "it is still ours")
         expect(child.exit, gives: .exited(0))
-        child.standardOutput!.close()
-    }
-
-    @Test(.network) func thePipesOfTheChildBlock() throws {
-        // With an input that does not block, cat would fail with EAGAIN.
-        let child = try cat()
-        hang(after(.milliseconds(5)))
-        child.standardInput!.write("late").done { child.standardInput!.close() }.orFail()
-        expectEqual(try hang(readToEnd(child.standardOutput!)), Array("late".utf8))
-        expect(child.exit, gives: .exited(0))
-        child.standardOutput!.close()
     }
 }
 
