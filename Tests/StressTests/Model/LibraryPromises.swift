@@ -3,38 +3,6 @@ import Synchronization
 @testable import Promises
 @testable import PromisesTestSupport
 
-/// An error of a program.
-struct ModelFlaw: Error, CustomStringConvertible {
-    let number: Int
-    var description: String { "flaw\(number)" }
-}
-
-extension Fault {
-    init(_ error: any Error) {
-        switch error {
-        case let flaw as ModelFlaw: self = .flaw(flaw.number)
-        case PromiseError.returnedSelf: self = .returnedSelf
-        case PromiseError.abandoned: self = .abandoned
-        case PromiseError.cancelled: self = .cancelled
-        case PromiseError.badInput: self = .badInput
-        case PromiseError.noWinner: self = .noWinner
-        default: self = .unknown("\(error)")
-        }
-    }
-
-    var error: any Error {
-        switch self {
-        case .flaw(let number): ModelFlaw(number: number)
-        case .cancelled: PromiseError.cancelled
-        case .returnedSelf: PromiseError.returnedSelf
-        case .abandoned: PromiseError.abandoned
-        case .badInput: PromiseError.badInput("race of an empty list")
-        case .noWinner: PromiseError.noWinner([])
-        case .unknown(let text): PromiseError.badInput(text)
-        }
-    }
-}
-
 /// Counts the live objects of one run, and the releases on a wrong thread.
 final class Census: Sendable {
     private let alive = Atomic<Int>(0)
@@ -163,14 +131,14 @@ final class LibraryPromises<Value: ModelValue>: PromiseImplementation {
                 guard case .value(let number) = called(Outcome(error)) else { return .value(self.value(-1)) }
                 return .value(self.value(number))
             }.asPromise()
-        case .tap: return promise.tap { _ = called(Outcome($0)) }
+        case .tap: return promise.tap { _ = called(Outcome($0.map(\.number))) }
         case .ensure: return promise.ensure { _ = called(.value(0)) }
         case .ensureThen: return promise.ensureThen { self.guarantee(of: called(.value(0))) }
         case .catch: promise.catch(policy: .allErrorsExceptCancellation) { _ = called(Outcome($0)) }
         case .pipe:
             // There is only this thread.
             nonisolated(unsafe) let unsafeCalled = called
-            promise.pipe { _ = unsafeCalled(Outcome($0)) }
+            promise.pipe { _ = unsafeCalled(Outcome($0.map(\.number))) }
         }
         return nil
     }
@@ -178,7 +146,7 @@ final class LibraryPromises<Value: ModelValue>: PromiseImplementation {
     private func value(of answer: Answer<Promise<Value>>) throws -> Value {
         switch answer {
         case .value(let number): return value(number)
-        case .failure(let number): throw ModelFlaw(number: number)
+        case .failure(let number): throw Flaw(number)
         case .promise: preconditionFailure("a handler of this kind has no promise to return")
         }
     }
@@ -215,22 +183,13 @@ final class LibraryPromises<Value: ModelValue>: PromiseImplementation {
         }
     }
 
-    func result(_ promise: Promise<Value>) -> Outcome? { promise.result.map { Outcome($0) } }
+    func result(_ promise: Promise<Value>) -> Outcome? { promise.result.map { Outcome($0.map(\.number)) } }
 
-    func state(_ promise: Promise<Value>) -> String { promise.outcome.map { Outcome($0).description } ?? "pending" }
+    func state(_ promise: Promise<Value>) -> String {
+        promise.outcome.map { Outcome($0.map(\.number)).description } ?? "pending"
+    }
 
     func turn() {
         do { try loop.turn(.poll) } catch { fatalError("a turn without descriptors failed: \(error)") }
-    }
-}
-
-extension Outcome {
-    init(_ error: any Error) { self = .error(Fault(error)) }
-
-    init(_ result: Result<some ModelValue, any Error>) {
-        switch result {
-        case .success(let value): self = .value(value.number)
-        case .failure(let error): self = .error(Fault(error))
-        }
     }
 }

@@ -8,37 +8,29 @@
 ///     MODEL_SEED=1234 swift test --filter ModelChecking
 ///     MODEL_SEEDS=1000000 swift test --filter ModelChecking
 ///
-/// `MODEL_SEEDS=1000000 MODEL_FIRST_SEED=5000000` runs other seeds. If the library traps, `MODEL_FORK=1` runs each
-/// program in a separate process, and `MODEL_VERBOSE=1` prints each seed before it runs.
+/// `MODEL_SEEDS=1000000 MODEL_FIRST_SEED=5000000` runs other seeds; `MODEL_VERBOSE=1` prints each program before it runs, for a
+/// library that traps.
 @Suite(.serialized) struct ModelCheckingTests {
     @Test func programsDoTheSame() {
-        if let seed = Setting.seed {
-            let program = RandomProgram.program(seed: seed)
-            print("seed \(seed):\n\(program)\n")
-            check(seed)
-            return
-        }
-        let first = UInt64(Setting.firstSeed ?? 1)
+        let repeated = environmentNumber("MODEL_SEED")
+        let first = UInt64(repeated ?? environmentNumber("MODEL_FIRST_SEED") ?? 1)
+        let count = repeated == nil ? environmentNumber("MODEL_SEEDS") ?? scaled(15_000) : 1
+        let isVerbose = repeated != nil || getenv("MODEL_VERBOSE") != nil
         var failures = 0
-        for seed in first..<first + UInt64(Setting.seeds ?? scaled(15_000)) where failures < 3 {
-            if !check(seed) { failures += 1 }
+        for seed in first..<first + UInt64(count) where failures < 3 {
+            let program = RandomProgram.program(seed: seed)
+            if isVerbose { print("seed \(seed):\n\(program)\n") }
+            let holds =
+                switch seed % 3 {
+                case 0: check(seed, program, PlainValue.self)
+                case 1: check(seed, program, CountedValue.self)
+                default: check(seed, program, WideValue.self)
+                }
+            if !holds { failures += 1 }
         }
     }
 
-    /// Returns true if everything was correct.
-    @discardableResult
-    private func check(_ seed: UInt64) -> Bool {
-        if Setting.isVerbose { print("seed \(seed)") }
-        switch seed % 3 {
-        case 0: return check(seed, PlainValue.self)
-        case 1: return check(seed, CountedValue.self)
-        default: return check(seed, WideValue.self)
-        }
-    }
-
-    private func check<Value: ModelValue>(_ seed: UInt64, _ type: Value.Type) -> Bool {
-        let program = RandomProgram.program(seed: seed)
-        if Setting.forks { return checkInChild(seed, program, type) }
+    private func check<Value: ModelValue>(_ seed: UInt64, _ program: Program, _ type: Value.Type) -> Bool {
         guard Comparison(program, type).difference != nil else { return true }
         let small = program.minimized { Comparison($0, type).difference != nil }
         let comparison = Comparison(small, type)
@@ -53,30 +45,6 @@
             """)
         return false
     }
-
-    /// For a library that traps: each program has a separate process.
-    private func checkInChild<Value: ModelValue>(_ seed: UInt64, _ program: Program, _ type: Value.Type) -> Bool {
-        func fails(_ program: Program) -> Bool {
-            let child = fork()
-            if child == 0 { _exit(Comparison(program, type).difference == nil ? 0 : 1) }
-            var status: CInt = 0
-            waitpid(child, &status, 0)
-            return status != 0
-        }
-        guard fails(program) else { return true }
-        let small = program.minimized(whileItFails: fails)
-        Issue.record("MODEL_SEED=\(seed), with \(type)s:\n\(small)\n--- the model:\n\(Observation(modelOf: small))")
-        return false
-    }
-}
-
-/// Settings from the environment.
-enum Setting {
-    static let seed = environmentNumber("MODEL_SEED").map(UInt64.init)
-    static let seeds = environmentNumber("MODEL_SEEDS")
-    static let firstSeed = environmentNumber("MODEL_FIRST_SEED")
-    static let forks = getenv("MODEL_FORK") != nil
-    static let isVerbose = getenv("MODEL_VERBOSE") != nil
 }
 
 /// One program, on the model and on the library.
@@ -105,7 +73,7 @@ struct Comparison {
 
 /// The results of a program.
 struct Observation: CustomStringConvertible {
-    var trace: [Event] = []
+    var trace: [String] = []
     var states: [Int: String] = [:]
     var unhandled: [Rejection: Int] = [:]
     var hasPending = false
@@ -172,7 +140,7 @@ struct Observation: CustomStringConvertible {
     }
 
     var description: String {
-        (trace.map(\.description) + states.sorted { $0.key < $1.key }.map { "p\($0.key) ends as \($0.value)" }
+        (trace + states.sorted { $0.key < $1.key }.map { "p\($0.key) ends as \($0.value)" }
             + unhandled.map { "reported as unhandled: \($0.key), \($0.value) times" }.sorted()
             + ["alive in the end: \(alive); handlers that wait: \(waitingHandlers)"]).joined(separator: "\n")
     }

@@ -79,43 +79,7 @@ enum Reply {
     case promise(Int, otherwise: Int)
 }
 
-enum Outcome: Hashable {
-    case value(Int)
-    case error(Fault)
-
-    var isValue: Bool { if case .value = self { true } else { false } }
-}
-
-enum Fault: Hashable {
-    case flaw(Int)
-    case returnedSelf, abandoned, cancelled, badInput, noWinner
-    case unknown(String)
-}
-
 // MARK: For people
-
-extension Outcome: CustomStringConvertible {
-    var description: String {
-        switch self {
-        case .value(let number): "\(number)"
-        case .error(let fault): "\(fault)"
-        }
-    }
-}
-
-extension Fault: CustomStringConvertible {
-    var description: String {
-        switch self {
-        case .flaw(let number): "flaw\(number)"
-        case .returnedSelf: "returnedSelf"
-        case .abandoned: "abandoned"
-        case .cancelled: "cancelled"
-        case .badInput: "badInput"
-        case .noWinner: "noWinner"
-        case .unknown(let text): "unknown \(text)"
-        }
-    }
-}
 
 extension Program: CustomStringConvertible {
     var description: String { steps.flatMap { $0.lines }.joined(separator: "\n") }

@@ -34,39 +34,10 @@ enum Answer<ProgramPromise> {
     case promise(ProgramPromise)
 }
 
-/// One event of a running program.
-enum Event: Hashable {
-    case ran(Int, Outcome)
-    case replied(Int, promise: Int)
-    case cancelled(Int)
-    case readResult(Int, Outcome?)
-    case abandoned(Int)
-    case attached(Int, Operator, to: Int)
-    case combined(Int, [Int], Combinator)
-    case settled(Int, Outcome)
-    case cancelRequested(Int)
-}
-
-extension Event: CustomStringConvertible {
-    var description: String {
-        switch self {
-        case .ran(let name, let outcome): "handler \(name) runs with \(outcome)"
-        case .replied(let name, let promise): "handler \(name) replies p\(promise)"
-        case .cancelled(let name): "handler \(name) runs for a cancellation"
-        case .readResult(let name, let outcome): "p\(name) is " + (outcome?.description ?? "pending")
-        case .abandoned(let name): "p\(name) is reported as abandoned"
-        case .attached(let name, let op, let source): "p\(name) = p\(source).\(op.rawValue)"
-        case .combined(let name, let sources, let combinator): "p\(name) = \(combinator) of \(sources)"
-        case .settled(let name, let outcome): "r\(name) settles \(outcome)"
-        case .cancelRequested(let name): "p\(name) is to be cancelled"
-        }
-    }
-}
-
 /// Runs a program on an implementation, and records the events.
 final class Execution<Implementation: PromiseImplementation> {
     let implementation: Implementation
-    private(set) var trace: [Event] = []
+    private(set) var trace: [String] = []
     private(set) var promises: [Int: Implementation.ProgramPromise] = [:]
     private var resolvers: [Int: Implementation.ProgramResolver] = [:]
     /// The promise of a resolver's number: the one made with it, or that of the resolver that it copies.
@@ -74,10 +45,10 @@ final class Execution<Implementation: PromiseImplementation> {
 
     init(_ implementation: Implementation) {
         self.implementation = implementation
-        implementation.onAbandoned = { [unowned self] in note(.abandoned($0)) }
+        implementation.onAbandoned = { [unowned self] in note("p\($0) is reported as abandoned") }
     }
 
-    func note(_ event: Event) { trace.append(event) }
+    private func note(_ event: String) { trace.append(event) }
 
     func run(_ steps: [Step]) {
         for step in steps { run(step) }
@@ -90,7 +61,7 @@ final class Execution<Implementation: PromiseImplementation> {
         case .settled(let outcome): promises[name] = implementation.settled(outcome, name)
         case .settle(let number, let outcome):
             guard let resolver = resolvers[number] else { return }
-            note(.settled(owners[number]!, outcome))
+            note("p\(owners[number]!) is to be settled as \(outcome)")
             implementation.settle(resolver, outcome)
         case .copyResolver(let number):
             guard let resolver = resolvers[number] else { return }
@@ -105,28 +76,28 @@ final class Execution<Implementation: PromiseImplementation> {
             implementation.drop(promise)
         case .attach(let op, let number, let handler):
             guard let promise = promises[number] else { return }
-            note(.attached(name, op, to: number))
+            note("p\(name) = p\(number).\(op)")
             if let child = implementation.attach(op, to: promise, body(of: handler, name, op)) {
                 promises[name] = child
             }
         case .combine(let combinator, let numbers):
             let numbers = numbers.filter { promises[$0] != nil }
             let sources = numbers.map { promises[$0]! }
-            note(.combined(name, numbers, combinator))
+            note("p\(name) = \(combinator) of \(numbers)")
             promises[name] = implementation.combine(combinator, sources)
         case .cancel(let number):
             guard let promise = promises[number] else { return }
-            note(.cancelRequested(number))
+            note("p\(number) is to be cancelled")
             implementation.cancel(promise)
         case .onCancel(let number, let handler):
             guard let resolver = resolvers[number] else { return }
             implementation.onCancel(resolver) { [unowned self] in
-                note(.cancelled(name))
+                note("handler \(name) runs for a cancellation")
                 run(handler.steps)
             }
         case .readResult(let number):
             guard let promise = promises[number] else { return }
-            note(.readResult(number, implementation.result(promise)))
+            note("p\(number) is \(implementation.result(promise)?.description ?? "pending")")
         case .turn: implementation.turn()
         }
     }
@@ -143,14 +114,14 @@ final class Execution<Implementation: PromiseImplementation> {
         var held: Implementation.ProgramPromise?
         if case .promise(let number, _) = handler.reply, handler.captures { held = promises[number] }
         return { [unowned self, held] outcome in
-            note(.ran(name, outcome))
+            note("handler \(name) runs with \(outcome)")
             run(handler.steps)
             switch handler.reply {
             case .value(let number): return .value(number)
             case .failure(let number): return .failure(number)
             case .promise(let number, let other):
                 guard op.takesPromise, let promise = held ?? promises[number] else { return .value(other) }
-                note(.replied(name, promise: number))
+                note("handler \(name) replies p\(number)")
                 return .promise(promise)
             }
         }

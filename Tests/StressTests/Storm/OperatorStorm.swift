@@ -3,36 +3,28 @@ import Synchronization
 
 @testable import PromisesTestSupport
 
-/// Random expressions over promises, several at a time on each of two loops, on a plain thread, on a pool's threads and
-/// for tasks, which settle, cancel and share each other's promises.
+/// Random expressions over promises, several at a time on each of two loops, on a pool's threads and for tasks, which
+/// settle, cancel and share each other's promises, also with loops that end meanwhile.
 final class OperatorStorm: Sendable {
-    struct Counts: Sendable {
-        let episodes = StormCount(), promises = StormCount(), witnesses = StormCount(), calls = StormCount()
-        let ended = StormCount(), values = StormCount(), errors = StormCount(), cancelled = StormCount()
-
-        var text: String {
-            "\(episodes.value) expressions, \(promises.value) promises, \(calls.value) calls of \(witnesses.value) handlers; "
-                + "\(values.value) values, \(errors.value) errors, \(cancelled.value) cancelled"
-        }
-    }
-
-    let counts = Counts()
+    let episodes = StormCount(), witnesses = StormCount(), ended = StormCount()
+    let values = StormCount(), errors = StormCount()
     let exchange = StormExchange()
     let loops: [LoopRemote]
+    let pool: ThreadPool
     let complaints = Shared<[String]>([])
     /// Threads whose reports concern the storm. (`pthread_self` may soon be that of a thread of another test.)
     let threads = Shared<Set<pid_t>>([])
+    /// Those of loops that end while handlers wait.
+    let guests = Shared<Set<pid_t>>([])
     private let bystander: LoopRemote
-    private let pool: ThreadPool
     /// Its jobs hang, so they must not wait for one another.
     private let crew: ThreadPool
-    private let settler = StormSettler()
-    private let resolvers = Shared<[Resolver<Int>]>([])
     private let running = Shared<[Int: UInt64]>([:])
     private let sites = Atomic(0)
     private let isOver = Atomic(false)
     private let firstSeed: UInt64
     private let repeatsSeed: Bool
+    private static let patience: Duration = .seconds(60)
 
     init(seed: UInt64, repeatsSeed: Bool) throws {
         firstSeed = seed
@@ -40,31 +32,29 @@ final class OperatorStorm: Sendable {
         loops = try (0..<2).map { try EventLoop.spawn(name: "storm-\($0)") }
         bystander = try EventLoop.spawn(name: "storm-tasks")
         pool = try ThreadPool(name: "storm-pool", threads: 2)
-        crew = try ThreadPool(name: "storm-crew", threads: 2)
+        crew = try ThreadPool(name: "storm-crew", threads: 3)
     }
 
     /// Runs until both the number of expressions and the duration are reached.
-    func rage(for duration: Duration?, atLeast episodes: Int) {
+    func rage(for duration: Duration?, atLeast count: Int) {
         for (index, loop) in loops.enumerated() {
             for _ in 0..<6 { beginSite { loop.submit { self.goOn(onLoop: index) } } }
-            loop.submit { self.noteThread() }
+            loop.submit { self.note(self.threads) }
         }
-        beginSite { self.plainThread.keep(TestThread { self.goOnHanging() }) }
-        for _ in 0..<2 { beginSite { self.dispatchToCrew() } }
-        for index in 0..<3 { beginSite { self.startTask(index) } }
+        for index in 0..<3 {
+            beginSite { self.dispatchToCrew() }
+            beginSite { self.startTask(index) }
+        }
         let end = duration.map { ContinuousClock.now + $0 }
         var last = (count: 0, at: ContinuousClock.now)
-        while counts.episodes.value < episodes || end.map({ ContinuousClock.now < $0 }) ?? false {
-            if counts.episodes.value != last.count { last = (counts.episodes.value, .now) }
+        while episodes.value < count || end.map({ ContinuousClock.now < $0 }) ?? false {
+            if episodes.value != last.count { last = (episodes.value, .now) }
             if ContinuousClock.now - last.at > Self.patience || complaints.value.count > 5 { break }
             poll(nil, 0, 1)  // leaves the processor to the storm
         }
         isOver.store(true, ordering: .relaxed)
         finish()
     }
-
-    static let patience: Duration = .seconds(60)
-    private let plainThread = StormThread()
 
     private func beginSite(_ body: () -> Void) {
         sites.add(1, ordering: .relaxed)
@@ -73,71 +63,68 @@ final class OperatorStorm: Sendable {
 
     private func endSite() { sites.subtract(1, ordering: .releasing) }
 
-    func noteThread() {
+    private func note(_ threads: Shared<Set<pid_t>>) {
         let thread = clinux_gettid()
         threads.change { _ = $0.insert(thread) }
     }
 
     func complain(_ text: String, _ seed: UInt64) { complaints.change { $0.append("STORM_SEED=\(seed): \(text)") } }
 
-    func check(_ outcome: StormOutcome, in possible: OutcomeSet, _ seed: UInt64, _ what: @autoclosure () -> String) {
-        if !possible.contains(outcome) { complain("\(outcome) is not among \(possible); \(what())", seed) }
-    }
-
     // MARK: Expressions
 
-    private func next() -> (number: Int, seed: UInt64)? {
+    /// Builds one on this thread's loop, which must be driven until it has ended. Nothing if the storm is over.
+    private func begin() -> Promise<Int>? {
         if isOver.load(ordering: .relaxed) { return nil }
-        let number = counts.episodes.add()
-        return (number, repeatsSeed ? firstSeed : firstSeed &+ UInt64(number))
-    }
-
-    /// Builds one on this thread's loop, which must be driven until it has ended.
-    private func begin(_ episode: (number: Int, seed: UInt64)) -> Promise<Int> {
-        let (number, seed) = episode
-        var dice = SplitMix64(seed)
-        let plan = StormPlan.random(&dice, depth: 4)
+        let number = episodes.add()
+        let seed = repeatsSeed ? firstSeed : firstSeed &+ UInt64(number)
         running.change { $0[number] = seed }
-        let builder = StormBuilder(self, seed)
-        let possible = plan.possible(builder.sets)
-        let root = builder.build(plan)
-        let witness = builder.witness()
+        let site = StormSite(storm: self, seed: seed)
+        if number % 32 == 0 { visit(site) }
+        var expressions = StormExpressions(site)
+        let expression = expressions.expression()
+        let root = expression.build()
+        let witness = site.witness()
         // Before others see it: while it has a handler here, they cannot cancel it.
         root.tap { [self] result in
             witness.call()
-            let outcome = StormOutcome(result)
-            check(outcome, in: possible, seed, "the whole: \(plan)")
-            switch outcome {
-            case .value: counts.values.add()
-            case .cancelled: counts.cancelled.add()
-            default: counts.errors.add()
-            }
+            site.check(result, in: expression.possible, "the whole: \(expression)")
+            (result.error == nil ? values : errors).add()
             running.change { $0[number] = nil }
         }.ignoringErrors()
-        exchange.put(root, possible)
+        exchange.put(root, expression.possible)
         return root
+    }
+
+    /// A loop that ends while its handlers wait: they run there, or are released.
+    private func visit(_ site: StormSite) {
+        do {
+            let guest = try EventLoop.spawn(name: "storm-guest")
+            guest.submit { [self] in
+                note(guests)
+                let site = StormSite(storm: self, seed: site.seed)
+                for entry in exchange.entries {
+                    let witness = site.witness()
+                    entry.promise.tap { _ in witness.call() }.ignoringErrors()
+                }
+            }
+            guest.stop()
+            guest.join()
+        } catch { complain("no loop: \(error)", site.seed) }
     }
 
     // MARK: Places
 
     private func goOn(onLoop index: Int) {
-        guard let episode = next() else { return endSite() }
-        begin(episode).ensure { [self] in loops[index].submit { self.goOn(onLoop: index) } }.ignoringErrors()
-    }
-
-    private func goOnHanging() {
-        noteThread()
-        while let episode = next() { _ = try? hang(begin(episode)) }
-        driveUntilNothingWaits()
-        endSite()
+        guard let root = begin() else { return endSite() }
+        root.ensure { [self] in loops[index].submit { self.goOn(onLoop: index) } }.ignoringErrors()
     }
 
     private func dispatchToCrew() {
         do {
             try crew.dispatch { [self] in
-                noteThread()
-                guard let episode = next() else { return endSite() }
-                _ = try? hang(begin(episode))
+                note(threads)
+                guard let root = begin() else { return endSite() }
+                _ = try? hang(root)
                 driveUntilNothingWaits()
                 dispatchToCrew()
             }
@@ -146,9 +133,9 @@ final class OperatorStorm: Sendable {
 
     private func startTask(_ index: Int) {
         Task.detached(executorPreference: bystander) { [self] in
-            while let episode = next() {
-                let promise = Promise.value(episode.number).then(on: loops[index % 2]) { [self] _ in begin(episode) }
-                if episode.number % 8 == 0 {
+            while !isOver.load(ordering: .relaxed) {
+                let promise = Promise.value(0).then(on: loops[index % 2]) { [self] _ in begin() ?? .value(0) }
+                if episodes.value % 8 == 0 {
                     let task = Task(executorPreference: bystander) { try await promise.value }
                     task.cancel()
                     _ = try? await task.value
@@ -169,34 +156,23 @@ final class OperatorStorm: Sendable {
     }
 
     /// Runs `body` there, now or later.
-    func perform(on place: StormPlan.Place, _ body: @escaping @Sendable () -> Void) {
+    func perform(on place: StormPlace, _ body: @escaping @Sendable () -> Void) {
         switch place {
         case .now: body()
         case .here: EventLoop.current.enqueue(body)
         case .loop(let index): loops[index].submit(body)
         case .pool: do { try pool.dispatch(body) } catch { complain("the pool refuses a job: \(error)", firstSeed) }
-        case .thread: settler.submit(body)
         case .task: Task.detached(executorPreference: bystander) { body() }
         }
     }
 
-    func dispatcher(_ place: StormPlan.Place?) -> (any Dispatcher)? {
+    /// Without one a handler runs where the promise is settled.
+    func dispatcher(_ place: StormPlace?) -> (any Dispatcher)? {
         switch place {
         case .loop(let index): loops[index]
         case .pool: pool
         default: nil
         }
-    }
-
-    /// Like `endless`, made where no loop is driven.
-    func pending() -> Promise<Int> {
-        let (promise, resolver) = Promise<Int>.pending()
-        // The one that is removed was cancelled long before.
-        _ = resolvers.change { resolvers in
-            resolvers.append(resolver)
-            return resolvers.count > 4096 ? resolvers.removeFirst() : nil
-        }
-        return promise
     }
 
     // MARK: The end
@@ -218,7 +194,6 @@ final class OperatorStorm: Sendable {
             // A hanging thread cannot be joined.
             return
         }
-        plainThread.join()
         exchange.clear()
         for loop in loops + [bystander] {
             let left = Shared(-1)
@@ -232,23 +207,13 @@ final class OperatorStorm: Sendable {
             }
             if !isIdle { complain("\(left.value) handlers wait forever on \(loop)", firstSeed) }
         }
-        settler.stop()
         crew.shutDown()
         pool.shutDown()
         for loop in loops + [bystander] { loop.stop() }
         for loop in loops + [bystander] { loop.join() }
         // Tasks of async bodies may be about to end.
-        if !wait(until: { counts.witnesses.value == counts.ended.value }) {
-            complain("\(counts.witnesses.value - counts.ended.value) handlers are neither run nor released", firstSeed)
+        if !wait(until: { witnesses.value == ended.value }) {
+            complain("\(witnesses.value - ended.value) handlers are neither run nor released", firstSeed)
         }
     }
-}
-
-/// A number that any thread counts up.
-final class StormCount: Sendable {
-    private let number = Atomic(0)
-    var value: Int { number.load(ordering: .relaxed) }
-
-    @discardableResult
-    func add() -> Int { number.add(1, ordering: .relaxed).newValue }
 }
