@@ -168,3 +168,22 @@ enum ChainedOperator: CaseIterable {
         }
     }
 }
+
+/// Values and sources of combinators.
+struct CombinatorReleaseTests {
+    @Test(.inLoop) func noneIsKeptOnceTheCombinatorHasSettled() throws {
+        let tally = Tally()
+        let race = Promises.race(Promise.value(tally.token()), Promise.value(tally.token()))
+        expectEqual(tally.alive, 1, "the winner's value")
+        let (late, resolver) = Promise<Tally.Token>.pending()
+        late.ignoringErrors()
+        let other = { Promises.race(late, Promise.value(tally.token())) }()
+        resolver.fulfill(tally.token())
+        try EventLoop.current.run()
+        expectEqual(tally.alive, 3, "another winner's, and that of the loser, which is held here")
+        let failed = when(fulfilled: [Promise.value(tally.token()), Promise(error: Flaw())])
+        expectEqual(failed.flaw, Flaw())
+        expectEqual(tally.alive, 3)
+        withExtendedLifetime((race, other, failed, late)) {}
+    }
+}

@@ -44,6 +44,7 @@
             expect(promise.error as? PromiseError == .loopEnded)
             expect(promise.map { $0 }, failsWith: PromiseError.loopEnded)
         }
+        expect(promise.isPending, "no race that its loop has ended cancels it")
         TestThread.run { if isCancelled { promise.cancel() } else { resolver.fulfill(1) } }
         expect(promise.isResolved)
     }

@@ -26,31 +26,6 @@ struct NeverSettledTests {
         expectEqual(inner.settledValue, 1)
     }
 
-    @Test("a value of its type was never there, and none is destroyed")
-    func ofATypeWithReferences() throws {
-        struct Large {
-            let tokens: [Tally.Token]
-            let words = (1, 2, 3, 4, 5)
-        }
-        let tally = Tally()
-        let lines = try loggedInLoop { loop throws in
-            let tokens = [tally.token(), tally.token()]
-            do {
-                let (promise, resolver) = Promise<Large>.pending()
-                let derived = promise.map { large in large.tokens.count + large.words.0 }
-                let second = promise.map { _ in Large(tokens: tokens) }
-                derived.ignoringErrors()
-                second.ignoringErrors()
-                withExtendedLifetime(resolver) {}
-            }
-            try loop.run()
-            expectEqual(tally.alive, 2)
-            withExtendedLifetime(tokens) {}
-        }
-        expectEqual(lines.count, 1)
-        expectEqual(tally.alive, 0)
-    }
-
     // In a separate process: other tests allocate too.
     @Test("a great many of them leave no memory behind", .ownThread, .disabled(if: isSanitized))
     func leaveNoMemoryBehind() async {
