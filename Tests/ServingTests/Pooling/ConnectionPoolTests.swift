@@ -5,7 +5,7 @@ struct ConnectionPoolTests {
         let pool = Pool<Connection>()
         for text in ["a", "b", "c"] { expectEqual(try hang(pool.ask(text, server.address)), text) }
         expectEqual(server.accepted.count, 1)
-        expectEqual(pool.counts.all, [0, 1, 1, 0])
+        expectEqual(pool.countsByKey.mapValues(\.all), [.address(server.address): [0, 1, 1, 0]])
         // The text of an address is the address.
         let reply = pool.with(.name(server.address.description)) { talk("d", $0) }
         expectEqual(try hang(reply), "d")
@@ -79,49 +79,38 @@ struct ConnectionPoolTests {
         expectEqual(pool.counts.all, [0, 0, 0, 0])
     }
 
-    @Test(.network(.virtual), arguments: 0..<8) func aConnectionOfNoFurtherUseDoesNotReturn(reason: Int) throws {
+    enum Deed: CaseIterable {
+        case closes, aborts, halfCloses, leavesARead, leavesInput, leavesAQueue, leavesAWatch, detaches
+        case setsAnOption, installsAFilter
+    }
+
+    @Test(.network(.virtual), arguments: Deed.allCases) func aConnectionOfNoFurtherUseDoesNotReturn(deed: Deed) throws {
         server.answer = { line, connection in connection.write(line == "two" ? "1\n2\n" : line + "\n") }
         let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
         var descriptor: CInt?
         try hang(
             pool.with(.address(server.address)) { connection -> Promise<Void> in
-                switch reason {
-                case 0: connection.close()
-                case 1: connection.abort()
-                case 2: connection.shutdownWrite().cauterize()
-                case 3: connection.read().done { _ in }
-                case 4: return talk("two", connection).asVoid()
-                case 5: connection.write(pattern(8 << 20)).ignoringErrors()
-                case 6: connection.peerGone().done { _ in }
-                default: descriptor = try connection.detach()
+                switch deed {
+                case .closes: connection.close()
+                case .aborts: connection.abort()
+                case .halfCloses: connection.shutdownWrite().cauterize()
+                case .leavesARead: connection.read().done { _ in }
+                case .leavesInput: return talk("two", connection).asVoid()
+                case .leavesAQueue: connection.write(pattern(8 << 20)).ignoringErrors()
+                case .leavesAWatch: connection.peerGone().done { _ in }
+                case .detaches: descriptor = try connection.detach()
+                case .setsAnOption: try connection.set(.keepAlive, to: true)
+                case .installsAFilter: return connection.filter(PlainFilter()).asVoid()
                 }
                 return .value
             })
-        expectEqual(pool.counts.all, [0, reason == 5 ? 1 : 0, 0, 0], "one with a queue is open for a while")
+        expectEqual(pool.counts.all, [0, deed == .leavesAQueue ? 1 : 0, 0, 0], "one with a queue is open for a while")
         expectEqual(try hang(pool.ask("next", server.address)), "next")
         expectEqual(server.accepted.count, 2)
         if let descriptor {
             net.ledger.disown(descriptor)
             close(descriptor)
         }
-        pool.close()
-        server.end()
-        net.settle(.seconds(10))
-    }
-
-    @Test(.network(.virtual)) func aBodyMayUseThePool() throws {
-        let (one, two) = (try LineServer(net), try LineServer(net))
-        let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
-        let request = pool.with(.address(one.address)) { connection in
-            pool.ask("inner", two.address).then { inner in talk(inner + " outer", connection) }
-        }
-        expectEqual(try hang(request), "inner outer")
-        // The outer request has the only connection to this address, so the inner request can never get one.
-        let stuck = pool.with(.address(one.address)) { _ in pool.ask("inner", one.address) }
-        #expect(throws: PoolError.self) { try hang(stuck) }
-        expectEqual(pool.counts.waiting, 0)
-        pool.close()
-        for server in [one, two] { server.end() }
     }
 
     @Test(.network(.virtual)) func theSettingsOfARequestEndWithIt() throws {
@@ -156,5 +145,21 @@ struct ConnectionPoolTests {
             expectEqual(try hang(reply), text)
         }
         expectEqual(server.accepted.count, 1)
+    }
+
+    @Test(.network(.virtual)) func aConnectionIsClosedAtTheEndOfItsLifetime() throws {
+        let pool = Pool<Connection>(limits: PoolLimits(perKey: 2, idleTimeout: nil, maxLifetime: .seconds(100)))
+        try hang(pool.ask("a", server.address))
+        hang(after(.seconds(60)))
+        try hang(pool.ask("b", server.address))
+        expect(server.accepted.count == 1 && pool.counts.idle == 1)
+        hang(after(.seconds(41)))
+        expectEqual(pool.counts.all, [0, 0, 0, 0])
+        // In use at its end, it is closed after its request.
+        let slow = pool.with(.address(server.address)) { connection in
+            after(.seconds(150)).then { talk("c", connection) }
+        }
+        expectEqual(try hang(slow), "c")
+        expect(pool.counts.all == [0, 0, 0, 0] && server.accepted.count == 2)
     }
 }

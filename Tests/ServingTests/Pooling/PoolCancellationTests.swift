@@ -105,23 +105,4 @@ struct PoolCancellationTests {
         pool.close()
         workshop.expectAllClosed()
     }
-
-    /// The cancellation of a task in the queue comes from another thread.
-    @Test(.network(.virtual, turns: 10_000_000)) func aTaskIsCancelledByAnotherThread() throws {
-        let workshop = Workshop()
-        let pool = workshop.pool(PoolLimits(perKey: 1))
-        for round in 0..<200 {
-            let tasks = (0..<3).map { _ in
-                Promise(on: net.loop) { try await pool.with { _ in try await pause(1).value } }
-            }
-            let cancelled = Promise(on: ThreadPool.shared) { for task in tasks { task.cancel() } }
-            if round % 2 == 0 { net.settle(.milliseconds(1)) }
-            try hang(cancelled)
-            _ = hang(when(resolved: tasks))
-            net.settle(.milliseconds(1))
-            expect(pool.counts.waiting == 0 && pool.counts.open == pool.counts.idle)
-        }
-        pool.close()
-        workshop.expectAllClosed()
-    }
 }

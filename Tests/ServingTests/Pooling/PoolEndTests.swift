@@ -3,10 +3,10 @@
 
 /// The end of a pool: closed, drained, released, with its loop. `withNetwork` checks that no descriptor is left.
 struct PoolEndTests {
-    @Test(.network(.virtual)) func anIdleConnectionDoesNotKeepTheLoopAlive() throws {
-        let (listener, peer) = try client(net)
+    @Test(.listener(.virtual)) func anIdleConnectionDoesNotKeepTheLoopAlive() throws {
+        let accepted = listener.accept()
         let pool = Pool<Connection>()
-        try hang(pool.with(.address(listener.localAddress)) { _ in peer.asVoid() })
+        try hang(pool.with(.address(listener.localAddress)) { _ in accepted.asVoid() })
         listener.close()
         expectEqual(pool.counts.idle, 1)
         expect(!net.loop.isAlive)
@@ -22,13 +22,6 @@ struct PoolEndTests {
         busy.cancel()
         net.settle(.milliseconds(1))
         expect(pool.counts.all == [0, 0, 0, 0] && !net.loop.isAlive)
-        try peer.settledValue?.get().abort()
-    }
-
-    private func client(_ net: Network) throws -> (Listener, Guarantee<Result<Connection, any Error>>) {
-        let listener = try net.listen()
-        let peer = listener.accept()
-        return (listener, Guarantee { resolve in peer.tap { resolve($0) }.ignoringErrors() })
     }
 
     @Test(.network(.virtual)) func closeRejectsThoseThatWaitAndLetsTheOthersFinish() throws {
@@ -66,29 +59,26 @@ struct PoolEndTests {
         expectEqual(hang(pool.drain(deadline: .seconds(1))), result)
     }
 
-    @Test(.network(.virtual)) func aCloseByTheBodyWaitsForNoPeer() throws {
-        let (listener, peer) = try client(net)
+    @Test(.listener(.virtual)) func aCloseByTheBodyWaitsForNoPeer() throws {
+        let accepted = listener.accept()
         let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
         let open = net.ledger.open.count
         let request = pool.with(.address(listener.localAddress)) { connection in
-            peer.asVoid().get { connection.close() }
+            accepted.asVoid().get { connection.close() }
         }
         try hang(request)
         expectEqual(pool.counts.all, [0, 0, 0, 0])
         expectEqual(net.ledger.open.count, open + 1, "the peer's, which has not ended")
-        let server = try #require(try peer.settledValue?.get())
-        expectEqual(hang(server.read()), .end, "not a reset")
-        listener.close()
-        server.abort()
+        expectEqual(accepted.settledValue.map { hang($0.read()) }, .end, "not a reset")
     }
 
-    @Test(.network(.virtual), arguments: [false, true]) func aConnectionCountsUntilWhatIsQueuedHasLeft(drains: Bool)
+    @Test(.listener(.virtual), arguments: [false, true]) func aConnectionCountsUntilWhatIsQueuedHasLeft(drains: Bool)
         throws
     {
-        let (listener, peer) = try client(net)
+        let accepted = listener.accept()
         let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
         let request = pool.with(.address(listener.localAddress)) { connection in
-            peer.asVoid().get {
+            accepted.asVoid().get {
                 connection.write(pattern(8 << 20)).ignoringErrors()
                 connection.close()
             }
@@ -106,8 +96,6 @@ struct PoolEndTests {
             net.settle(.seconds(31))
         }
         expectEqual(pool.counts.all, [0, 0, 0, 0])
-        listener.close()
-        try peer.settledValue?.get().abort()
     }
 
     @Test(.network(.virtual)) func requestsThatWaitRetainThePoolAndIdleConnectionsDoNot() throws {
@@ -124,8 +112,11 @@ struct PoolEndTests {
         expect(server.accepted[0].isClosed, "its idle connection has been closed")
     }
 
-    @Test(arguments: [false, true]) func theLoopEndsWithRequestsInAllStates(isReleased: Bool) throws {
+    enum AtLoopEnd: CaseIterable { case open, draining, released }
+
+    @Test(arguments: AtLoopEnd.allCases) func theLoopEndsWithRequestsInAllStates(state: AtLoopEnd) throws {
         var pool: Pool<Connection>?
+        var drained: Guarantee<PoolDrainResult>?
         var requests: [Promise<String>] = []
         try withNetwork(clock: VirtualClock()) { net in
             let hole = try net.listen(backlog: 0)
@@ -143,12 +134,19 @@ struct PoolEndTests {
             requests.append(isAsync)
             net.settle(.milliseconds(1))
             expectEqual(pool!.counts.all, [2, 2, 0, 4])
-            if isReleased { pool = nil }
+            let counts = pool!.countsByKey.mapValues(\.all)
+            expectEqual(counts, [.address(server.address): [0, 2, 0, 0], .address(hole.localAddress): [2, 0, 0, 4]])
+            switch state {
+            case .open: break
+            case .draining: drained = pool!.drain(deadline: .seconds(10))
+            case .released: pool = nil
+            }
             withExtendedLifetime(filler) {}
         }
         // A handler on another thread that waits for a request is notified that no connection will be opened.
         for request in requests { expect(request.isRejected) }
         if let pool { expectEqual(pool.counts.all, [0, 0, 0, 0]) }
+        if let drained { expectEqual(drained.settledValue?.aborted, 2) }
     }
 
     /// By a job that is released without being run.
@@ -204,18 +202,6 @@ struct PoolEndTests {
         pool.perform()
         #expect(throws: PoolError.self) { try hang(request) }
         expectEqual(calls, 0)
-    }
-
-    @Test func aLoopThatEndsEndsADrain() throws {
-        var drained: Guarantee<PoolDrainResult>?
-        try withNetwork(clock: VirtualClock()) { net in
-            let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
-            let request = pool.with(.address(server.address)) { $0.readLine() }
-            net.settle(.milliseconds(1))
-            drained = pool.drain(deadline: .seconds(10))
-            withExtendedLifetime(request) {}
-        }
-        expectEqual(drained?.settledValue?.aborted, 1)
     }
 
     enum Start: CaseIterable { case make, check, body }

@@ -5,28 +5,21 @@ struct PoolPrepareTests {
         talk("login \(server)", connection).asVoid()
     }
 
-    @Test(.network(.virtual)) func eachNewConnectionIsPreparedOnceBeforeItsFirstUse() throws {
-        let pool = Pool<Connection>(limits: PoolLimits(perKey: 1), prepare: logIn)
-        let requests = ["a", "b"].map { pool.ask($0, server.address) }
-        expectEqual(pool.counts.all, [1, 0, 0, 2])
-        expectEqual(try hang(when(fulfilled: requests)), ["a", "b"])
-        expect(server.lines == ["login \(server.address)", "a", "b"] && server.accepted.count == 1)
-        pool.close()
-    }
-
-    @Test(.network(.virtual)) func aRouteSaysWhereToConnect() throws {
+    @Test(.network(.virtual)) func eachNewConnectionIsPreparedOnceWhereTheRouteLeads() throws {
         let address = server.address
         let pool = Pool<Connection>(
+            limits: PoolLimits(perKey: 1),
             via: { key in
                 if "\(key)" == "nowhere" { throw Flaw(7) }
                 return .address(address)
             }, prepare: logIn)
         func ask(_ line: String, _ key: PoolKey) -> Promise<String> { pool.with(key) { talk(line, $0) } }
-        expectEqual(try hang(ask("a", "one, by a proxy")), "a")
-        expectEqual(try hang(ask("b", "other, by a proxy")), "b")
-        expect(ask("c", "nowhere"), failsWith: Flaw(7))
-        expectEqual(server.lines, ["login one, by a proxy", "a", "login other, by a proxy", "b"])
-        pool.close()
+        let first = ["a", "b"].map { ask($0, "one, by a proxy") }
+        expectEqual(pool.counts.all, [1, 0, 0, 2])
+        expectEqual(try hang(when(fulfilled: first)), ["a", "b"])
+        expectEqual(try hang(ask("c", "other, by a proxy")), "c")
+        expect(ask("d", "nowhere"), failsWith: Flaw(7))
+        expectEqual(server.lines, ["login one, by a proxy", "a", "b", "login other, by a proxy", "c"])
     }
 
     @Test(.network(.virtual), arguments: [true, false])
@@ -47,26 +40,24 @@ struct PoolPrepareTests {
         expectEqual(try hang(requests[1]), "b")
         try net.loop.run(until: { server.accepted.count == 2 && server.accepted[0].isClosed })
         expectEqual(pool.counts.all, [0, 1, 1, 0])
-        pool.close()
     }
 
-    @Test(.network(.virtual)) func aServerThatDoesNotAnswerIsGivenUpAtTheTimeLimit() throws {
+    enum Limit: CaseIterable { case cancelled, waitTimeout, makeTimeout }
+
+    @Test(.network(.virtual), arguments: Limit.allCases) func aPreparationWithoutAnswerEnds(by limit: Limit) throws {
         server.answer = { _, _ in .value }
-        let pool = Pool<Connection>(limits: PoolLimits(perKey: 1, makeTimeout: .seconds(3)), prepare: logIn)
+        func limited(_ each: Limit) -> Duration? { limit == each ? .seconds(3) : nil }
+        let limits = PoolLimits(waitTimeout: limited(.waitTimeout), makeTimeout: limited(.makeTimeout))
+        let pool = Pool<Connection>(limits: limits, prepare: logIn)
         let begin = net.loop.now
-        expect(pool.ask("a", server.address), failsWith: PromiseError.timedOut)
-        let waited = begin.duration(to: net.loop.now)
-        expect(waited >= .seconds(3) && waited < .seconds(4) && pool.counts.all == [0, 0, 0, 0])
-    }
-
-    @Test(.network(.virtual), arguments: [true, false]) func aRequestThatIsCancelledOrTimedOutEndsItsPreparation(
-        cancelled: Bool
-    ) throws {
-        server.answer = { _, _ in .value }
-        let pool = Pool<Connection>(limits: PoolLimits(waitTimeout: .seconds(2), makeTimeout: nil), prepare: logIn)
         let request = pool.ask("a", server.address)
         try net.loop.run(until: { server.lines.count == 1 })
-        if cancelled { request.cancel() } else { #expect(throws: PoolError.self) { try hang(request) } }
+        switch limit {
+        case .cancelled: request.cancel()
+        case .waitTimeout: #expect(throws: PoolError.self) { try hang(request) }
+        case .makeTimeout: expect(request, failsWith: PromiseError.timedOut)
+        }
+        expectEqual(begin.duration(to: net.loop.now).components.seconds, limit == .cancelled ? 0 : 3)
         try net.loop.run(until: { server.accepted[0].isClosed })
         expectEqual(pool.counts.all, [0, 0, 0, 0])
     }
@@ -97,29 +88,5 @@ struct PoolPrepareTests {
         expectEqual(accepted, 1)
         pool.close()
         try listener.end(served)
-    }
-
-    @Test(.network(.virtual)) func aConnectionWithOptionsOrAFilterOfARequestIsNotUsedAgain() throws {
-        struct Plain: ConnectionFilter {
-            func receive(_ bytes: RawSpan, _ output: inout FilterOutput) { output.deliver(bytes) }
-            func write(_ bytes: RawSpan, _ output: inout FilterOutput) { output.send(bytes) }
-        }
-        let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
-        let uses: [(Connection) throws -> Void] = [
-            { try $0.set(.keepAlive, to: true) },
-            { $0.filter(Plain()).cauterize() },
-            { _ in },
-        ]
-        for use in uses {
-            let reply = pool.with(.address(server.address)) { connection in
-                let isKept = try connection.value(of: .keepAlive)
-                expect(!isKept)
-                try use(connection)
-                return talk("x", connection)
-            }
-            try hang(reply)
-        }
-        try hang(pool.ask("y", server.address))
-        expectEqual(server.accepted.count, 3, "a connection each for the first two, and one for the others")
     }
 }

@@ -3,7 +3,7 @@
 /// Requests that get a connection which its peer has closed, whatever the body does with it.
 struct PoolStalenessTests {
     enum Form: CaseIterable {
-        case readLine, receive, read, until, exactly, frame, lines, frames, chunks, twice, recovered, closed, aborted
+        case line, bytes, chunks, recovered, closed, aborted
 
         /// Sends "again", and reads the answer; `nil` for none.
         func ask(_ connection: Connection) -> Promise<String?> {
@@ -11,92 +11,107 @@ struct PoolStalenessTests {
         }
 
         private func answer(_ connection: Connection) -> Promise<String?> {
-            func text(_ bytes: [UInt8]?) -> String? {
-                bytes.flatMap { $0.isEmpty ? nil : String(decoding: $0.filter { $0 != 10 }, as: UTF8.self) }
-            }
-            var seen: String?
-            func take(_ answer: String?) throws {
-                seen = answer
-                throw StopReading()
-            }
+            func text(_ bytes: [UInt8]) -> String? { String(decoding: bytes.dropLast(), as: UTF8.self) }
             switch self {
-            case .readLine: return connection.readLine()
-            case .receive: return connection.receive().map(text)
-            case .read:
-                return connection.read().asPromise().map { if case .bytes(let bytes) = $0 { text(bytes) } else { nil } }
-            case .until: return connection.read(until: "\n").map(text)
-            case .exactly: return connection.read(exactly: 6).map(text)
-            case .frame: return connection.readFrame(DelimiterDecoder("\n")).map(text)
-            case .lines: return connection.forEachLine { try take($0) }.map { seen }
-            case .frames:
-                return connection.forEachFrame(DelimiterDecoder("\n")) { frame, _ in try take(text(frame)) }.map {
-                    seen
-                }
+            case .line: return connection.readLine()
+            case .bytes: return connection.read(exactly: 6).map(text)
             case .chunks:
-                return connection.forEachChunk { chunk in try take(text(chunk.withUnsafeBytes { Array($0) })) }.map {
-                    seen
+                var seen: String?
+                let chunks = connection.forEachChunk { chunk in
+                    seen = text([UInt8](chunk))
+                    throw StopReading()
                 }
-            case .twice:
-                return connection.readLine().then { answer in
-                    answer == nil ? connection.readLine() : .value(answer)
-                }
+                return chunks.map { seen }
             case .recovered: return connection.read(exactly: 6).map(text).recover { _ in .value(nil) }
             case .closed: return connection.readLine().ensure { connection.close() }
-            case .aborted: return connection.receive().map(text).ensure { connection.abort() }
+            case .aborted: return connection.readLine().ensure { connection.abort() }
             }
         }
     }
 
-    @Test(.network(.virtual), arguments: Form.allCases, [false, true]) func whateverFormReadsTheRequestIsMadeAgain(
-        form: Form, resets: Bool
-    )
-        throws
-    {
-        let server = try LineServer.forgetful(net, resets: resets)
-        let pool = Pool<Connection>()
-        try hang(pool.ask("first", server.address))
-        let request = pool.with(.address(server.address), isIdempotent: true) { form.ask($0) }
-        expectEqual(try hang(request), "again")
-        expect(server.lines == ["first", "again", "again"] && server.accepted.count == 2)
-        pool.close()
-        server.end()
+    /// A request that may be repeated, of a function or of a task.
+    private func again(
+        _ form: Form, _ pool: Pool<Connection>, _ server: LineServer, isAsync: Bool
+    ) -> Promise<String?> {
+        let key = PoolKey.address(server.address)
+        if !isAsync { return pool.with(key, isIdempotent: true) { form.ask($0) } }
+        return Promise(on: net.loop) { try await pool.with(key, isIdempotent: true) { try await form.ask($0).value } }
+    }
+
+    @Test(.network(.virtual), arguments: Form.allCases, [false, true])
+    func whateverFormReadsTheRequestIsMadeAgain(form: Form, isAsync: Bool) throws {
+        for resets in [false, true] {
+            let server = try LineServer(net)
+            server.forget(resets: resets)
+            let pool = Pool<Connection>()
+            try hang(pool.ask("first", server.address))
+            expectEqual(try hang(again(form, pool, server, isAsync: isAsync)), "again")
+            expect(server.lines == ["first", "again", "again"] && server.accepted.count == 2)
+        }
     }
 
     /// On a new connection, or for a request that must not be repeated, the body's result stands.
     @Test(.network(.virtual), arguments: [false, true]) func noAnswerIsAnAnswerElsewhere(isNew: Bool) throws {
-        let server = try LineServer.forgetful(net)
+        server.forget()
         let pool = Pool<Connection>()
         if !isNew { try hang(pool.ask("first", server.address)) }
-        let request = pool.with(.address(server.address), isIdempotent: isNew) { Form.readLine.ask($0) }
+        let request = pool.with(.address(server.address), isIdempotent: isNew) { Form.line.ask($0) }
         expectEqual(try hang(request), nil)
         expect(server.lines.count { $0 == "again" } == 1 && server.accepted.count == 1)
         expectEqual(pool.counts.all, [0, 0, 0, 0])
-        server.end()
     }
 
-    /// The end after an answer, and an end that the body itself caused, are no reason to repeat.
-    @Test(.network(.virtual), arguments: ["answered", "closed", "aborted", "unread"]) func anEndThatIsExpected(
-        by body: String
-    ) throws {
-        let server = try LineServer.forgetful(net, answering: body == "answered" ? "bye\n" : "")
+    enum Outcome: CaseIterable { case answered, answeredInPart, closed, aborted, unread, thrown, timedOut }
+
+    /// The end after an answer or a part of one, and an end that the body itself caused, are no reason to repeat; nor is
+    /// a server that is slow.
+    @Test(.network(.virtual), arguments: Outcome.allCases) func aRequestIsNotRepeated(when outcome: Outcome) throws {
+        if outcome == .timedOut {
+            server.answer = { line, connection in line == "first" ? connection.write("first\n") : .value }
+        } else {
+            server.forget(answering: outcome == .answered ? "bye\n" : outcome == .answeredInPart ? "b" : "")
+        }
         let pool = Pool<Connection>()
         try hang(pool.ask("first", server.address))
         let request = pool.with(.address(server.address), isIdempotent: true) { connection in
             connection.write("again\n").then { () -> Promise<Void> in
-                switch body {
-                case "answered": return connection.readLine().then { _ in connection.receive() }.asVoid()
-                case "closed": return connection.close().asPromise()
-                case "aborted": connection.abort()
-                default: break
+                switch outcome {
+                case .answered: return connection.readLine().then { _ in connection.receive() }.asVoid()
+                case .answeredInPart: return connection.readLine().asVoid()
+                case .closed: return connection.close().asPromise()
+                case .aborted: connection.abort()
+                case .unread: break
+                case .thrown: throw Flaw(3)
+                case .timedOut:
+                    connection.idleTimeout = .seconds(3)
+                    return connection.readLine().asVoid()
                 }
                 return .value
             }
         }
-        try hang(request)
+        let error = Result { try hang(request) }.error
+        switch outcome {
+        case .answeredInPart: expect(error is StreamError)
+        case .thrown: expect(error as? Flaw == Flaw(3))
+        case .timedOut: expect((error as? SystemError)?.code == ETIMEDOUT)
+        case .answered, .closed, .aborted, .unread: expect(error == nil)
+        }
         net.settle()
         expect(server.lines.count { $0 == "again" } <= 1 && server.accepted.count == 1)
-        pool.close()
-        server.end()
+    }
+
+    @Test(.network(.virtual)) func aServerThatAlwaysGivesUpEndsTheRetries() throws {
+        server.answer = { line, connection in
+            if line == "first" { return connection.write("first\n") }
+            connection.close(linger: .zero)
+            return .value
+        }
+        let pool = Pool<Connection>(limits: PoolLimits(perKey: 4))
+        try hang(when(fulfilled: (0..<4).map { _ in pool.ask("first", server.address) }))
+        #expect(throws: (any Error).self) { try hang(pool.ask("again", server.address, isIdempotent: true)) }
+        // Four idle connections and a new one.
+        expectEqual(server.lines.count { $0 == "again" }, 5)
+        expectEqual(pool.counts.all, [0, 0, 0, 0])
     }
 
     /// A filter has its own bytes: an end record is no part of an answer, but a part of a record may be.
@@ -128,8 +143,6 @@ struct PoolStalenessTests {
             expectEqual(try hang(second), [7])
         }
         expect(accepted == (isPart ? 1 : 2) && calls == (isPart ? 2 : 3))
-        pool.close()
-        listener.close()
     }
 
     /// What the peer has not read is dropped: the next connection need not wait for it.
@@ -150,9 +163,6 @@ struct PoolStalenessTests {
         }
         expectEqual(try hang(request), "1")
         expect(net.loop.now < begin.advanced(by: .seconds(1)) && accepted.count == 2)
-        pool.close()
-        for connection in accepted { connection.abort() }
-        listener.close()
     }
 
     /// A repeated request may get a connection that has served another one meanwhile.
@@ -166,18 +176,18 @@ struct PoolStalenessTests {
             pool.with(.address(server.address), isIdempotent: true) { connection in
                 // The end arrives after the check of the connection.
                 for connection in answered { connection.close(linger: .zero) }
-                return Form.readLine.ask(connection)
+                return Form.line.ask(connection)
             }
         }
         expectEqual(try hang(when(fulfilled: requests)), Array(repeating: "again", count: 50))
-        pool.close()
     }
 
     /// A pool that takes no requests any more repeats none: the outcome of the body stands.
     @Test(.network(.virtual), arguments: [false, true], [false, true])
     func aClosedPoolKeepsTheOutcome(drains: Bool, isAsync: Bool) throws {
-        for recovers in [false, true] {
-            let server = try LineServer.forgetful(net, resets: true)
+        for form in [Form.line, .recovered] {
+            let server = try LineServer(net)
+            server.forget(resets: true)
             let pool = Pool<Connection>()
             try hang(pool.ask("first", server.address))
             let answer = server.answer
@@ -185,23 +195,13 @@ struct PoolStalenessTests {
                 if drains { pool.drain(deadline: .seconds(10)) } else { pool.close() }
                 return answer(line, connection)
             }
-            func ask(_ connection: Connection) -> Promise<String> {
-                let answer = talk("again", connection)
-                return recovers ? answer.recover { _ in .value("none") } : answer
-            }
-            let request =
-                isAsync
-                ? Promise(on: net.loop) {
-                    try await pool.with(.address(server.address), isIdempotent: true) { try await ask($0).value }
-                } : pool.with(.address(server.address), isIdempotent: true) { ask($0) }
-            let result = Result { try hang(request) }
-            if recovers {
-                expectEqual(try? result.get(), "none")
+            let outcome = Result { try hang(again(form, pool, server, isAsync: isAsync)) }
+            if form == .recovered {
+                expectEqual(try outcome.get(), nil)
             } else {
-                #expect(throws: SystemError.self) { try result.get() }
+                #expect(throws: SystemError.self) { try outcome.get() }
             }
             expectEqual(server.lines, ["first", "again"])
-            server.end()
         }
     }
 }

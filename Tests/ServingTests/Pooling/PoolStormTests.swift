@@ -67,6 +67,5 @@ struct PoolStormTests {
         let (resolved, fulfilled) = (requests.count { $0.isResolved }, requests.count { $0.isFulfilled })
         expect(resolved == requests.count && fulfilled > 0)
         expectEqual(pool.counts.all, [0, 0, 0, 0])
-        for server in servers { server.end() }
     }
 }

@@ -21,22 +21,14 @@ final class LineServer {
         }.ignoringErrors()
     }
 
-    /// A server that ends its first connection when the request "again" arrives.
-    static func forgetful(_ net: Network, answering part: String = "", resets: Bool = false) throws -> LineServer {
-        let server = try LineServer(net)
-        server.answer = { [unowned server] line, connection in
-            if line != "again" || connection !== server.accepted[0] { return connection.write(line + "\n") }
+    /// From now on it ends its first connection when the request "again" arrives.
+    func forget(answering part: String = "", resets: Bool = false) {
+        answer = { [unowned self] line, connection in
+            if line != "again" || connection !== accepted[0] { return connection.write(line + "\n") }
             if !part.isEmpty { return connection.write(part).get { connection.close(linger: .zero) } }
             if resets { connection.abort() } else { connection.close(linger: .zero) }
             return .value
         }
-        return server
-    }
-
-    /// Ends the open connections, so that the loop has nothing left.
-    func end() {
-        listener.close()
-        for connection in accepted { connection.abort() }
     }
 }
 
