@@ -44,6 +44,10 @@ final class RecordFilter: ConnectionFilter {
         return [type.rawValue] + (0..<4).map { UInt8(truncatingIfNeeded: count >> (24 - 8 * $0)) } + payload
     }
 
+    static func pings(_ count: Int) -> [UInt8] {
+        [[UInt8]](repeating: record(.ping), count: count).flatMap(\.self)
+    }
+
     /// The record that a peer with `key` sends for `payload` after `offset` bytes.
     static func data(_ payload: [UInt8], key: UInt8 = 0x5A, at offset: Int = 0) -> [UInt8] {
         record(.data, payload.withUnsafeBytes { combined($0, key, offset) })
@@ -124,12 +128,30 @@ final class RecordFilter: ConnectionFilter {
     var isInsideRecord: Bool { !received.isEmpty }
 }
 
+/// Passes all bytes on as they are, and counts those received.
+struct PlainFilter: ConnectionFilter {
+    private(set) var received = 0
+
+    mutating func receive(_ bytes: RawSpan, _ output: inout FilterOutput) {
+        received += bytes.byteCount
+        output.deliver(bytes)
+    }
+
+    func write(_ bytes: RawSpan, _ output: inout FilterOutput) { output.send(bytes) }
+}
+
 /// As `withPair`, with a filter whose handshake has ended.
 func withFilteredPair(
     clock: VirtualClock? = nil, turns limit: Int = 400, at place: SourceLocation = #_sourceLocation,
     _ body: (Network, Connection, Peer) throws -> Void
 ) throws {
     try withPair(clock: clock, turns: limit, at: place, madeBy: { try $0.filteredPair() }, body)
+}
+
+/// Makes the filter of `connection` hold its writes until the peer sends `release`.
+func holdWrites() throws {
+    try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
+    expectEqual(try hang(connection.receive(), timeout: patience), [1])
 }
 
 extension Network {

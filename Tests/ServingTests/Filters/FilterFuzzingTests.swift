@@ -45,15 +45,13 @@ private final class Party {
 
     func run() -> Promise<Void> { when(fulfilled: write(), read()).asVoid() }
 
-    private func number(below bound: Int) -> Int { dice.below(bound) }
-
     private func write() -> Promise<Void> {
         if written == total { return source.shutdownWrite() }
-        let count = min(total - written, number(below: 3) == 0 ? 1 + number(below: 9000) : 1 + number(below: 50))
+        let count = min(total - written, dice.below(3) == 0 ? 1 + dice.below(9000) : 1 + dice.below(50))
         let bytes = pattern(count, from: written)
         written += count
         let promise: Promise<Void>
-        switch number(below: 4) {
+        switch dice.below(4) {
         case 0: promise = source.write(bytes)
         case 1: promise = source.write([Array(bytes.prefix(count / 2)), [], Array(bytes.dropFirst(count / 2))])
         case 2: promise = source.write(bytes.span.bytes)
@@ -62,10 +60,10 @@ private final class Party {
             let parts = [Array(bytes.prefix(1)), Array(bytes.dropFirst(1))]
             return forEach(parts) { self.source.write($0) }.then { self.write() }
         }
-        if number(below: 3) > 0 { return promise.then { self.write() } }
+        if dice.below(3) > 0 { return promise.then { self.write() } }
         // Not awaited, and perhaps cancelled, which changes nothing.
         promise.cauterize()
-        if number(below: 2) == 0 { promise.cancel() }
+        if dice.below(2) == 0 { promise.cancel() }
         return write()
     }
 
@@ -74,9 +72,9 @@ private final class Party {
         if left == 0 {
             return sink.read().asPromise().done { outcome in expectEqual(outcome, .end) }
         }
-        switch number(below: 5) {
+        switch dice.below(5) {
         case 0:
-            return sink.read(exactly: min(left, 1 + number(below: 3000))).then { self.take($0) }
+            return sink.read(exactly: min(left, 1 + dice.below(3000))).then { self.take($0) }
         case 1:
             let cancelled = sink.read(exactly: left)
             cancelled.cancel()
@@ -90,9 +88,9 @@ private final class Party {
             }
             return chunks.then { self.read() }
         case 3:
-            return sink.readFrame(Some(1 + number(below: 64))).then { self.take($0 ?? []) }
+            return sink.readFrame(Some(1 + dice.below(64))).then { self.take($0 ?? []) }
         default:
-            return sink.receive(upTo: 1 + number(below: 10_000)).then { self.take($0) }
+            return sink.receive(upTo: 1 + dice.below(10_000)).then { self.take($0) }
         }
     }
 

@@ -40,8 +40,8 @@ struct FilterQueueTests {
         let budget = net.limitSends(to: 0)
         let write = isOfWrite ? connection.write(pattern(100)) : .value
         expect(connection.isWritable)
-        let pings = [[UInt8]](repeating: RecordFilter.record(.ping), count: 21).flatMap(\.self)
-        try peer.send((isOfWrite ? RecordFilter.record(.release) : pings) + RecordFilter.data([2], at: 1))
+        let cause = isOfWrite ? RecordFilter.record(.release) : RecordFilter.pings(21)
+        try peer.send(cause + RecordFilter.data([2], at: 1))
         expectEqual(try hang(connection.receive(), timeout: patience), [2])
         expect(connection.queuedBytes == 105 && !connection.isWritable)
         budget.remaining = .max

@@ -24,7 +24,7 @@ struct FilterReadTests {
     }
 
     @Test(.network, arguments: [0, 3, 7]) func anEndWithoutAnEndRecordIsATypedErrorBehindTheBytes(cut: Int) throws {
-        for form in 0..<6 {
+        for form in 0..<7 {
             let (connection, peer) = try net.filteredPair()
             try peer.send(RecordFilter.data(Array("ab".utf8)) + RecordFilter.data([1, 2], at: 2).prefix(cut))
             peer.end()
@@ -36,6 +36,7 @@ struct FilterReadTests {
             case 2: rest = connection.forEachChunk { _ in }
             case 3: rest = connection.forEachLine { _ in }
             case 4: rest = readToEnd(connection).asVoid()
+            case 5: rest = Promise(on: net.loop) { for try await _ in connection.chunks {} }
             default:
                 let failure = failed(EPROTO)
                 var outcome = try hang(connection.read(), timeout: patience)
@@ -53,17 +54,6 @@ struct FilterReadTests {
         }
     }
 
-    @Test(.filteredPair) func garbageFailsTheReadWithTheFiltersError() throws {
-        let line = connection.readLine()
-        try peer.send(RecordFilter.data(Array("half".utf8)) + [0xFF, 1, 2, 3, 4])
-        expect(line, failsWith: RecordFilter.Flaw.unknownRecord(0xFF))
-        expectEqual(connection.bufferedByteCount, 4)
-        expectEqual(try hang(connection.receive(), timeout: patience), Array("half".utf8), "what came before is kept")
-        expect(connection.receive(), failsWith: RecordFilter.Flaw.unknownRecord(0xFF))
-        connection.close()
-        expectEqual(try peer.readToEnd(), RecordFilter.record(.alert))
-    }
-
     @Test(.filteredPair) func nothingIsReadWhileNoReadWaits() throws {
         try peer.send(RecordFilter.data(pattern(10_000)))
         let begun = net.calls(.receive)
@@ -78,7 +68,7 @@ struct FilterReadTests {
     @Test(.filteredPair(.virtual, turns: 20_000)) func aPeerThatPingsAndNeverReadsIsNotReadAnyMore() throws {
         let budget = net.limitSends(to: 0)
         let read = connection.receive()
-        let pings = [[UInt8]](repeating: RecordFilter.record(.ping), count: 4000).flatMap(\.self)
+        let pings = RecordFilter.pings(4000)
         for _ in 0..<8 {
             try peer.send(pings)
             for _ in 0..<3 { try net.loop.turn(.poll) }
@@ -126,20 +116,5 @@ struct FilterReadTests {
         expectEqual(connection.peerGone().settledValue, .ended)
         connection.abort()
         expect(reset.asPromise().isCancelled)
-    }
-
-    @Test(.ownThread) func asynchronousSequencesFailWithTheFiltersError() throws {
-        try withPair { net, connection, peer in
-            try peer.send(RecordFilter.record(.hello, [0x5A]) + RecordFilter.data([1, 2]))
-            peer.end()
-            let failing = { () async throws -> [UInt8] in
-                var bytes: [UInt8] = []
-                do {
-                    for try await chunk in try await connection.filter(RecordFilter()).value.chunks { bytes += chunk }
-                } catch ConnectionFilterError.truncated { return bytes }
-                return []
-            }
-            expectEqual(try net.loop.run(failing), [1, 2])
-        }
     }
 }

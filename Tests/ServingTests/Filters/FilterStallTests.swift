@@ -53,21 +53,6 @@ struct FilterStallTests {
         func write(_ bytes: RawSpan, _ output: inout FilterOutput) { if !mayWrite { output.waitForInput() } }
     }
 
-    /// Its writes wait for input, which it refuses.
-    private struct Refusing: ConnectionFilter {
-        func receive(_ bytes: RawSpan, _ output: inout FilterOutput) throws { throw Flaw() }
-        func write(_ bytes: RawSpan, _ output: inout FilterOutput) { output.waitForInput() }
-    }
-
-    @Test(.pair) func aFailureEndsACloseThatWaitsForInput() throws {
-        _ = try hang(connection.filter(Refusing()), timeout: patience)
-        let write = connection.write("x")
-        connection.close(linger: .seconds(60))
-        try peer.send([1])
-        expect(write, failsWith: Flaw())
-        expectEqual(try peer.readToEnd(), [])
-    }
-
     @Test(.pair) func deferredWritesWithoutOutputEndTheWaitForRoom() throws {
         _ = try hang(connection.filter(Collecting()), timeout: patience)
         connection.writeWatermarks = (low: 10, high: 100)
@@ -82,8 +67,7 @@ struct FilterStallTests {
     @Test(.filteredPair(turns: 4000), arguments: [true, false]) func plainBytesThatNoReadTakesEndAWriteThatNeedsInput(
         inLoop: Bool
     ) throws {
-        try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
-        expectEqual(try hang(connection.receive(), timeout: patience), [1])
+        try holdWrites()
         let write: Promise<Void>
         if inLoop {
             // An echo: it reads when its write is done, which needs input.
@@ -102,8 +86,7 @@ struct FilterStallTests {
     }
 
     @Test(.filteredPair(turns: 4000)) func aReadOfALargeFrameIsNotEndedByAWriteThatNeedsInput() throws {
-        try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
-        expectEqual(try hang(connection.receive(), timeout: patience), [1])
+        try holdWrites()
         let (write, read) = (connection.write("x"), connection.read(exactly: 2_000_000))
         for index in 0..<40 {
             try peer.send(RecordFilter.data(pattern(50_000), at: 1 + index * 50_000))
@@ -116,11 +99,10 @@ struct FilterStallTests {
     }
 
     @Test(.filteredPair(turns: 20_000)) func theConnectionReadsForAWriteThoughItsOwnOutputWaits() throws {
-        try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
-        expectEqual(try hang(connection.receive(), timeout: patience), [1])
+        try holdWrites()
         let budget = net.limitSends(to: 0)
         let write = connection.write("x")
-        let pings = [[UInt8]](repeating: RecordFilter.record(.ping), count: 4000).flatMap(\.self)
+        let pings = RecordFilter.pings(4000)
         for _ in 0..<10 {
             try peer.send(pings)
             for _ in 0..<3 { try net.loop.turn(.poll) }
@@ -146,7 +128,7 @@ struct FilterStallTests {
             net.limitSends(to: 0)
             waiting = connection.write("x")
         }
-        let pings = [[UInt8]](repeating: RecordFilter.record(.ping), count: 4000).flatMap(\.self)
+        let pings = RecordFilter.pings(4000)
         for _ in 0..<100 where waiting.isPending {
             try peer.send(pings)
             for _ in 0..<3 { try net.loop.turn(.poll) }
@@ -173,7 +155,7 @@ struct FilterStallTests {
         net.limitSends(to: 0)
         net.limitReceives(to: 50)
         connection.receive().ignoringErrors()
-        try peer.send([[UInt8]](repeating: RecordFilter.record(.ping), count: 14_000).flatMap(\.self))
+        try peer.send(RecordFilter.pings(14_000))
         for _ in 0..<1400 { try net.loop.turn(.poll) }
         expect(connection.queuedBytes >= 65_536 && connection.queuedBytes < 65_536 + 50)
         // In few entries, which also count: a write still finds room.
@@ -182,8 +164,7 @@ struct FilterStallTests {
     }
 
     @Test(.filteredPair) func anEndRecordRejectsTheWritesThatNeedInputAndNothingElse() throws {
-        try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
-        expectEqual(try hang(connection.receive(), timeout: patience), [1])
+        try holdWrites()
         let write = connection.write("never")
         let end = connection.shutdownWrite()
         try peer.send(RecordFilter.data([2], at: 1) + RecordFilter.record(.end))

@@ -47,23 +47,6 @@ struct FilterWriteTests {
         }
     }
 
-    @Test(.filteredPair) func theLimitAndTheWatermarksCountWhatTheFilterHasMade() throws {
-        let budget = net.limitSends(to: 0)
-        connection.writeWatermarks = (low: 50, high: 105)
-        connection.writeQueueLimit = 1000
-        let first = connection.write(pattern(100))
-        expect(!connection.isWritable && connection.queuedBytes == 105)
-        let writable = connection.writable()
-        let others = (0..<10).map { _ in connection.write("x") }
-        expect(code(others[9]) == ENOBUFS && others[0].isPending)
-        budget.remaining = .max
-        try hang(writable, timeout: patience)
-        try hang(first, timeout: patience)
-        expect(connection.isWritable)
-        connection.abort()
-        for write in others { write.ignoringErrors() }
-    }
-
     @Test(.filteredPair) func smallWritesOfATurnLeaveTogetherAndEmptyOnesKeepTheirOrder() throws {
         let begun = net.calls(.send) + net.calls(.sendVector)
         var order: [Int] = []
@@ -164,8 +147,7 @@ struct FilterWriteTests {
     }
 
     @Test(.filteredPair) func aWriteThatNeedsInputMakesTheConnectionRead() throws {
-        try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
-        expectEqual(try hang(connection.receive(), timeout: patience), [1])
+        try holdWrites()
         let writes = [connection.write("a"), connection.write(""), connection.write("bc")]
         writes[1].cancel()
         expect(writes.allSatisfy(\.isPending) && connection.queuedBytes == 3 && net.loop.isAlive)
@@ -183,8 +165,7 @@ struct FilterWriteTests {
     }
 
     @Test(.filteredPair, arguments: [true, false]) func theEndWaitsForWritesThatNeedInput(closes: Bool) throws {
-        try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
-        expectEqual(try hang(connection.receive(), timeout: patience), [1])
+        try holdWrites()
         let write = connection.write("last words")
         let end = closes ? connection.close().asPromise() : connection.shutdownWrite()
         expectEqual(code(connection.write("x")), (closes ? EBADF : EPIPE))
@@ -197,40 +178,39 @@ struct FilterWriteTests {
         try hang(end, timeout: patience)
     }
 
-    @Test(
-        .filteredPair(.virtual),
-        arguments: ["end", "end record", "reset", "reset in a close", "abort", "garbage", "close"])
-    func writesThatNeedInputAreRejectedWithTheirConnection(how: String) throws {
-        try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
-        expectEqual(try hang(connection.receive(), timeout: patience), [1])
+    enum End: CaseIterable { case end, reset, resetInClose, abort, garbage, garbageInClose, close }
+
+    @Test(.filteredPair(.virtual), arguments: End.allCases) func writesThatNeedInputAreRejectedWithTheirConnection(
+        how: End
+    ) throws {
+        try holdWrites()
         let write = connection.write("never")
         let later = connection.write("")
+        if how == .resetInClose || how == .garbageInClose { connection.close() }
         switch how {
-        case "end": peer.end()
-        case "end record": try peer.send(RecordFilter.record(.end))
-        case "reset": peer.reset()
-        case "reset in a close":
-            connection.close()
-            peer.reset()
-        case "abort": connection.abort()
-        case "garbage": try peer.send([0xEE, 0, 0, 0, 0])
-        default: connection.close()
+        case .end: peer.end()
+        case .reset, .resetInClose: peer.reset()
+        case .abort: connection.abort()
+        case .garbage, .garbageInClose: try peer.send([0xEE, 0, 0, 0, 0])
+        case .close: connection.close()
         }
         try hang(when(resolved: write, later).asVoid(), timeout: .seconds(3600))
         let error = try #require(write.error)
         expectEqual("\(later.error!)", "\(error)")
         switch how {
-        case "end": expect(error as? ConnectionFilterError == .truncated)
-        case "end record": expectEqual(code(write), EPIPE)
-        case "reset":
+        case .end: expect(error as? ConnectionFilterError == .truncated)
+        case .reset:
             expectEqual(code(write), ECONNRESET)
             // It is not read for writes that have failed.
             let begun = net.calls(.receive)
             for _ in 0..<5 { try net.loop.turn(.poll) }
             expect(net.calls(.receive) == begun && !net.loop.isAlive)
-        case "reset in a close": expectEqual(code(write), ECONNRESET)
-        case "abort", "close": expectEqual(code(write), ECANCELED)
-        default: expect(error as? RecordFilter.Flaw == .unknownRecord(0xEE))
+        case .resetInClose: expectEqual(code(write), ECONNRESET)
+        case .abort, .close: expectEqual(code(write), ECANCELED)
+        case .garbage: expect(error as? RecordFilter.Flaw == .unknownRecord(0xEE))
+        case .garbageInClose:
+            expect(error as? RecordFilter.Flaw == .unknownRecord(0xEE))
+            expectEqual(try peer.readToEnd(), RecordFilter.record(.alert))
         }
     }
 }
