@@ -12,3 +12,11 @@ func pattern(_ count: Int, from start: Int = 0) -> [UInt8] {
 }
 
 private let period: [UInt8] = (0..<65521).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ $0 >> 8) }
+
+extension Connection {
+    /// Writes `bytes` in pieces of `size`, one after the other, and ends this side.
+    func send(_ bytes: [UInt8], inPiecesOf size: Int) -> Promise<Void> {
+        let places = stride(from: 0, to: bytes.count, by: size)
+        return forEach(Array(places)) { self.write(Array(bytes[$0...].prefix(size))) }.then { self.shutdownWrite() }
+    }
+}

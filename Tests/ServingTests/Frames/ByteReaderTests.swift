@@ -33,12 +33,14 @@ struct ByteReaderTests {
             expectEqual([UInt8](reader.rest()), [0, 9, 1, 2])
             expectEqual([UInt8](reader.rest()), [])
         }
-        // A length that fits into no integer is beyond any limit.
-        try read([UInt8](repeating: 0xFF, count: 8)) { reader throws in
-            #expect(throws: ByteError.limitExceeded(limit: .max)) {
-                [UInt8](try reader.bytes(prefixedBy: UInt64.self, limit: .max))
+        // A length that fits into no integer, or whose end does not, is beyond any limit.
+        for (first, last) in [(0xFF, 0xFF), (0x7F, 0xF8)] as [(UInt8, UInt8)] {
+            try read([first] + [UInt8](repeating: 0xFF, count: 6) + [last]) { reader throws in
+                #expect(throws: ByteError.limitExceeded(limit: .max)) {
+                    [UInt8](try reader.bytes(prefixedBy: UInt64.self, limit: .max))
+                }
+                expectEqual(reader.position, 0)
             }
-            expectEqual(reader.position, 0)
         }
     }
 
@@ -138,7 +140,6 @@ struct ByteReaderTests {
         }
         #expect(throws: ByteError.malformed(position: 1)) { try read([0x61, 0xFF]) { try String(utf8: $0.bytes(2)) } }
     }
-
 }
 
 struct ByteWriterTests {
@@ -164,9 +165,22 @@ struct ByteWriterTests {
                 throw Flaw(1)
             }
         }
-        // A body that replaces this writer with another one.
-        #expect(throws: ByteError.self) { try writer.append(prefixedBy: UInt32.self) { $0 = ByteWriter() } }
-        expect(writer.bytes.isEmpty)
+        expectEqual(writer.bytes, [0x61])
+    }
+
+    /// A body may put another writer in the place of its own, with fewer bytes or with shared ones.
+    @Test(arguments: [0, 100, 40_000], [false, true]) func aBodyThatReplacesTheWriter(count: Int, isShared: Bool) {
+        var writer = ByteWriter()
+        writer.append(pattern(100))
+        if isShared { writer.append(SharedBytes(pattern(30_000))) }
+        #expect(throws: ByteError.self) {
+            try writer.append(prefixedBy: UInt32.self) {
+                $0 = ByteWriter()
+                $0.append(SharedBytes(pattern(count)))
+                if count == 0 || isShared { throw ByteError.limitExceeded(limit: 0) }
+            }
+        }
+        expect(writer.bytes.count <= 30_100)
     }
 
     @Test func decimals() {

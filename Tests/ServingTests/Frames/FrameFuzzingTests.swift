@@ -101,10 +101,6 @@ struct FrameFuzzingTests {
         let (written, read) = (1 + dice.below(dice.pick([2, 40, 3000])), 1 + dice.below(dice.pick([2, 40, 3000])))
         var sizes = SplitMix64(dice.next())
         net.kernel.receive = { [real = net.kernel.receive] in real($0, $1, min($2, 1 + sizes.below(read))) }
-        let pieces = stride(from: 0, to: bytes.count, by: written).map {
-            Array(bytes[$0..<min(bytes.count, $0 + written)])
-        }
-        let sending = forEach(pieces.lazy.map { $0 }) { connection.write($0) }
-        sending.then { connection.shutdownWrite() }.ignoringErrors()
+        connection.send(bytes, inPiecesOf: written).ignoringErrors()
     }
 }

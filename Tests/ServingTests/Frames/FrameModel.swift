@@ -56,27 +56,9 @@ struct FramingModel {
         (0..<max(0, rest.count - delimiter.count + 1)).first { rest.dropFirst($0).starts(with: delimiter) }
     }
 
-    /// The start of the first invalid character, by the table of well-formed sequences of the Unicode Standard.
-    static func firstFlaw(_ bytes: [UInt8]) -> Int? {
-        var place = 0
-        while place < bytes.count {
-            let tails: [ClosedRange<UInt8>]
-            let any: ClosedRange<UInt8> = 0x80...0xBF
-            switch bytes[place] {
-            case 0x00...0x7F: tails = []
-            case 0xC2...0xDF: tails = [any]
-            case 0xE0: tails = [0xA0...0xBF, any]
-            case 0xE1...0xEC, 0xEE...0xEF: tails = [any, any]
-            case 0xED: tails = [0x80...0x9F, any]
-            case 0xF0: tails = [0x90...0xBF, any, any]
-            case 0xF1...0xF3: tails = [any, any, any]
-            case 0xF4: tails = [0x80...0x8F, any, any]
-            default: return place
-            }
-            let given = bytes.dropFirst(place + 1).prefix(tails.count)
-            guard given.count == tails.count, zip(given, tails).allSatisfy({ $1.contains($0) }) else { return place }
-            place += 1 + tails.count
-        }
-        return nil
+    /// The start of the first invalid character: the rest of what is a text up to there.
+    private static func firstFlaw(_ bytes: [UInt8]) -> Int? {
+        func isText(_ count: Int) -> Bool { String(validating: bytes.prefix(count), as: UTF8.self) != nil }
+        return isText(bytes.count) ? nil : (0..<bytes.count).last(where: isText)
     }
 }

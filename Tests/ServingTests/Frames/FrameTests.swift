@@ -3,27 +3,23 @@
 struct FrameTests {
     private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 
-    @Test func whatLiesBeyondIsTheNextReadsOfWhateverForm() throws {
-        try withConnections { net, a, b in
-            try hang(b.write("one;two;threefourfive;six\nrest"), timeout: patience)
-            expectEqual(try hang(a.read(until: [0x3B]), timeout: patience), bytes("one"))
-            let before = net.calls(.receive)
-            expectEqual(a.read(until: bytes(";")).settledValue, bytes("two"))
-            expectEqual(a.read(exactly: 5).settledValue, bytes("three"))
-            expectEqual(a.read(upTo: 4).settledValue, .bytes(bytes("four")))
-            expectEqual(a.receive(upTo: 4).settledValue, bytes("five"))
-            expectEqual(net.calls(.receive), before)
-        }
-        try withConnections { _, a, b in
-            try hang(b.write("six\nrest"), timeout: patience)
-            expectEqual(try hang(a.readLine(), timeout: patience), "six")
-            var seen: [UInt8] = []
-            let all = a.forEachChunk { chunk in chunk.withUnsafeBytes { seen += $0 } }
-            expect(seen.isEmpty, "the body was called inside the call")
-            b.close()
-            try hang(all, timeout: patience)
-            expectEqual(seen, bytes("rest"))
-        }
+    @Test(.network) func whatLiesBeyondIsTheNextReadsOfWhateverForm() throws {
+        let (a, b) = try Connection.pair()
+        try hang(b.write("one;two;threefourfive;six\nrest"), timeout: patience)
+        expectEqual(try hang(a.read(until: [0x3B]), timeout: patience), bytes("one"))
+        let before = net.calls(.receive)
+        expectEqual(a.read(until: bytes(";")).settledValue, bytes("two"))
+        expectEqual(a.read(exactly: 5).settledValue, bytes("three"))
+        expectEqual(a.read(upTo: 4).settledValue, .bytes(bytes("four")))
+        expectEqual(a.receive(upTo: 4).settledValue, bytes("five"))
+        expectEqual(a.readLine().settledValue, ";six")
+        expectEqual(net.calls(.receive), before)
+        var seen: [UInt8] = []
+        let all = a.forEachChunk { chunk in chunk.withUnsafeBytes { seen += $0 } }
+        expect(seen.isEmpty, "the body was called inside the call")
+        b.close()
+        try hang(all, timeout: patience)
+        expectEqual(seen, bytes("rest"))
     }
 
     @Test(.pair) func aResetInTheMiddleIsReportedAndLosesNothing() throws {
@@ -35,21 +31,6 @@ struct FrameTests {
         expectEqual(connection.read(exactly: 5).settledValue, bytes("12345"))
         expectEqual(code(connection.read(exactly: 1)), ECONNRESET)
         expectEqual(connection.read().settledValue, failed(ECONNRESET))
-    }
-
-    @Test(.network) func beyondTheLimitNothingIsLost() throws {
-        let (a, b) = try Connection.pair()
-        try hang(b.write("12345;"), timeout: patience)
-        expect(a.read(until: [0x3B], limit: 4), failsWith: StreamError.limitExceeded(limit: 4))
-        expectEqual(a.read(until: [0x3B], limit: 5).settledValue, bytes("12345"))
-        // Without a delimiter the read fails as soon as none can come in time.
-        let read = a.read(until: bytes("--"), limit: 3)
-        try hang(b.write("1234"), timeout: patience)
-        net.settle(.milliseconds(1))
-        expect(read.isPending)
-        try hang(b.write("5"), timeout: patience)
-        expect(read, failsWith: StreamError.limitExceeded(limit: 3))
-        expectEqual(try hang(a.read(exactly: 5), timeout: patience), bytes("12345"))
     }
 
     @Test(.network) func badInputNamesValueAndCall() throws {

@@ -1,14 +1,15 @@
 @testable import PromisesTestSupport
 
+/// The number of bytes that the error of a read names, if a limit of `frameTimeouts` ends it.
+func timeout<T>(of promise: Promise<T>) throws -> Int? {
+    try hang(promise.asVoid().recover(policy: .allErrors) { _ in .value })
+    guard case StreamError.timedOut(let got)? = promise.error else { return nil }
+    return got
+}
+
 /// Virtual time: sent bytes have arrived before the clock moves.
 struct FrameTimeoutTests {
     private let limits = FrameTimeouts(idle: .seconds(60), frame: .seconds(10))
-
-    private func timeout<T>(of promise: Promise<T>) throws -> Int? {
-        try hang(promise.asVoid().recover(policy: .allErrors) { _ in .value })
-        guard case StreamError.timedOut(let got)? = promise.error else { return nil }
-        return got
-    }
 
     @Test(.pair(.virtual)) func silenceBetweenFramesIsIdleAndTheConnectionStaysUsable() throws {
         connection.frameTimeouts = limits
@@ -117,30 +118,27 @@ struct FrameTimeoutTests {
         expectEqual(try hang(read), [0x78])
     }
 
-    @Test(.network(.virtual)) func theTimerGoesWithTheConnection() throws {
-        for way in 0..<3 {
-            let (connection, peer) = try net.pair()
-            connection.frameTimeouts = limits
-            let read = connection.readLine()
-            read.cancel()
-            switch way {
-            case 0: connection.abort()
-            case 1: try Connection(adopting: connection.detach()).abort()
-            default: break
-            }
-            withExtendedLifetime(peer) {}
-        }
-        try net.loop.run()
-        expectEqual(net.loop.now.nanoseconds, 0, "a timer has stayed")
-    }
+    enum End: CaseIterable { case abort, detach, release }
 
-    @Test(.pair(.virtual)) func aTimerWithoutAReadDoesNotKeepTheLoop() throws {
-        connection.frameTimeouts = limits
-        try peer.send("line\nhalf")
-        expectEqual(try hang(connection.readLine()), "line")
-        connection.readLine().cancel()
-        try net.loop.run()
-        expectEqual(net.loop.now.nanoseconds, 0)
+    @Test(.network(.virtual), arguments: End.allCases) func theTimerKeepsNoLoopAndEndsWithItsConnection(
+        end: End
+    ) throws {
+        let peer: Peer
+        do {
+            let (connection, other) = try net.pair()
+            peer = other
+            connection.frameTimeouts = limits
+            connection.readLine().cancel()
+            try net.loop.run()
+            expect(net.loop.now.nanoseconds == 0 && net.loop.nextDeadline != nil)
+            switch end {
+            case .abort: connection.abort()
+            case .detach: try Connection(adopting: connection.detach()).abort()
+            case .release: break
+            }
+        }
+        expectEqual(net.loop.nextDeadline, nil)
+        peer.close()
     }
 
     @Test(.pair(.virtual)) func aReadThatContinuesALateFrameGetsTheWholeTimeAgain() throws {

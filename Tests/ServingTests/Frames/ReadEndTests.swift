@@ -62,8 +62,7 @@ struct ReadEndTests {
     }
 
     private func start(
-        _ form: Form, _ way: Way, _ connection: Connection, _ peer: Peer, _ result: Box,
-        _ token: Tally.Token
+        _ form: Form, _ way: Way, _ connection: Connection, _ peer: Peer, _ result: Box, _ token: Tally.Token
     ) -> Promise<Void> {
         func body() throws -> Promise<Void> {
             token.use()
@@ -112,45 +111,54 @@ struct ReadEndTests {
         }
     }
 
+    enum Call: CaseIterable { case decode, heldBytes }
+
+    /// Meddles once, in one of its calls.
     private final class Meddling: FrameDecoder {
-        var meddle: () -> Void = {}
+        private let place: Call
+        var meddle: (() -> Void)?
+
+        init(_ place: Call) { self.place = place }
+
         func decode(_ bytes: RawSpan) throws -> DecodedFrame<Void> {
-            bytes.byteCount < 3 ? .incomplete(missing: 3 - bytes.byteCount) : .frame((), consumed: 3)
+            if place == .decode { meddle.take()?() }
+            return bytes.byteCount < 3 ? .incomplete(missing: 3 - bytes.byteCount) : .frame((), consumed: 3)
         }
+
         var heldBytes: Int {
-            meddle()
+            if place == .heldBytes { meddle.take()?() }
             return 0
         }
     }
 
     enum Use: CaseIterable { case read, loop, loopThatAnswers }
-    enum Meddle: CaseIterable { case cancels, reads, aborts }
+    enum Meddle: CaseIterable { case cancels, reads, cancelsAndReads, aborts }
 
-    @Test(.pair(.virtual), arguments: Use.allCases, Meddle.allCases)
-    func aDecoderMeddlesWhenItIsAskedWhatItHolds(use: Use, _ meddle: Meddle) throws {
-        let decoder = Meddling()
-        let all =
-            use == .read
-            ? connection.readFrame(decoder).asVoid()
-            : connection.forEachFrame(decoder) { _, _ in after(.milliseconds(10)) }
-        var other: Promise<[UInt8]>?
-        decoder.meddle = {
-            decoder.meddle = {}
-            switch meddle {
-            case .cancels: all.cancel()
-            case .reads: other = connection.read(exactly: 2)
-            case .aborts: connection.abort()
+    @Test(.network(.virtual), arguments: Use.allCases, Meddle.allCases)
+    func aDecoderMeddlesWhenItIsCalled(use: Use, _ meddle: Meddle) throws {
+        for place in Call.allCases {
+            let (connection, peer) = try net.pair()
+            let decoder = Meddling(place)
+            let all =
+                use == .read
+                ? connection.readFrame(decoder).asVoid()
+                : connection.forEachFrame(decoder) { _, _ in after(.milliseconds(10)) }
+            var other: Promise<[UInt8]>?
+            decoder.meddle = {
+                if meddle == .cancels || meddle == .cancelsAndReads { all.cancel() }
+                if meddle == .reads || meddle == .cancelsAndReads { other = connection.read(exactly: 2) }
+                if meddle == .aborts { connection.abort() }
             }
-        }
-        // Half a frame, whose rest is waited for; or a frame, whose answer is.
-        try peer.send(use == .loopThatAnswers ? "abc" : "a")
-        _ = try? hang(all, timeout: .seconds(1))
-        expect(!all.isPending)
-        if meddle == .reads {
-            try peer.send(use == .loopThatAnswers ? "de" : "b")
-            expectEqual(
-                try other.map { try hang($0, timeout: patience) },
-                Array((use == .loopThatAnswers ? "de" : "ab").utf8))
+            // Half a frame, whose rest is waited for; or a frame, whose answer may be.
+            let isWhole = place == .decode || use == .loopThatAnswers
+            try peer.send(isWhole ? "abc" : "a")
+            _ = try? hang(all, timeout: .seconds(1))
+            expect(!all.isPending, "\(place)")
+            if let other {
+                try peer.send(isWhole ? "de" : "b")
+                expectEqual(try hang(other, timeout: patience), Array((isWhole ? "de" : "ab").utf8), "\(place)")
+            }
+            connection.abort()
         }
     }
 }

@@ -11,27 +11,17 @@ private struct ScriptDecoder: FrameDecoder {
     }
 }
 
-/// Finds no frame, and skips the given number of bytes.
-private struct SkippingDecoder: FrameDecoder {
-    var consumed: Int
-    func decode(_ bytes: RawSpan) -> DecodedFrame<Int> { .skipped(consumed: consumed) }
-}
-
 struct SkippedBytesTests {
     @Test(.network(turns: 5000), arguments: [1, 2, 3, 7, 1000]) func areInNoFrame(step: Int) throws {
         let bytes = Array("\n# a comment\none\n\n\n#\ntwo\n# the end\n\n".utf8)
-        let pieces = stride(from: 0, to: bytes.count, by: step).map {
-            Array(bytes[$0..<min($0 + step, bytes.count)])
-        }
         let (a, b) = try Connection.pair()
         var seen: [String] = []
         let all = a.forEachFrame(ScriptDecoder()) { frame, _ in seen.append(frame) }
-        try hang(forEach(pieces) { b.write($0) }.then { b.shutdownWrite() }, timeout: patience)
-        try hang(all, timeout: patience)
+        try hang(when(fulfilled: b.send(bytes, inPiecesOf: step), all), timeout: patience)
         expectEqual(seen, ["one", "two"])
 
         let (c, d) = try Connection.pair()
-        forEach(pieces) { d.write($0) }.then { d.shutdownWrite() }.cauterize()
+        d.send(bytes, inPiecesOf: step).cauterize()
         expectEqual(try hang(c.readFrame(ScriptDecoder()), timeout: patience), "one")
         expectEqual(try hang(c.readFrame(ScriptDecoder()), timeout: patience), "two")
         expectEqual(try hang(c.readFrame(ScriptDecoder()), timeout: patience), nil)
@@ -96,44 +86,6 @@ struct SkippedBytesTests {
         }
         hang(after(.seconds(600)))
         expect(seen == ["one", "two"] && all.isPending)
-        all.cancel()
-    }
-
-    /// A decoder that skips nothing waits for more.
-    @Test(.network, arguments: [Int.min, -1, 0, 1, 2, 3, 4, Int.max], [true, false]) func aDecoderThatMiscounts(
-        consumed: Int, loops: Bool
-    ) throws {
-        let (a, b) = try Connection.pair()
-        a.frameTimeouts = FrameTimeouts(idle: .seconds(60), frame: .seconds(60))
-        let decoder = SkippingDecoder(consumed: consumed)
-        let all = loops ? a.forEachFrame(decoder) { _, _ in } : a.readFrame(decoder).asVoid()
-        try hang(b.write([1, 2, 3]), timeout: patience)
-        try net.loop.run(until: { a.bytesReceived == 3 })
-        try net.loop.turn(.poll)
-        if [0, 1, 3].contains(consumed) {
-            expect(all.isPending && a.bufferedByteCount == (consumed > 0 ? 0 : 3))
-            return all.cancel()
-        }
-        let left = consumed == 2 ? 1 : 3
-        let text = "SkippingDecoder has returned .skipped(consumed: \(consumed)) for \(left) bytes"
-        #expect(throws: PromiseError.badInput(text)) { try hang(all, timeout: patience) }
-        expectEqual(a.bufferedByteCount, left)
-    }
-
-    @Test(.network) func aFloodOfThemLetsOtherJobsRun() throws {
-        let (a, b) = try Connection.pair()
-        try hang(b.write(String(repeating: "\n", count: 1000)), timeout: patience)
-        let all = a.forEachFrame(ScriptDecoder()) { _, _ in }
-        var turns = 0
-        func tick() {
-            net.loop.enqueue {
-                turns += 1
-                if a.bytesReceived < 1000 || a.bufferedByteCount > 0 { tick() }
-            }
-        }
-        tick()
-        try net.loop.run(until: { a.bytesReceived == 1000 && a.bufferedByteCount == 0 })
-        expect(turns >= 1000 / 64)
         all.cancel()
     }
 }

@@ -116,19 +116,4 @@ struct LargePayloadTests {
         expect(connection.heldMemory <= 2 * count + 4096, "\(connection.heldMemory)")
         all.cancel()
     }
-
-    /// A body may put another writer in the place of its own, with fewer bytes or with shared ones.
-    @Test(arguments: [0, 100, 40_000], [false, true]) func aBodyThatReplacesTheWriter(count: Int, isShared: Bool) {
-        var writer = ByteWriter()
-        writer.append(pattern(100))
-        if isShared { writer.append(SharedBytes(pattern(30_000))) }
-        #expect(throws: ByteError.self) {
-            try writer.append(prefixedBy: UInt32.self) {
-                $0 = ByteWriter()
-                $0.append(SharedBytes(pattern(count)))
-                if count == 0 || isShared { throw ByteError.limitExceeded(limit: 0) }
-            }
-        }
-        expect(writer.bytes.count <= 30_100)
-    }
 }
