@@ -53,21 +53,20 @@ SOCKET = (
     b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
 
 
-# Servers: the program, the client's bytes, how an answer begins and ends; for some, bytes to send before. All other subjects are rows of
-# Benchmarks/Counted/Sources/OurRows.
-OK, HELLO, X = b"HTTP/1.1 200 ", b"\r\n\r\nHello, world!\n", b"x" * 64
+# Servers: the program, the client's bytes, and the pattern of the answer; for some, bytes to send before, and the pattern of their answer.
+# All other subjects are rows of Benchmarks/Counted/Sources/OurRows.
+OK, X = rb"HTTP/1.1 200 .*\r\n(.+\r\n)+\r\n", b"x" * 64
+HELLO, UPGRADED = OK + b"Hello, world!\n", rb"HTTP/1.1 101 .*\r\n(.+\r\n)+\r\n"
 SERVERS = {
-    "echo-server": ("echo-server", X, b"", X),
-    "chunk-echo": ("chunk-echo", X, b"", X),
-    "connect": ("chunk-echo", X, b"", X),
-    "http-get": ("http-server", GET + b"\r\n", OK, HELLO),
-    "http-fields": ("http-server", GET + FIELDS + b"\r\n", OK, HELLO),
-    "http-pipelined": ("http-server", (GET + b"\r\n") * 16, OK, HELLO),
-    "socket-echo": ("http-server", b"\x81\xc0abcd" + bytes(x ^ y for x, y in zip(X, b"abcd" * 16)), b"\x81\x40", X, SOCKET),
-    "http-post": ("http-server", POST, OK, X),
+    "echo-server": ("echo-server", X, X),
+    "chunk-echo": ("chunk-echo", X, X),
+    "connect": ("chunk-echo", X, X),
+    "http-get": ("http-server", GET + b"\r\n", HELLO),
+    "http-fields": ("http-server", GET + FIELDS + b"\r\n", HELLO),
+    "http-pipelined": ("http-server", (GET + b"\r\n") * 16, HELLO * 16),
+    "socket-echo": ("http-server", b"\x81\xc0abcd" + bytes(x ^ y for x, y in zip(X, b"abcd" * 16)), b"\x81\x40" + X, SOCKET, UPGRADED),
+    "http-post": ("http-server", POST, OK + X),
 }
-# For these, a step is a whole connection, from its beginning to its end.
-CONNECTS = {"connect"}
 
 
 def totals(path):
@@ -102,58 +101,52 @@ def count_rows(program, subjects, folder):
         yield name, (difference(short, long, 2 * units * steps), long)
 
 
-def count_server(program, name, units, steps, folder):
-    _, sent, begin, end, *opening = SERVERS[name]
+def count_server(build, name, units, steps, folder):
+    program, sent, answer, *opening = SERVERS[name]
     files = [folder / f"{name}.{length}" for length in ("short", "long")]
     for file, times in zip(files, (units, 3 * units)):
-        with Server(*callgrind(file, program)) as server:
-            talk(server, times, sent, (begin, steps, end), *opening, connects=name in CONNECTS)
+        with Server(*callgrind(file, build / program)) as server:
+            (connect if name == "connect" else talk)(server, times, sent, answer, *opening)
             server.signal(signal.SIGTERM)
             if code := server.exit_code():
                 raise ValueError(f"{program} ended with {code}")
     return difference(*files, 2 * units * steps), files[1]
 
 
-def ask(peer, sent, begin, times, end):
-    """Waits for as many answers with this beginning and end."""
+def ask(peer, sent, answer):
+    """Waits for an answer of this pattern."""
     peer.send(sent)
     back = b""
-    while len(back) < times * len(end) or back.count(begin) < times or not back.endswith(end):
+    while not re.fullmatch(answer, back):
         more = peer.socket.recv(65_536)
         if not more:
             raise ValueError(f"the server ended a connection after {back!r}")
         back += more
 
 
-def talk(server, times, sent, answer, opening=b"", connects=False):
-    """Sends the same bytes on four connections in turn, and waits for each answer; or on a connection each, and waits for its end."""
-    if connects:
-        for _ in range(times):
-            with server.connect() as peer:
-                ask(peer, sent, *answer)
-                peer.end()
-                peer.read(1)
-        return
+def talk(server, times, sent, answer, *opening):
+    """Sends the same bytes on four connections in turn, and waits for each answer."""
     with contextlib.ExitStack() as stack:
         peers = [stack.enter_context(server.connect()) for _ in range(4)]
         for peer in peers if opening else []:
-            ask(peer, opening, b"HTTP/1.1 101 ", 1, b"\r\n\r\n")
+            ask(peer, *opening)
         for index in range(times):
-            ask(peers[index % len(peers)], sent, *answer)
+            ask(peers[index % len(peers)], sent, answer)
+
+
+def connect(server, times, sent, answer):
+    """Sends the bytes on a connection each, and waits for its end."""
+    for _ in range(times):
+        with server.connect() as peer:
+            ask(peer, sent, answer)
+            peer.end()
+            peer.read(1)
 
 
 def count(build, subjects, folder):
-    def stripped(program):
-        # Older versions of valgrind do not understand the debug information.
-        subprocess.run(["strip", "--strip-debug", "-o", folder / program, Path(build) / program], check=True)
-        return folder / program
-
     rows = {name: times for name, times in subjects.items() if name not in SERVERS}
-    found = dict(count_rows(stripped("counted-rows"), rows, folder)) if rows else {}
-    for name, times in subjects.items():
-        if name in SERVERS:
-            found[name] = count_server(stripped(SERVERS[name][0]), name, *times, folder)
-    return found
+    found = dict(count_rows(build / "counted-rows", rows, folder)) if rows else {}
+    return found | {name: count_server(build, name, *times, folder) for name, times in subjects.items() if name in SERVERS}
 
 
 def versions():
@@ -203,7 +196,7 @@ def main():
     parser.add_argument("--rows", action="store_true")
     parser.add_argument("--servers", action="store_true")
     parser.add_argument("--functions", metavar="NAME")
-    parser.add_argument("build", metavar="BUILD-FOLDER", nargs="?")
+    parser.add_argument("build", metavar="BUILD-FOLDER", nargs="?", type=Path)
     arguments = parser.parse_args()
     measured_with, subjects, limits = read_limits()
     if arguments.pages:
@@ -215,8 +208,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         found = count(arguments.build, subjects, Path(folder))
         errors = judge(found, limits)
-        if arguments.functions:
-            file = found[arguments.functions][1]
+        if name:
+            file = found[name][1]
             subprocess.run(f"callgrind_annotate --show=Ir --tree=calling --threshold=100 {file} | swift demangle --simplified", shell=True, check=True)
     if measured_with != versions():
         print(f"not judged: the figures are of {measured_with}; here is {versions()}")

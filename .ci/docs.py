@@ -28,66 +28,51 @@ MODULES = ["Reactor", "Promises", "ReactorHTTP", "ReactorHTTPJSON", "ReactorTLS"
 AUTOMATIC = {"Default Implementations", "Extended Modules", "Relationships", "Articles"}
 
 
-def fresh(folder):
-    shutil.rmtree(folder, ignore_errors=True)
-    return folder
+def run(*command):
+    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
 
 
-def run(*command, **options):
-    return subprocess.run(command, cwd=ROOT, check=True, text=True, **options)
+def archive(module):
+    return BUILD / f"{module}.doccarchive"
 
 
 def extract():
     """The symbol graphs of the modules, without inherited members, such as 200 methods of Collection for LoopGroup."""
-    scratch = BUILD / "scratch"
+    compiled = ROOT / ".build-docs-compiled"
     os.environ["REACTOR_TESTS"] = "ReactorHTTPJSON ReactorTLS"  # and what these depend on, but no tests
-    run("swift", "package", "--scratch-path", scratch, "--traits", "TLS", "dump-symbol-graph", "--skip-synthesized-members",
-        "--skip-inherited-docs", "--emit-extension-block-symbols", stdout=subprocess.DEVNULL)
+    run("swift", "package", "--scratch-path", compiled, "--traits", "TLS", "dump-symbol-graph", "--skip-synthesized-members",
+        "--skip-inherited-docs", "--emit-extension-block-symbols")
+    shutil.rmtree(BUILD, ignore_errors=True)
     for module in MODULES:
-        graphs = fresh(BUILD / "symbol-graphs" / module)
-        graphs.mkdir(parents=True)
-        for pattern in (f"{module}.symbols.json", f"{module}@*.symbols.json"):
-            for graph in scratch.glob(f"*/symbolgraph/{pattern}"):
-                shutil.copy(graph, graphs)
+        (BUILD / "symbol-graphs" / module).mkdir(parents=True)
+        for graph in compiled.glob(f"*/symbolgraph/{module}[.@]*"):
+            shutil.copy(graph, BUILD / "symbol-graphs" / module)
 
 
 def prepared(module, links, faults):
     """A copy of the catalogue of a module, with links for patterns."""
-    copy = fresh(BUILD / f"{module}.docc")
-    shutil.copytree(ROOT / f"Sources/{module}/{module}.docc", copy)
+    copy = shutil.copytree(ROOT / f"Sources/{module}/{module}.docc", BUILD / f"{module}.docc")
     for page in sorted(copy.glob("*.md")):
         page.write_text(curate(page, links, faults))
     return copy
 
 
-def convert(module, catalogue, strict):
-    """Makes the archive of a module. Without `strict`, warnings are ignored."""
-    archive = fresh(BUILD / f"{module}.doccarchive")
-    command = ["docc", "convert", *([catalogue] if catalogue else []),
-               "--additional-symbol-graph-dir", BUILD / "symbol-graphs" / module,
-               "--fallback-display-name", module, "--fallback-bundle-identifier", f"swift-reactor.{module}",
-               "--fallback-default-module-kind", "Module", "--enable-experimental-external-link-support",
-               "--emit-digest", "--transform-for-static-hosting", "--output-path", archive]
-    if base := os.environ.get("DOCS_BASE_PATH"):
-        command += ["--hosting-base-path", base]
-    for other in MODULES[: MODULES.index(module)]:
-        command += ["--dependency", BUILD / f"{other}.doccarchive"]
-    if not strict:
-        run(*command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        return archive
-    found = BUILD / f"{module}.diagnostics.json"
-    run(*command, "--diagnostics-file", found, stdout=subprocess.DEVNULL)
+def convert(module, *catalogue):
+    """Makes the archive of a module. Returns DocC's warnings."""
+    found, base = BUILD / f"{module}.diagnostics.json", os.environ.get("DOCS_BASE_PATH")
+    run("docc", "convert", *catalogue, "--additional-symbol-graph-dir", BUILD / "symbol-graphs" / module,
+        "--fallback-display-name", module, "--fallback-bundle-identifier", f"swift-reactor.{module}",
+        "--fallback-default-module-kind", "Module", "--enable-experimental-external-link-support", "--emit-digest",
+        "--diagnostics-file", found, "--output-path", archive(module), *(["--hosting-base-path", base] if base else []),
+        *(f"--dependency={archive(other)}" for other in MODULES[: MODULES.index(module)]))
     # `#fileID` and `#line` explain `file` and `line`.
-    texts = [f"{note.get('source')}: {note['summary']}" for note in json.loads(found.read_text())["diagnostics"]
-             if not re.match(r"Parameter '(file|line)' is missing documentation", note["summary"])]
-    if texts:
-        sys.exit("\n".join(["error: warnings of DocC:", *texts]))
-    return archive
+    return [f"{note.get('source')}: {note['summary']}" for note in json.loads(found.read_text())["diagnostics"]
+            if not re.match(r"Parameter '(file|line)' is missing documentation", note["summary"])]
 
 
-def symbols(archive):
+def symbols(module):
     """The links of all symbols that have a page, such as Promise/init(_:)-1abcd."""
-    entities = json.loads((archive / "linkable-entities.json").read_text())
+    entities = json.loads((archive(module) / "linkable-entities.json").read_text())
     paths = {entity["referenceURL"].split("/documentation/")[1] for entity in entities if "usr" in entity}
     return sorted(path.split("/", 1)[1] for path in paths if "/" in path)
 
@@ -118,31 +103,31 @@ def curate(page, links, faults):
     return head + found + re.sub(r"<!-- (.+) -->\n", replace, topics)
 
 
-def uncurated(archive, faults):
+def uncurated(module):
     """The symbols that DocC has sorted by itself on pages with topics."""
-    for path in (archive / "data" / "documentation").rglob("*.json"):
+    for path in (archive(module) / "data/documentation").rglob("*.json"):
         page = json.loads(path.read_text())
         sections = page.get("topicSections", [])
-        generated = [section for section in sections if section.get("generated")]
-        for section in generated if generated != sections else []:
-            if section["title"] not in AUTOMATIC:
+        has_topics = not all(section.get("generated") for section in sections)
+        for section in sections:
+            if has_topics and section.get("generated") and section["title"] not in AUTOMATIC:
                 where = page["identifier"]["url"].split("/documentation/")[1]
                 what = ", ".join(link.split("/documentation/")[1] for link in section["identifiers"])
-                faults.append(f"{where}: no topic has {what}: add patterns that match them")
+                yield f"{where}: no topic has {what}: add patterns that match them"
 
 
 def main():
     extract()
     faults = []
     for module in MODULES:
-        links = symbols(convert(module, None, strict=False))
-        catalogue = prepared(module, links, faults)
-        uncurated(convert(module, catalogue, strict=not faults), faults)
+        convert(module)
+        catalogue = prepared(module, symbols(module), faults)
+        faults += convert(module, catalogue)
+        faults += uncurated(module)
     if faults:
         sys.exit("\n".join(f"error: {fault}" for fault in faults))
-    site = fresh(BUILD / "site")
-    run("docc", "merge", *(BUILD / f"{module}.doccarchive" for module in MODULES), "--output-path", site,
-        "--synthesized-landing-page-name", "swift-reactor")
+    site = BUILD / "site"
+    run("docc", "merge", *map(archive, MODULES), "--output-path", site, "--synthesized-landing-page-name", "swift-reactor")
     # Hosts of static pages omit folders with some names unless this file exists.
     (site / ".nojekyll").touch()
     pages = sum(1 for _ in (site / "data").rglob("*.json"))

@@ -82,11 +82,18 @@ def check(truth, what):
         raise AssertionError(what)
 
 
-async def wait_until(condition, what, patience=PATIENCE):
-    limit = time.monotonic() + patience
+async def wait_until(condition, what):
+    limit = time.monotonic() + PATIENCE
     while not condition():
         check(time.monotonic() < limit, what)
         await asyncio.sleep(0.005)
+
+
+@contextlib.asynccontextmanager
+async def connection(port):
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    with contextlib.closing(writer):
+        yield reader, writer
 
 
 def allow_any_tracer():
@@ -128,20 +135,18 @@ class Server:
         return self.log.read_text().count("(INJECTED)")
 
     async def await_ports(self):
-        while len(ports := re.findall(r"^(?:listening|metrics) on 127\.0\.0\.1:(\d+)\n", self.output.read_text(), re.M)) < 2:
-            check(not self.has_ended, f"the server did not start: {self.lines}")
-            await asyncio.sleep(0.005)
-        self.port, self.metrics_port = ports
+        await wait_until(lambda: "\nmetrics on " in self.output.read_text() or self.has_ended, "the server does not start")
+        check(not self.has_ended, f"the server did not start: {self.lines}")
+        self.port, self.metrics_port = re.findall(r" on 127\.0\.0\.1:(\d+)\n", self.output.read_text())
 
     async def await_no_clients(self, what):
         limit = time.monotonic() + PATIENCE
         text = ""
         while not re.search(r"^echo_open_connections 0$", text, re.M):
             check(time.monotonic() < limit, what)
-            reader, writer = await asyncio.open_connection("127.0.0.1", self.metrics_port)
-            writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
-            text = (await asyncio.wait_for(reader.read(), PATIENCE)).decode()
-            writer.close()
+            async with asyncio.timeout(PATIENCE), connection(self.metrics_port) as (reader, writer):
+                writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
+                text = (await reader.read()).decode()
             check(text.startswith("HTTP/1.1 200 OK\r\n"), f"the metrics are answered with {text[:40]!r}")
 
     async def attach(self, call, code, when):
@@ -179,8 +184,10 @@ async def running(path, *options, trace=(), is_served=True):
         try:
             if is_served:
                 await server.await_ports()
+                server.at_rest = server.descriptors
                 # The first connection's allocations stay: memory, no descriptors.
                 check(await Client(server, 0, 1, 100).is_served(), "it does not serve before anything fails")
+                await wait_until(lambda: server.descriptors == server.at_rest, "its first client leaves descriptors")
             yield server
         finally:
             for process in filter(None, (server.tracer, server.process)):
@@ -201,10 +208,9 @@ class Client:
         self.task = asyncio.create_task(self.run())
 
     async def run(self):
-        writer, sent = None, 0
+        sent = 0
         try:
-            async with asyncio.timeout(PATIENCE):
-                reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+            async with asyncio.timeout(PATIENCE), connection(self.port) as (reader, writer):
                 for piece in self.pieces:
                     writer.write(piece)
                     sent += len(piece)
@@ -220,9 +226,6 @@ class Client:
                 self.has_end = True
         except OSError as error:
             self.error = error
-        finally:
-            if writer:
-                writer.close()
 
     async def verify(self):
         await self.task
@@ -240,9 +243,6 @@ def talk(server):
 async def fault(path, call, code, when, *options):
     """One server, one call, one errno. Returns how often the call failed, as do the other tests."""
     async with running(path, "--drain-timeout", "2", *OPTIONS.get(call, []), *options) as server:
-        await server.await_no_clients("its first client does not go")
-        await asyncio.sleep(0.02)
-        allowed = server.descriptors
         await server.attach(call, code, when)
         clients = talk(server)
         if call in OUTPUT:
@@ -251,7 +251,7 @@ async def fault(path, call, code, when, *options):
                 await asyncio.sleep(0.03)
         await asyncio.wait([client.task for client in clients], timeout=0.7)
         await server.detach()
-        await judge(server, clients, allowed + (server.failures if call == "close" else 0), call, code)
+        await judge(server, clients, server.at_rest + (server.failures if call == "close" else 0), call, code)
         return server.failures
 
 
@@ -286,19 +286,18 @@ async def judge(server, clients, allowed, call, code):
 async def drain(path, call, code):
     """SIGTERM while the call fails every time, with an idle and a busy client."""
     async with running(path, "--drain-timeout", "0.5", *OPTIONS.get(call, [])) as server:
-        _, idle = await asyncio.open_connection("127.0.0.1", server.port)
-        await server.attach(call, code, ALWAYS)
-        clients = talk(server)
-        await asyncio.sleep(0.01)
-        server.signal(signal.SIGTERM)
-        await wait_until(lambda: server.has_ended, "it does not end on SIGTERM while the call fails", 8)
-        await server.detach()
+        async with connection(server.port):
+            await server.attach(call, code, ALWAYS)
+            clients = talk(server)
+            await asyncio.sleep(0.01)
+            server.signal(signal.SIGTERM)
+            await wait_until(lambda: server.has_ended, "it does not end on SIGTERM while the call fails")
+            await server.detach()
         # The default action, if the listener has failed just before the signal.
         failed = (71, -signal.SIGTERM) if code in FATAL.get(call, "").split() else ()
         check(server.process.returncode in (0, *failed), f"SIGTERM ends it with {server.process.returncode}: {server.lines}")
         for client in clients:
             await client.verify()
-        idle.close()
         return server.failures
 
 
@@ -314,9 +313,8 @@ async def startup(path, call, code, expected):
         check(server.process.returncode == expected, f"it ends with {server.process.returncode}: {lines}")
         if expected:
             check(not server.output.read_text(), "it says that it is up before it ends")
-            number = getattr(errno, code)
-            names = [f"({name})" for name in dir(errno) if getattr(errno, name) == number] + [f"(errno {number})"]
-            check(len(lines) == 1 and lines[0].startswith("echo-server: ") and any(name in lines[0] for name in names),
+            name = errno.errorcode[getattr(errno, code)]  # of two names of a number, the server's too
+            check(len(lines) == 1 and lines[0].startswith("echo-server: ") and f"({name})" in lines[0],
                   f"it says what failed in one line: {lines}")
         return server.failures
 
