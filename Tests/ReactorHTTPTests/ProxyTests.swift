@@ -125,26 +125,31 @@ struct ProxyTests {
     }
 
     /// As the manual page curl(1) says of `NO_PROXY`.
-    @Test(arguments: [
-        ("", "a.example", false), ("*", "a.example", true), ("b, *", "a.example", false),
-        ("a.example", "a.example", true),
-        ("A.Example", "a.example", true), (".example", "a.example", true), ("example", "a.example", true),
-        ("example.", "a.example.", true), ("xample", "a.example", false), ("a.example.com", "a.example", false),
-        ("b c,a.example", "a.example", true), (".", "a.example", false), ("localhost", "localhost", true),
-        ("10.0.0.1", "10.0.0.1", true), ("10.0.0.0/8", "10.9.9.9", true), ("10.0.0.0/8", "11.0.0.1", false),
-        ("10.0.0.128/25", "10.0.0.127", false), ("10.0.0.128/25", "10.0.0.129", true), ("0.0.0.1", "10.0.0.1", false),
-        ("10.0.0.0/x", "10.0.0.1", false), ("10.0.0.0/-1", "10.0.0.1", false), ("10.0.0.0/33", "10.0.0.0", false),
-        ("10.0.0.0/0", "11.0.0.1", true), ("/8", "10.0.0.1", false),
-        ("::1", "::1", true), ("[::1]", "::1", true), ("2001:db8::/32", "2001:db8:1::2", true),
-        ("2001:db8::/32", "2001:db9::", false), ("10.0.0.0/8", "a.example", false),
-        // With a port, which curl's list cannot have.
-        ("[::1]:80", "::1", true), ("[::1]:99", "::1", false), ("10.0.0.1:80", "10.0.0.1", true),
-        ("10.0.0.1:99", "10.0.0.1", false), ("a.example:80", "a.example", true), ("a.example:99", "a.example", false),
-        (".example:80", "a.example", true), ("a.example:", "a.example", false), ("a.example:http", "a.example", false),
-        ("[::1]:", "::1", false), ("[::1]x", "::1", false), ("[::1", "::1", false), ("::1]", "::1", false),
-        ("[[::1]]", "::1", false), ("[10.0.0.1]", "10.0.0.1", true), ("::1/+8", "::1", false), ("::1/", "::1", false),
-        ("::1:80", "::1", false), ("1:2:3", "a.example", false),
-    ])
+    @Test(
+        arguments: [
+            ("", "a.example", false), ("*", "a.example", true), ("b, *", "a.example", false),
+            ("a.example", "a.example", true),
+            ("A.Example", "a.example", true), (".example", "a.example", true), ("example", "a.example", true),
+            ("example.", "a.example.", true), ("xample", "a.example", false), ("a.example.com", "a.example", false),
+            ("b c,a.example", "a.example", true), (".", "a.example", false), ("localhost", "localhost", true),
+            ("10.0.0.1", "10.0.0.1", true), ("10.0.0.0/8", "10.9.9.9", true), ("10.0.0.0/8", "11.0.0.1", false),
+            ("10.0.0.128/25", "10.0.0.127", false), ("10.0.0.128/25", "10.0.0.129", true),
+            ("0.0.0.1", "10.0.0.1", false),
+            ("10.0.0.0/x", "10.0.0.1", false), ("10.0.0.0/-1", "10.0.0.1", false), ("10.0.0.0/33", "10.0.0.0", false),
+            ("10.0.0.0/0", "11.0.0.1", true), ("/8", "10.0.0.1", false),
+            ("::1", "::1", true), ("[::1]", "::1", true), ("2001:db8::/32", "2001:db8:1::2", true),
+            ("2001:db8::/32", "2001:db9::", false), ("10.0.0.0/8", "a.example", false),
+            // With a port, which curl's list cannot have.
+            ("[::1]:80", "::1", true), ("[::1]:99", "::1", false), ("10.0.0.1:80", "10.0.0.1", true),
+            ("10.0.0.1:99", "10.0.0.1", false), ("a.example:80", "a.example", true),
+            ("a.example:99", "a.example", false),
+            (".example:80", "a.example", true), ("a.example:", "a.example", false),
+            ("a.example:http", "a.example", false),
+            ("[::1]:", "::1", false), ("[::1]x", "::1", false), ("[::1", "::1", false), ("::1]", "::1", false),
+            ("[[::1]]", "::1", false), ("[10.0.0.1]", "10.0.0.1", true), ("::1/+8", "::1", false),
+            ("::1/", "::1", false),
+            ("::1:80", "::1", false), ("1:2:3", "a.example", false),
+        ] as [(String, String, Bool)])
     func exceptionsAreReachedDirectly(_ exceptions: String, _ host: String, _ isDirect: Bool) {
         expectEqual(Proxies(exceptions: exceptions).isExcepted(host, port: 80), isDirect)
     }

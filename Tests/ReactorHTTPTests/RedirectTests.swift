@@ -31,7 +31,7 @@ struct RedirectTests {
             ("x#a:b", "http://a/b/c/x"), ("#a:b", "http://a/b/c/d;p?q"), ("//b#c", "http://b/"),
             ("/x y/ä\t.", "http://a/x%20y/%C3%A4%09."), ("/a//b", "http://a/a//b"), ("//", "error"),
             ("//u:p@b/", "error"),
-        ])
+        ] as [(String, String)])
     func locationsAreResolved(_ location: String, _ resolved: String) throws {
         var requests = 0
         try serve { request in

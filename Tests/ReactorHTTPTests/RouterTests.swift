@@ -52,7 +52,7 @@ struct RouterTests {
             ("GET", "/users/%zz", nil), ("GET", "/users/..", nil), ("GET", "/users/%2e%2E", nil),
             ("GET", "/files/a/./b", nil),
             ("GET", "/files", nil), ("OPTIONS", "*", nil), ("GET", "*", nil),
-        ])
+        ] as [(String, String, String?)])
     func aRequestFindsItsHandler(_ method: String, _ target: String, _ expected: String?) throws {
         let request = try Request(ReactorHTTP.Method(method), target)
         let response = try hang(Self.service().respond(to: request).promise, timeout: patience)
