@@ -16,23 +16,6 @@ struct AdoptTests {
         } catch { return error }
     }
 
-    @Test(.network) func aSocketPairsEndBecomesAConnection() throws {
-        var ends: [CInt] = [-1, -1]
-        expectEqual(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0, &ends), 0)
-        net.ledger.adopt(ends[0])
-        let connection = try Connection(adopting: ends[0])
-        expect(fcntl(ends[0], F_GETFL) & O_NONBLOCK != 0)
-        expectEqual(fcntl(ends[0], F_GETFD), FD_CLOEXEC)
-        try hang(connection.write("there"), timeout: patience)
-        var buffer = [UInt8](repeating: 0, count: 10)
-        expectEqual(recv(ends[1], &buffer, 10, 0), 5)
-        expectEqual(send(ends[1], "back", 4, 0), 4)
-        expectEqual(try hang(connection.receive(), timeout: patience), Array("back".utf8))
-        close(ends[1])
-        expectEqual(try hang(connection.read(), timeout: patience), .end)
-        hang(connection.close())
-    }
-
     @Test(.listener) func aTCPSocketKnowsItsPeer() throws {
         let fd = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
         let result = listener.localAddress.withSocketAddress { Glibc.connect(fd, $0, $1) }
@@ -40,6 +23,8 @@ struct AdoptTests {
         let server = try net.accept(from: listener)
         net.ledger.adopt(fd)
         let client = try Connection(adopting: fd)
+        expect(fcntl(fd, F_GETFL) & O_NONBLOCK != 0)
+        expectEqual(fcntl(fd, F_GETFD), FD_CLOEXEC)
         expectEqual(client.peerAddress, listener.localAddress)
         expectEqual(client.localAddress, server.peerAddress)
         try hang(client.write("x"), timeout: patience)

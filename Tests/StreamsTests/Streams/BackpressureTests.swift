@@ -1,3 +1,4 @@
+@testable import Promises
 @testable import PromisesTestSupport
 
 /// The limit of the write queue, its watermarks, and the turns that a flush leaves to others.
@@ -126,5 +127,53 @@ struct BackpressureTests {
         try hang(a.writable(), timeout: patience)
         try hang(read, timeout: patience)
         try hang(write, timeout: patience)
+    }
+
+    // MARK: Memory
+
+    @Test(.network, arguments: ["x", ""]) func aSmallWriteCountsWithItsBookkeeping(text: String) throws {
+        let (connection, _) = try net.pair()
+        net.limitSends(to: 0)
+        connection.write("x").ignoringErrors()
+        var count = 0
+        while count < 200_000 {
+            let write = connection.write(text)
+            write.ignoringErrors()
+            if code(write) == ENOBUFS { break }
+            count += 1
+        }
+        // 4 MiB by some 200 bytes each.
+        expect((10_000..<50_000).contains(count))
+        expectEqual(connection.queuedBytes, 1 + count * text.utf8.count)
+    }
+
+    @Test(.network) func smallWritesMakeItUnwritableBeforeTheyAreRefused() throws {
+        let (connection, peer) = try Connection.pair()
+        let budget = net.limitSends(to: 0)
+        var writes: [Promise<Void>] = []
+        while connection.isWritable && writes.count < 200_000 { writes.append(connection.write("x")) }
+        expect(!connection.isWritable)
+        let relief = connection.writable()
+        budget.remaining = .max
+        let all = peer.read(exactly: writes.count)
+        try hang(relief, timeout: patience)
+        expect(connection.isWritable)
+        try hang(when(fulfilled: writes), timeout: patience)
+        try hang(all, timeout: patience)
+    }
+
+    @Test(.network, arguments: [false, true]) func writesThatAreTakenBackLeaveNothingBehind(isEmpty: Bool) throws {
+        let (connection, _) = try net.pair()
+        net.limitSends(to: 0)
+        let first = connection.write("first")
+        first.ignoringErrors()
+        connection.writeQueueLimit = 100_000
+        for _ in 0..<2_000 {
+            let write = connection.write(isEmpty ? [] : [UInt8](repeating: 7, count: 100))
+            expect(write.isPending)
+            write.cancel()
+        }
+        expect(connection.queuedBytes == 5 && connection.heldMemory < 50_000)
+        expect(first.isPending)
     }
 }

@@ -6,8 +6,8 @@ import XCTest
 ///
 /// XCTest, which runs these on the main thread, one after the other: only the forking thread lives on in the child.
 final class ForkedChildTests: XCTestCase {
-    /// The ways in which a child closes a descriptor of the parent.
-    private enum Way: CaseIterable { case close, closeAtOnce, abort, release, endOfLoop }
+    /// The ways in which a child closes a descriptor of the parent. The end of one side is refused.
+    private enum Way: CaseIterable { case close, closeAtOnce, abort, shutDown, release, endOfLoop }
 
     /// Runs `body` and then everything that ends there in a forked child, and waits for the child.
     private func fork(_ body: () -> Void) -> Bool {
@@ -26,6 +26,12 @@ final class ForkedChildTests: XCTestCase {
     /// A loop that the child also leaves and then ends; returns the result of `body` in the parent.
     private func withLoop(_ body: (EventLoop) throws -> Bool) rethrows {
         if try EventLoop.withLoop(body) { _exit(42) }
+    }
+
+    /// In the child.
+    private func expectRefusal(_ end: Promise<Void>) {
+        if end.error as? SystemError != SystemError(.shutdown, EPERM) { _exit(1) }
+        end.cauterize()
     }
 
     private func pair(isTCP: Bool) throws -> (Connection, Connection) {
@@ -51,6 +57,7 @@ final class ForkedChildTests: XCTestCase {
                         case .close: near!.close()
                         case .closeAtOnce: near!.close(linger: .zero)
                         case .abort: near!.abort()
+                        case .shutDown: expectRefusal(near!.shutdownWrite())
                         case .release: near = nil
                         case .endOfLoop: break
                         }
@@ -82,6 +89,7 @@ final class ForkedChildTests: XCTestCase {
                     case .close: near.close()
                     case .closeAtOnce: near.close(linger: .zero)
                     case .abort: near.abort()
+                    case .shutDown: expectRefusal(near.shutdownWrite())
                     case .release, .endOfLoop: break
                     }
                 }
@@ -109,21 +117,6 @@ final class ForkedChildTests: XCTestCase {
         }
     }
 
-    func testTheEndOfOneSideIsRefused() throws {
-        try withLoop { _ in
-            let (near, far) = try Connection.pair()
-            let isChild = fork {
-                let ended = near.shutdownWrite()
-                if ended.error as? SystemError != SystemError(.shutdown, EPERM) { _exit(1) }
-                ended.cauterize()
-            }
-            if isChild { return true }
-            try hang(near.write("open"), timeout: patience)
-            XCTAssertEqual(try hang(far.receive(), timeout: patience), Array("open".utf8))
-            return false
-        }
-    }
-
     func testAUnixListenerKeepsItsFileAndItsClients() throws {
         for way in Way.allCases {
             let folder = Folder()
@@ -137,7 +130,7 @@ final class ForkedChildTests: XCTestCase {
                     case .closeAtOnce: listener!.close()
                     case .abort: _ = listener!.drain(deadline: .zero)
                     case .release: listener = nil
-                    case .endOfLoop: break
+                    case .shutDown, .endOfLoop: break
                     }
                 }
                 if isChild { return true }

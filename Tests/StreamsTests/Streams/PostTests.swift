@@ -139,9 +139,11 @@ struct PostTests {
         expectEqual(try hang(bytes, timeout: patience).sorted(), (0..<4).flatMap { n in (0..<4).map { 10 * n + $0 } })
     }
 
-    /// It skips those that have ended, and ends those whose queue is full.
+    /// It skips those that have ended, or whose peer has, and ends those whose queue is full.
     @Test(.network(turns: 4_000)) func aBroadcastIsAPostToEach() throws {
-        let connections = [try net.pair(), try full(net), try full(net), try net.pair()]
+        let connections = [try net.pair(), try full(net), try full(net), try net.pair(), try net.pair()]
+        connections[4].1.reset()
+        awaitArrival(of: POLLIN, at: net.ledger.accepted[4])
         let reads = connections.map { $0.0.readLine() }
         let ends = connections.map { $0.0.closed }
         func send(_ byte: UInt8) -> Int { broadcast([byte], to: connections.map(\.0), overflow: .abort) }
@@ -154,6 +156,7 @@ struct PostTests {
         }
         expectEqual(send(8), 2)
         try net.loop.turn(.poll)
+        expectEqual(code(reads[4]), ECONNRESET)
         for number in [0, 3] { expectEqual(try connections[number].1.receive(exactly: 2), [7, 8]) }
     }
 

@@ -45,17 +45,6 @@ struct SocketOptionTests {
         expectEqual(count?.detail, "option 6 of level 6: 128")
     }
 
-    @Test(.network) func anOptionOfAnotherKindOfSocketIsTheKernelsRefusal() throws {
-        let folder = Folder()
-        let listener = try net.listen("unix:\(folder / "a")")
-        let connection = try hang(connect(to: listener.localAddress), timeout: patience)
-        let error = #expect(throws: SystemError.self) { try connection.set(tcpOption(TCP_KEEPCNT), to: 3) }
-        expectEqual(error?.code, EOPNOTSUPP)
-        expectEqual(error?.detail, "option 6 of level 6: 3")
-        try connection.set(.sendBuffer, to: 8192)
-        expectEqual(try connection.value(of: .sendBuffer), 16384)
-    }
-
     /// Its number may belong to another file by then.
     @Test(.pair) func afterTheEndTheNumberIsNotTouched() throws {
         let (_, writer) = try Connection.pipe()

@@ -6,18 +6,6 @@ import Glibc
 
 /// The behaviour common to all two-way streams, tested with each kind and from each of its ends.
 struct StreamConformanceTests {
-    @Test(arguments: StreamKind.allCases) func bytesGoBothWaysInOrder(kind: StreamKind) throws {
-        try kind.with { a, b, _ in
-            for number in 0..<20 {
-                let text = Array("message \(number)".utf8)
-                try hang(a.output.write(text), timeout: patience)
-                expectEqual(try hang(b.input.receive(), timeout: patience), text)
-                try hang(b.output.write(text), timeout: patience)
-                expectEqual(try hang(a.input.receive(), timeout: patience), text)
-            }
-        }
-    }
-
     @Test(arguments: StreamKind.allCases) func largeTransfersBothWaysAtOnce(kind: StreamKind) throws {
         try kind.with { a, b, _ in
             let (there, back) = (pattern(1_000_000), pattern(700_000, from: 17))

@@ -57,12 +57,4 @@
         expectEqual(tally.alive, 0)
         expectEqual(lines, ["an event loop ended with 1 undelivered handler"])
     }
-
-    @Test func whatIsNoSignalIsRefused() {
-        withLoop { loop in
-            #expect(throws: SystemError(.sigaction, EINVAL)) { _ = try nextSignal(0) }
-            #expect(throws: SystemError(.sigaction, EINVAL)) { _ = try nextSignal(SIGKILL) }
-            expect(!loop.isAlive)
-        }
-    }
 }
