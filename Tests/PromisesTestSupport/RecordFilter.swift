@@ -148,10 +148,10 @@ func withFilteredPair(
     try withPair(clock: clock, turns: limit, at: place, madeBy: { try $0.filteredPair() }, body)
 }
 
-/// Makes the filter of `connection` hold its writes until the peer sends `release`.
-func holdWrites() throws {
-    try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
-    expectEqual(try hang(connection.receive(), timeout: patience), [1])
+/// Makes the filter of a connection hold its writes until the peer sends `release`.
+func holdWrites(of one: Connection = connection, by other: Peer = peer) throws {
+    try other.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
+    expectEqual(try hang(one.receive(), timeout: patience), [1])
 }
 
 extension Network {

@@ -210,8 +210,7 @@ struct FilterMisuseTests {
         for closes in [true, false] {
             let filter = RecordFilter()
             let (connection, peer) = try net.filteredPair(filter)
-            try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
-            expectEqual(try hang(connection.receive(), timeout: patience), [1])
+            try holdWrites(of: connection, by: peer)
             let write = connection.write("plain")
             if closes { connection.close() } else { connection.shutdownWrite() }
             filter.onStep = { step, output in if step == .receive { output.removeFilter() } }
@@ -228,8 +227,7 @@ struct FilterMisuseTests {
         var write: Promise<Void>?
         try withNetwork { net in
             let (connection, peer) = try net.filteredPair()
-            try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
-            expectEqual(try hang(connection.receive(), timeout: patience), [1])
+            try holdWrites(of: connection, by: peer)
             write = connection.write("never")
             withExtendedLifetime(peer) {}
         }

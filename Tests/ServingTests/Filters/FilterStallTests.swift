@@ -123,8 +123,7 @@ struct FilterStallTests {
             net.limitSends(to: 0)
             waiting = connection.filter(RecordFilter()).asVoid()
         } else {
-            try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
-            expectEqual(try hang(connection.receive(), timeout: patience), [1])
+            try holdWrites(of: connection, by: peer)
             net.limitSends(to: 0)
             waiting = connection.write("x")
         }

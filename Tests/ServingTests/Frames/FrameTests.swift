@@ -22,17 +22,6 @@ struct FrameTests {
         expectEqual(seen, bytes("rest"))
     }
 
-    @Test(.pair) func aResetInTheMiddleIsReportedAndLosesNothing() throws {
-        let read = connection.read(exactly: 10)
-        try net.deliver("12345", from: peer)
-        try net.loop.turn(.poll)
-        peer.reset()
-        expectEqual(try rejection(of: read), ECONNRESET)
-        expectEqual(connection.read(exactly: 5).settledValue, bytes("12345"))
-        expectEqual(code(connection.read(exactly: 1)), ECONNRESET)
-        expectEqual(connection.read().settledValue, failed(ECONNRESET))
-    }
-
     @Test(.network) func badInputNamesValueAndCall() throws {
         let (a, b) = try Connection.pair()
         let refused: [(promise: Promise<Void>, detail: String)] = [

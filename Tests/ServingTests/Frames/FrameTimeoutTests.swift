@@ -36,7 +36,6 @@ struct FrameTimeoutTests {
     }
 
     @Test(.pair(.virtual)) func aFrameCountsFromItsFirstByteHoweverItDrips() throws {
-        let fd = net.ledger.accepted[0]
         connection.frameTimeouts = limits
         for form in 0..<3 {
             let read: Promise<Void> =
@@ -47,8 +46,7 @@ struct FrameTimeoutTests {
                 }
             hang(after(.seconds(50)))
             for second in 0..<9 {
-                try peer.send("x")
-                awaitArrival(of: POLLIN, at: fd)
+                try net.deliver("x", from: peer)
                 try net.loop.turn(.poll)
                 if second < 8 { hang(after(.seconds(1))) }
             }
@@ -60,7 +58,6 @@ struct FrameTimeoutTests {
     }
 
     @Test(.pair(.virtual, turns: 4000)) func eachFrameCountsAnewAndTheTimerIsMovedSeldom() throws {
-        let fd = net.ledger.accepted[0]
         connection.frameTimeouts = limits
         var lines = 0
         let all = connection.forEachLine { _ -> Promise<Void> in
@@ -69,8 +66,7 @@ struct FrameTimeoutTests {
         }
         // Each packet ends a line and begins the next.
         for _ in 0..<100 {
-            try peer.send("x\nx")
-            awaitArrival(of: POLLIN, at: fd)
+            try net.deliver("x\nx", from: peer)
             try net.loop.turn(.poll)
             net.clock.advance(by: .seconds(6))
             try net.loop.turn(.poll)

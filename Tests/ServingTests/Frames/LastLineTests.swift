@@ -63,12 +63,15 @@
     }
 
     /// A stream that fails has no last line: the rest of it is unknown.
-    @Test(.pair) func aFailureIsNoEnd() throws {
+    @Test(.pair) func aFailureIsNoEndAndLosesNothing() throws {
         let read = connection.readFrame(decoder)
         try net.deliver("half", from: peer)
         try net.loop.turn(.poll)
         peer.reset()
         expectEqual(try rejection(of: read), ECONNRESET)
+        expectEqual(connection.read(exactly: 4).settledValue, Array("half".utf8))
+        expectEqual(code(connection.read(exactly: 1)), ECONNRESET)
+        expectEqual(connection.read().settledValue, failed(ECONNRESET))
     }
 
     @Test(.filteredPair, arguments: [true, false]) func aFilterSaysWhatAnEndIs(isInOrder: Bool) throws {

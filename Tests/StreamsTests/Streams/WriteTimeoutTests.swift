@@ -53,8 +53,7 @@ struct WriteTimeoutTests {
     @Test(.network(.virtual)) func aStalledWriteThatNeededInputFails() throws {
         let (connection, peer) = try pair(net, filtered: true)
         connection.writeTimeout = .seconds(60)
-        try net.deliver(RecordFilter.data([1]) + RecordFilter.record(.hold), from: peer)
-        expectEqual(try hang(connection.receive()), [1])
+        try holdWrites(of: connection, by: peer)
         let write = connection.write(block)
         try net.deliver(RecordFilter.record(.release), from: peer)
         try net.loop.turn(.poll)
