@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Counts the cost of hot paths, and fails if a count has grown: counts.py [OPTIONS] BUILD-FOLDER
+"""Counts the cost of hot paths, and fails if a count has grown: counts.py [OPTIONS] [BUILD-FOLDER]
 
 Instructions, allocations, reference counting and system calls are reproducible, unlike nanoseconds. callgrind counts them all in one
 run. A figure is the difference between two run lengths, divided by the difference in steps, so one-time work does not count. The
-folder is that of a release build with `echo-server`, `http-server`, `counted-rows` and `chunk-echo` (see .ci/steps/counts).
+folder is that of a release build with the programs that .ci/steps/counts builds; by default, the one in which it does so.
 
 The limits are in .ci/counts.txt, each with the figure that was reached; 2 % above it the count fails. A figure 2 % below it is
 printed with the line to put there. Other compilers, C libraries and processors give other figures, so with versions other than
@@ -17,7 +17,6 @@ those in the file everything is printed, and nothing fails.
 import argparse
 import collections
 import contextlib
-import math
 import platform
 import re
 import signal
@@ -28,7 +27,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "Examples/Tests"))
-from servers import Server  # noqa: E402
+from servers import Server, check  # noqa: E402
 
 LIMITS = ROOT / ".ci/counts.txt"
 # The tolerance above a reached figure, and the allowance for the fraction of a call that occurs once in many steps.
@@ -108,8 +107,7 @@ def count_server(build, name, units, steps, folder):
         with Server(*callgrind(file, build / program)) as server:
             (connect if name == "connect" else talk)(server, times, sent, answer, *opening)
             server.signal(signal.SIGTERM)
-            if code := server.exit_code():
-                raise ValueError(f"{program} ended with {code}")
+            check(server.exit_code() == 0, f"{program} ended with an error")
     return difference(*files, 2 * units * steps), files[1]
 
 
@@ -119,8 +117,7 @@ def ask(peer, sent, answer):
     back = b""
     while not re.fullmatch(answer, back):
         more = peer.socket.recv(65_536)
-        if not more:
-            raise ValueError(f"the server ended a connection after {back!r}")
+        check(more, f"the server ended a connection after {back!r}")
         back += more
 
 
@@ -172,7 +169,7 @@ def judge(found, limits):
         if reached is not None and measured > reached * TOLERANCE + SLACK:
             errors.append(
                 f"error: {name} takes {measured:.2f} {kind} a step, more than 2 % above {reached:g}. "
-                f"Where they go: .ci/counts.py --functions {name} BUILD-FOLDER, before and after the change")
+                f"Where they go: .ci/counts.py --functions {name}, before and after the change")
             line += "  GROWN"
         elif reached is not None and measured < reached / TOLERANCE - SLACK:
             line += "  lower; if it is to stay so, write it to .ci/counts.txt"
@@ -192,11 +189,10 @@ def stale(limits):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pages", action="store_true")
-    parser.add_argument("--rows", action="store_true")
-    parser.add_argument("--servers", action="store_true")
+    for option in ("--pages", "--rows", "--servers"):
+        parser.add_argument(option, action="store_true")
     parser.add_argument("--functions", metavar="NAME")
-    parser.add_argument("build", metavar="BUILD-FOLDER", nargs="?", type=Path)
+    parser.add_argument("build", metavar="BUILD-FOLDER", nargs="?", type=Path, default=ROOT / ".build-ci/release")
     arguments = parser.parse_args()
     measured_with, subjects, limits = read_limits()
     if arguments.pages:
