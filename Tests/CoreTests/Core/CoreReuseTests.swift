@@ -5,7 +5,6 @@
 /// that the program still holds, or an object that a promise has held.
 struct CoreReuseTests {
     private let loop = EventLoop.current
-    private let tally = Tally()
 
     /// True if links are reused. Without optimisation, the caller that runs a step also has a reference to it.
     private static var keepsLinks: Bool {
@@ -68,35 +67,6 @@ struct CoreReuseTests {
         try loop.run()
         expectEqual(all.settledValue, [7])
         expectEqual(keptCores(loop), 2)
-    }
-
-    @Test(.inLoop) func aReturnedPromiseThatTheProgramHoldsKeepsItsValue() throws {
-        final class Value: Sendable {}
-        let loop = EventLoop.current
-        weak var value: Value?
-        func run() throws {
-            let held = Promise.value([Value()])
-            value = held.settledValue?.first
-            let results = (0..<3).map { _ in Promise.value(()).then { held } }
-            try loop.run()
-            expect(value != nil && held.settledValue?.first === value)
-            expect(results.allSatisfy { $0.settledValue?.first === value })
-        }
-        try run()
-        expect(value == nil)
-    }
-
-    @Test(.inLoop) func aStepThatTheProgramHoldsIsNot() throws {
-        let (promise, resolver) = Promise<Int>.pending()
-        let first = promise.map { $0 + 1 }
-        let last = first.map { $0 + 1 }
-        resolver.fulfill(1)
-        try loop.run()
-        let others = (0..<200).map { number in promise.map { $0 + number } }
-        try loop.run()
-        expect(!others.contains { address($0) == address(first) })
-        expect(first.settledValue == 2 && last.settledValue == 3)
-        expectEqual(others.last?.settledValue, 200)
     }
 
     @Test(.inLoop) func aStepWithAWeakReferenceIsNot() throws {
@@ -181,15 +151,6 @@ struct CoreReuseTests {
     }
 
     // MARK: Contents
-
-    @Test(.inLoop) func aValueThatThePromiseStillOwesIsCopied() throws {
-        let promise = Promise.value(tally.token())
-        let first = promise.map { _ in }
-        let second = promise.then { token in Promise.value(token) }
-        try loop.run()
-        expect(first.isFulfilled && second.isFulfilled && tally.alive == 1)
-        expect(promise.settledValue != nil)
-    }
 
     /// The value's deinit runs just before its core is kept.
     @Test(.inLoop) func aValueMayMakePromisesInItsDeinit() throws {

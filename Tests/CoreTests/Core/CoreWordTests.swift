@@ -16,20 +16,6 @@ struct CoreWordTests {
         expectEqual(unlocked, StateWord.pending.claimed)
     }
 
-    @Test func whatACoreWaitsFor() {
-        let waiting = UpstreamWord.waiting(forCoreAt: waiter)
-        expect(waiting.mark == .waiting && waiting.isWaiting && waiting.address == waiter)
-        expect(UpstreamWord.none.mark == .none && !UpstreamWord.none.isWaiting)
-        for outcome in [StateWord.fulfilled(isTrivial: true), .rejectedAndHandled, .rejected.settling] {
-            let settled = UpstreamWord.settled(waiter, as: outcome)
-            expect(settled.isFulfilled == outcome.isFulfilled && !settled.isTaken)
-            expect(settled.mark == (outcome.isFulfilled ? .fulfilled : .rejected) && settled.address == waiter)
-        }
-        expect(UpstreamWord.linkedFrom(waiter).mark == .linkedFrom)
-        expect(UpstreamWord.linkedFrom(waiter).isLinkedFrom && !UpstreamWord.linkedFrom(waiter).isTaken)
-        expect(UpstreamWord.taken.mark == .taken && UpstreamWord.taken.isTaken)
-    }
-
     // MARK: What is left beside the addresses
 
     private func coreOfGenericCode<Value>(_ value: Value) -> PromiseCore {

@@ -60,14 +60,6 @@ struct VirtualTimeTasksTests {
 }
 
 struct VirtualTimeScopeTests {
-    @Test func anHourPassesAtOnce() {
-        let end = withVirtualTime {
-            hang(after(.seconds(3600)))
-            return EventLoop.current.now
-        }
-        expectEqual(end, LoopInstant(nanoseconds: 3_600_000_000_000))
-    }
-
     @Test func theOuterLoopIsBackAfterwardsAlsoWhenTheBodyThrows() {
         let outer = EventLoop.current
         #expect(throws: Flaw.self) {

@@ -124,13 +124,6 @@ struct ForEachTests {
         sum = fold
         expect(fold, failsWith: PromiseError.returnedSelf)
     }
-
-    @Test(.inLoop) func anItemThatIsAbandoned() throws {
-        let lines = try loggedInLoop { _ throws in
-            expect(forEach([1, 2]) { _ in Promise<Int> { _ in } }, failsWith: PromiseError.abandoned)
-        }
-        expectEqual(lines.count, 1)
-    }
 }
 
 /// `thenMap`.

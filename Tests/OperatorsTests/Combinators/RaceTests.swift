@@ -82,14 +82,6 @@ struct RaceFulfilledTests {
         expect(race(fulfilled: [Promise<Int>]()), failsWith: PromiseError.badInput("race(fulfilled:) of an empty list"))
     }
 
-    @Test(.inLoop) func anAbandonedOneCountsAsRejected() throws {
-        let lines = try loggedInLoop { _ throws in
-            let promises = [Promise<Int> { _ in }, Promise(error: Flaw()), after(.seconds(1)).map { 1 }.asPromise()]
-            expect(race(fulfilled: promises), gives: 1)
-        }
-        expectEqual(lines.count, 1)
-    }
-
     @Test(.inLoop) func errorsAreReleasedWithTheRace() throws {
         struct Heavy: Error { let token: Tally.Token }
         let tally = Tally()
