@@ -61,20 +61,19 @@ struct MemoryLimitTests {
     @Test(.inRealTime, arguments: Form.allCases) func boundsWhatClientsMakeAServerHold(form: Form) throws {
         let loop = EventLoop.current
         let bytes = form.bytes
-        let listener = try Listener.bind("127.0.0.1:0")
         var errors: [CInt] = []
         let onError = { (error: any Error, _: Connection) in errors.append((error as? SystemError)?.code ?? 0) }
         var sessions: [Connection] = []
         var options = HTTPOptions()
         options.maxHead = 20_000
-        let served = listener.serve(ServeOptions(memoryLimit: 4 * bytes.count), onError: onError) { connection in
-            sessions.append(connection)
-            return connection.serveHTTP(options, onError: onError) { request in answer(request) }
+        try serveHTTP { listener in
+            listener.serve(ServeOptions(memoryLimit: 4 * bytes.count), onError: onError) { connection in
+                sessions.append(connection)
+                return connection.serveHTTP(options, onError: onError) { request in answer(request) }
+            }
         }
-        var clients: [Connection] = []
         for number in 0..<8 {
-            let client = try hang(connect(to: listener.localAddress), timeout: patience)
-            clients.append(client)
+            let client = try connected()
             client.write(bytes).catch(policy: .allErrors) { _ in }
             try loop.run(until: {
                 number < sessions.count && (sessions[number].isClosed || sessions[number].bytesReceived == bytes.count)
@@ -85,17 +84,13 @@ struct MemoryLimitTests {
         expect(listener.evictedConnections >= 4)
         expect(errors.count >= 4 && errors.allSatisfy { $0 == ENOBUFS })
         sessions = []
-        for client in clients { client.abort() }
         listener.drain(deadline: .zero)
-        try hang(served, timeout: patience)
     }
 
     /// One after the other, on kept connections.
     @Test(.inRealTime) func whatHasBeenAnsweredNoLongerCounts() throws {
-        let listener = try Listener.bind("127.0.0.1:0")
-        let served = listener.serveHTTP(serving: ServeOptions(memoryLimit: 2_000_000)) { request in answer(request)
-        }
-        let clients = try (0..<3).map { _ in try hang(connect(to: listener.localAddress), timeout: patience) }
+        try serve(serving: ServeOptions(memoryLimit: 2_000_000), answer)
+        let clients = try (0..<3).map { _ in try connected() }
         let body = [UInt8](repeating: 0x78, count: 400_000)
         let chunk = Array("61A80\r\n".utf8) + body + Array("\r\n0\r\nX: y\r\n\r\n".utf8)
         for number in 0..<30 {
@@ -108,16 +103,12 @@ struct MemoryLimitTests {
             expectEqual(answer, "400000")
         }
         expectEqual(listener.evictedConnections, 0)
-        for client in clients { client.abort() }
-        listener.drain(deadline: .zero)
-        try hang(served, timeout: patience)
     }
 
     /// Servers that send bodies without their last byte.
     @Test(.inRealTime) func boundsWhatServersMakeAClientHold() throws {
-        let listener = try Listener.bind("127.0.0.1:0")
         var servers: [Connection] = []
-        let served = listener.serve { connection in
+        try servePeer { connection in
             servers.append(connection)
             let head = Array("HTTP/1.1 200 OK\r\nContent-Length: 400001\r\n\r\n".utf8)
             return connection.read(until: "\r\n\r\n").then { _ -> Promise<Void> in
@@ -127,10 +118,8 @@ struct MemoryLimitTests {
         }
         var options = HTTPClient.Options()
         options.connections.memoryLimit = 1_000_000
-        let client = HTTPClient(options)
-        let bodies = (0..<3).map { _ in
-            client.fetch("http://\(listener.localAddress)/").then { $0.body.bytes() }
-        }
+        useClient(options)
+        let bodies = (0..<3).map { _ in client.fetch("http://\(address)/").then { $0.body.bytes() } }
         let (first, resolver) = Promise<Void>.pending()
         for body in bodies { body.ensure { resolver.fulfill() }.catch(policy: .allErrors) { _ in } }
         try? hang(first, timeout: patience)
@@ -139,9 +128,5 @@ struct MemoryLimitTests {
         expect(!errors.isEmpty && errors.allSatisfy { ($0 as? SystemError)?.code == ENOBUFS }, "\(errors)")
         for server in servers { server.write([0]).catch(policy: .allErrors) { _ in } }
         for body in bodies.filter(\.isPending) { expectEqual(try hang(body, timeout: patience).count, 400_001) }
-        client.close()
-        listener.close()
-        servers = []
-        try hang(served, timeout: patience)
     }
 }

@@ -61,18 +61,12 @@
         server.listen(0, '127.0.0.1', () => console.log(server.address().port))
         """
 
-    private func withNode(_ body: (HTTPClient, _ port: String) throws -> Void) throws {
-        try EventLoop.withLoop { _ in
-            try withProgram("node", ["-e", Self.node]) { line, _ in
-                let client = HTTPClient()
-                try body(client, try #require(try hang(line, timeout: patience)))
-                client.close()
-            }
-        }
+    private func withNode(_ body: (_ port: String) throws -> Void) throws {
+        try withProgram("node", ["-e", Self.node]) { line, _ in try body(#require(try hang(line, timeout: patience))) }
     }
 
-    @Test(.enabled(if: has("node", "--version"))) func nodeIsAServer() throws {
-        try withNode { client, port in
+    @Test(.inRealTime, .enabled(if: has("node", "--version"))) func nodeIsAServer() throws {
+        try withNode { port in
             let address = "http://127.0.0.1:\(port)"
             let part = [UInt8](repeating: 7, count: 10_000)
             let stream = RequestBody.stream { output in
@@ -147,30 +141,6 @@
         }
     }
 
-    @Test(.inRealTime, .enabled(if: has("python3", "--version"))) func pythonIsAServer() throws {
-        let program = """
-            from http.server import *
-            server = ThreadingHTTPServer(('127.0.0.1', 0), SimpleHTTPRequestHandler)
-            print(server.server_port, flush=True)
-            server.serve_forever()
-            """
-        let large = String(repeating: "0123456789", count: 500_000)
-        try withProgram("python3", ["-c", program], files: ["large": large, "small": "x"]) { line, folder in
-            let address = "http://127.0.0.1:\(try #require(try hang(line, timeout: patience)))"
-            try #require(mkdir("\(folder)/a", 0o777) == 0)
-            try hang(writeFile("index".utf8, to: "\(folder)/a/index.html"), timeout: patience)
-            let client = HTTPClient()
-            // HTTP/1.0: each response ends its connection; a folder is a redirect.
-            expectEqual(
-                try ["large", "small", "a"].map { try text(client, "\(address)/\($0)") }, [large, "x", "index"])
-            let head = try hang(client.fetch("\(address)/large", .head), timeout: patience)
-            expect(head.headers["content-length"] == "5000000" && head.body.isComplete)
-            let missing = try hang(client.fetch("\(address)/none"), timeout: patience)
-            expectEqual(missing.status, .notFound)
-            client.close()
-        }
-    }
-
     @Test(.inRealTime, .enabled(if: has("nginx", "-v"))) func nginxIsAServer() throws {
         let configuration = """
             daemon off; master_process off; pid FOLDER/pid; error_log FOLDER/log;
@@ -207,8 +177,9 @@
         }
     }
 
-    @Test(.enabled(if: has("node", "--version") && has("tinyproxy", "-v"))) func tinyproxyIsAProxy() throws {
-        try withNode { _, port in
+    @Test(.inRealTime, .enabled(if: has("node", "--version") && has("tinyproxy", "-v"))) func tinyproxyIsAProxy() throws
+    {
+        try withNode { port in
             let free = try Listener.bind("127.0.0.1:0")
             let proxy = "\(free.localAddress)"
             free.close()

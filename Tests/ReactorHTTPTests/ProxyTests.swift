@@ -55,17 +55,15 @@ struct ProxyTests {
 
     @Test(.served) func plainRequestsGoThroughAProxyInAbsoluteForm() throws {
         let proxy = try serveProxy()
-        let client = proxy.client
-        let texts = try ["http://a.example:81/x?y", "http://b.example/"].map { try text($0, client) }
+        let texts = try ["http://a.example:81/x?y", "http://b.example/"].map { try text($0, proxy.client) }
         expectEqual(texts, ["http://a.example:81/x?y -", "http://b.example/ -"])
         expectEqual(proxy.heads, ["GET http://a.example:81/x?y HTTP/1.1\r\nHost: a.example:81"])
     }
 
     @Test(.served) func secureRequestsGoThroughATunnelThatIsKept() throws {
         let proxy = try serveProxy()
-        let client = proxy.client
         for host in ["a.example", "a.example", "b.example:444", "[2001:db8::1]", "10.0.0.1"] {
-            expectEqual(try text("https://\(host)/x", client, ["Proxy-Authorization": "secret"]), "/x -")
+            expectEqual(try text("https://\(host)/x", proxy.client, ["Proxy-Authorization": "secret"]), "/x -")
         }
         let targets = ["a.example:443", "b.example:444", "[2001:db8::1]:443", "10.0.0.1:443"]
         expectEqual(proxy.heads, targets.map { "CONNECT \($0) HTTP/1.1\r\nHost: \($0)" })
@@ -76,22 +74,19 @@ struct ProxyTests {
         var options = proxy.options
         options.proxies.http = "http://me%40x:p:w@\(proxy.listener.localAddress)/"
         options.proxies.https = options.proxies.http
-        let client = HTTPClient(options)
-        let plain = try text("http://a.example/", client)
-        let secure = try text("https://a.example/", client)
+        useClient(options)
+        let (plain, secure) = (try text("http://a.example/", client), try text("https://a.example/", client))
         // The small proxy forwards the field, a real one does not.
         expect(plain == "http://a.example/ Basic bWVAeDpwOnc=" && secure == "/ -")
         expect(proxy.heads.allSatisfy { $0.hasSuffix("\r\nProxy-Authorization: Basic bWVAeDpwOnc=") })
-        client.close()
     }
 
     @Test(.served) func aRefusedTunnelIsAnErrorWithItsStatus() throws {
         let proxy = try serveProxy()
-        let client = proxy.client
         proxy.answer = "HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n"
-        #expect(throws: FetchError.refusedByProxy(Status(407))) { _ = try text("https://a.example/", client) }
+        #expect(throws: FetchError.refusedByProxy(Status(407))) { _ = try text("https://a.example/", proxy.client) }
         proxy.answer = "HTTP/1.1 200"
-        #expect(throws: (any Error).self) { _ = try text("https://a.example/", client) }
+        #expect(throws: (any Error).self) { _ = try text("https://a.example/", proxy.client) }
     }
 
     @Test(

@@ -86,9 +86,8 @@ struct RedirectTests {
 
     /// The server says where to go, and then nothing, or no more than a part of a page that nobody reads.
     @Test(.inLoop, arguments: ["the end", "a reset", "silence"]) func theBodyOfARedirectMayBeCut(_ how: String) throws {
-        let listener = try Listener.bind("127.0.0.1:0")
         var requests = 0
-        listener.serve { connection in
+        try servePeer { connection in
             connection.read(until: "\r\n\r\n").then { _ -> Promise<Void> in
                 requests += 1
                 if requests == 2 { return connection.write("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nthere") }
@@ -98,29 +97,21 @@ struct RedirectTests {
                     }
             }
         }
-        let page = client.fetch("http://\(listener.localAddress)/").then { $0.body.text() }
+        let page = client.fetch("http://\(address)/").then { $0.body.text() }
         expectEqual(try hang(page, timeout: .seconds(60)), "there")
-        listener.close()
     }
 
     /// For any bytes of a server: valid UTF-8 and others.
     @Test(.inRealTime) func theBytesOfALocationAreEscapedOneByOne() throws {
-        let listener = try Listener.bind("127.0.0.1:0")
-        var targets: [String] = []
-        let head = "HTTP/1.1 307 x\r\nContent-Length: 0\r\nLocation: "
-        listener.serve { connection in
-            connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { request, _ in
-                targets.append(String(decoding: request.split(separator: 0x20)[1], as: UTF8.self))
-                if targets.count > 1 { return connection.write("HTTP/1.1 200 x\r\nContent-Length: 0\r\n\r\n") }
-                return connection.write(
-                    Array((head + "/caf").utf8) + [0xE9, 0x2F] + Array("\u{E9}?\u{80}\r\n\r\n".utf8))
-            }
+        var targets: [Substring] = []
+        try servePeer { head, connection in
+            targets.append(head.split(separator: " ")[1])
+            if targets.count > 1 { return connection.write("HTTP/1.1 200 x\r\nContent-Length: 0\r\n\r\n") }
+            let redirect = "HTTP/1.1 307 x\r\nContent-Length: 0\r\nLocation: /caf"
+            return connection.write(Array(redirect.utf8) + [0xE9, 0x2F] + Array("\u{E9}?\u{80}\r\n\r\n".utf8))
         }
-        let client = HTTPClient()
-        _ = try hang(client.fetch("http://\(listener.localAddress)/"), timeout: patience)
+        _ = try hang(client.fetch("http://\(address)/"), timeout: patience)
         expectEqual(targets, ["/", "/caf%E9/%C3%A9?%C2%80"])
-        client.close()
-        listener.close()
     }
 
     /// RFC 9110, section 15.4: the requests that become GET without a body.
@@ -150,45 +141,26 @@ struct RedirectTests {
         expectEqual((response.status == .ok ? seen : "\(response.status.code)"), expected)
     }
 
-    @Test func aHostOfTheProgramFollowsToItsServerOnly() throws {
+    @Test(.served) func secretsAndTheHostFollowToTheSameServerOnly() throws {
         var seen: [String] = []
-        try withServer({ request in
-            seen.append(request.headers["host"] ?? "-")
+        try serve { request in
+            let secrets = request.headers.filter { $0.value == "secret" }.map(\.name)
+            seen.append("\(request.headers["host"] ?? "-") \(request.headers["x-other"] ?? "-") \(secrets)")
             return .now(request.path == "/again" ? .redirect(to: "/") : Response(""))
-        }) { other, _ in
-            let listener = try Listener.bind("127.0.0.1:0")
-            listener.serveHTTP { _ in Response.redirect(to: "http://\(other)/") }
-            let client = HTTPClient()
-            for address in ["http://\(other)/again", "http://\(listener.localAddress)/"] {
-                _ = try hang(client.fetch(address, headers: ["Host": "virtual.example:81"]), timeout: patience)
-            }
-            expectEqual(seen, ["virtual.example:81", "virtual.example:81", "\(other)"])
-            client.close()
-            listener.drain(deadline: .zero)
         }
-    }
-
-    @Test func secretsDoNotFollowARedirectToAnotherServer() throws {
-        var seen: [String] = []
-        let secrets: Headers = [
-            "Authorization": "secret", "Cookie": "secret", "Proxy-Authorization": "secret", "X-Other": "1",
+        let (server, other) = (address, try Listener.bind("127.0.0.1:0"))
+        other.serveHTTP { _ in Response.redirect(to: "http://\(server)/") }
+        let headers: Headers = [
+            "Host": "a:81", "Authorization": "secret", "Cookie": "secret", "Proxy-Authorization": "secret",
+            "X-Other": "1",
         ]
-        try withServer({ request in
-            seen.append(
-                "\(request.headers.filter { $0.value == "secret" }.map(\.name)) \(request.headers["x-other"] ?? "")")
-            return .now(request.path == "/again" ? .redirect(to: "/") : Response(""))
-        }) { other, _ in
-            let listener = try Listener.bind("127.0.0.1:0")
-            listener.serveHTTP { _ in Response.redirect(to: "http://\(other)/") }
-            let client = HTTPClient()
-            for address in ["http://\(listener.localAddress)/", "http://\(other)/again"] {
-                _ = try hang(client.fetch(address, headers: secrets), timeout: patience)
-            }
-            client.close()
-            listener.drain(deadline: .zero)
+        for address in ["http://\(other.localAddress)/", "http://\(server)/again"] {
+            _ = try hang(client.fetch(address, headers: headers), timeout: patience)
         }
+        other.close()
         // The credentials of a proxy go to no server.
-        expectEqual(seen, ["[] 1"] + Array(repeating: #"["Authorization", "Cookie"] 1"#, count: 2))
+        let whole = #"a:81 1 ["Authorization", "Cookie"]"#
+        expectEqual(seen, ["\(server) 1 []", whole, whole])
     }
 }
 

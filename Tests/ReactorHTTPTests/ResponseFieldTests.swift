@@ -21,43 +21,28 @@ struct ResponseFieldTests {
 
     /// RFC 9110, section 9.3.6: those of CONNECT mean nothing either.
     @Test(.inRealTime, arguments: framings) func anOpenedTunnelNeedsNoFraming(_ fields: String) throws {
-        let listener = try Listener.bind("127.0.0.1:0")
-        listener.serve { connection in
-            connection.read(until: "\r\n\r\n").then { _ in connection.write("HTTP/1.1 200 x\r\n\(fields)\r\n") }
-                .then { connection.read(until: "\r\n\r\n") }
-                .then { _ in connection.write("HTTP/1.1 200 x\r\nContent-Length: 2\r\n\r\nok") }
+        try servePeer { head, connection in
+            let isOpen = !head.hasPrefix("CONNECT")
+            return connection.write(
+                isOpen ? "HTTP/1.1 200 x\r\nContent-Length: 2\r\n\r\nok" : "HTTP/1.1 200 x\r\n\(fields)\r\n")
         }
         var options = HTTPClient.Options()
-        options.proxies = Proxies(https: "http://\(listener.localAddress)")
+        options.proxies = Proxies(https: "http://\(address)")
         options.startTLS = { connection, _ in .value(connection) }
-        let client = HTTPClient(options)
-        let text = client.fetch("https://a.example/").then { $0.body.text() }
+        let text = HTTPClient(options).fetch("https://a.example/").then { $0.body.text() }
         expectEqual(try hang(text, timeout: patience), "ok")
-        client.close()
-        listener.close()
     }
 
     /// The server may still send a body, which must not be taken for the next response.
-    @Test func aConnectionWithSuchFieldsIsNotUsedAgain() throws {
-        for (fields, connections) in [("Transfer-Encoding: chunked\r\n", 1), ("Content-Length: 5, 5\r\n", 2)] {
-            try EventLoop.withLoop { _ in
-                let listener = try Listener.bind("127.0.0.1:0")
-                var accepted = 0
-                listener.serve { connection in
-                    accepted += 1
-                    return connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { _, _ in
-                        connection.write("HTTP/1.1 200 x\r\n\(fields)\r\n")
-                    }
-                }
-                let client = HTTPClient()
-                for _ in 0..<2 {
-                    _ = try hang(client.fetch("http://\(listener.localAddress)/", .head), timeout: patience)
-                }
-                expectEqual(accepted, connections, fields)
-                client.close()
-                listener.close()
-            }
+    @Test(.inRealTime, arguments: [("Transfer-Encoding: chunked\r\n", 1), ("Content-Length: 5, 5\r\n", 2)])
+    func aConnectionWithSuchFieldsIsNotUsedAgain(_ fields: String, _ connections: Int) throws {
+        var ports: Set<UInt16> = []
+        try servePeer { _, connection in
+            ports.insert(connection.peerAddress!.port)
+            return connection.write("HTTP/1.1 200 x\r\n\(fields)\r\n")
         }
+        for _ in 0..<2 { _ = try hang(client.fetch("http://\(address)/", .head), timeout: patience) }
+        expectEqual(ports.count, connections, fields)
     }
 
     /// RFC 9112, section 6.3, rule 4.
@@ -83,32 +68,29 @@ struct ResponseFieldTests {
     private func headers(_ lines: String, trailers: String = "", isTrickled: Bool = false) throws -> (Headers, Headers)
     {
         let answer = "HTTP/1.1 200 x\r\n\(lines)Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\(trailers)\r\n"
-        return try EventLoop.withLoop(clock: VirtualClock()) { _ in
-            let listener = try Listener.bind("127.0.0.1:0")
-            listener.serve { connection in
-                connection.readLine().then { _ in
-                    if !isTrickled { return connection.write(answer) }
-                    return forEach(Array(answer.utf8)) { byte in
-                        connection.write([byte]).then { after(.milliseconds(10)) }
-                    }
+        try servePeer { connection in
+            connection.readLine().then { _ in
+                if !isTrickled { return connection.write(answer) }
+                return forEach(Array(answer.utf8)) { byte in
+                    connection.write([byte]).then { after(.milliseconds(10)) }
                 }
             }
-            let client = HTTPClient()
-            defer { listener.close() }
-            let got = client.fetch("http://\(listener.localAddress)/").then { response in
-                response.body.text().map { _ in (response.headers, response.body.trailers) }
-            }
-            return try hang(got, timeout: .seconds(3600))
         }
+        let got = client.fetch("http://\(address)/").then { response in
+            response.body.text().map { _ in (response.headers, response.body.trailers) }
+        }
+        return try hang(got, timeout: .seconds(3600))
     }
 
     /// RFC 9112, sections 5.1 and 5.2.
-    @Test(arguments: [
-        ("A: b\r\n c\r\n", "b c"), ("A: b\r\n\tc\r\n", "b c"), ("A: b \t\r\n \t c\r\n", "b c"),
-        ("A:\r\n b\r\n", "b"), ("A: b\r\n \r\n c\r\n", "b c"), ("A: b\r\n c\r\n d\r\n e\r\n", "b c d e"),
-        ("A: b\r\n X: c\r\n", "b X: c"), ("A: b\r\n \r\n", "b"), ("A : b\r\n", "b"), ("A \t: b\r\n", "b"),
-        ("A : b\r\n :c\r\n", "b :c"), ("X: y\r\n z\r\nA: b\r\nC: d\r\n e\r\n", "b"),
-    ])
+    @Test(
+        .inLoop,
+        arguments: [
+            ("A: b\r\n c\r\n", "b c"), ("A: b\r\n\tc\r\n", "b c"), ("A: b \t\r\n \t c\r\n", "b c"),
+            ("A:\r\n b\r\n", "b"), ("A: b\r\n \r\n c\r\n", "b c"), ("A: b\r\n c\r\n d\r\n e\r\n", "b c d e"),
+            ("A: b\r\n X: c\r\n", "b X: c"), ("A: b\r\n \r\n", "b"), ("A : b\r\n", "b"), ("A \t: b\r\n", "b"),
+            ("A : b\r\n :c\r\n", "b :c"), ("X: y\r\n z\r\nA: b\r\nC: d\r\n e\r\n", "b"),
+        ])
     func foldedFieldsAndBlanksBeforeAColonAreAccepted(_ lines: String, _ value: String) throws {
         for isTrickled in [false, true] {
             let got = try headers(lines, trailers: lines, isTrickled: isTrickled)
@@ -131,9 +113,12 @@ struct ResponseFieldTests {
         #expect(throws: HTTPError.self) { _ = try fetched("HTTP/1.1 200 x\r\nContent-Length: 1\r\n 3\r\n\r\nabc") }
     }
 
-    @Test(arguments: [
-        " A: b\r\n", "\tA: b\r\n", "A\r\n : b\r\n", "A b: c\r\n", ": b\r\n", " : b\r\n", "A: b\r\n c\u{0}\r\n", "A\r\n",
-    ])
+    @Test(
+        .inLoop,
+        arguments: [
+            " A: b\r\n", "\tA: b\r\n", "A\r\n : b\r\n", "A b: c\r\n", ": b\r\n", " : b\r\n", "A: b\r\n c\u{0}\r\n",
+            "A\r\n",
+        ])
     func whatIsNoFieldIsStillRefused(_ lines: String) throws {
         #expect(throws: HTTPError.self) { _ = try headers(lines) }
         #expect(throws: HTTPError.self) { _ = try headers("", trailers: lines) }

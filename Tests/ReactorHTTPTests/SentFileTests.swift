@@ -22,13 +22,12 @@ struct SentFileTests {
         return calls
     }
 
-    /// Calls `body` with the path of a file of `count` bytes in an otherwise empty folder.
-    private func withFile(_ count: Int, _ body: (_ folder: String, _ path: String) throws -> Void) throws {
+    /// An otherwise empty folder with a file of `count` bytes, until the end of the test.
+    private func makeFile(_ count: Int) throws -> Folder {
         let folder = Folder()
-        defer { withExtendedLifetime(folder) {} }
-        let path = folder["file"]
-        try EventLoop.withLoop { _ in _ = try hang(writeFile(Self.bytes(count), to: path), timeout: patience) }
-        try body(folder.path, path)
+        atEnd { withExtendedLifetime(folder) {} }
+        try hang(writeFile(Self.bytes(count), to: folder["file"]), timeout: patience)
+        return folder
     }
 
     /// Serves the files of `folder` to a client on a loop with `syscalls`. Returns the errors of the server.
@@ -36,18 +35,11 @@ struct SentFileTests {
         _ folder: String, _ calls: FileSyscalls, _ syscalls: Syscalls, _ options: HTTPOptions = HTTPOptions(),
         _ body: (Connection) throws -> Void
     ) throws -> [any Error] {
-        var errors: [any Error] = []
         let files = StaticFiles(folder, index: "index.html", headers: [:], on: .shared, calls: calls)
         try EventLoop.withLoop(syscalls: syscalls) { _ in
-            let listener = try Listener.bind("127.0.0.1:0")
-            let served = listener.serveHTTP(options, onError: { error, _ in errors.append(error) }) { request in
-                files.response(to: request)
-            }
-            let client = try hang(connect(to: listener.localAddress), timeout: patience)
-            try body(client)
-            client.close()
-            listener.drain(deadline: .seconds(10))
-            _ = try hang(served, timeout: patience)
+            try ReactorHTTPTests.serve(limits: options) { .later(files.response(to: $0)) }
+            try body(connected())
+            try endServer()
         }
         return errors
     }
@@ -73,7 +65,7 @@ struct SentFileTests {
         return rest.isEmpty ? bodies : []
     }
 
-    @Test(arguments: Kernel.allCases, [0, 10, 32_768, 32_769, 131_072, 300_000, 700_000])
+    @Test(.inRealTime, arguments: Kernel.allCases, [0, 10, 32_768, 32_769, 131_072, 300_000, 700_000])
     func filesArriveWhole(kernel: Kernel, size: Int) throws {
         var (calls, table, sent, used) = (inMemory, Syscalls(), 0, 0)
         let real = table.sendFile
@@ -119,12 +111,11 @@ struct SentFileTests {
         case .isReal: calls = .real
         default: break
         }
-        try withFile(size) { folder, _ in
-            let errors = try serve(folder, calls, table) { client in
-                expect(bodies(try answers(client), 2, size) == [[UInt8]](repeating: Self.bytes(size), count: 2))
-            }
-            expect(errors.isEmpty)
+        let folder = try makeFile(size)
+        let errors = try serve(folder.path, calls, table) { client in
+            expect(bodies(try answers(client), 2, size) == [[UInt8]](repeating: Self.bytes(size), count: 2))
         }
+        expect(errors.isEmpty)
         let reads = [
             Kernel.refuses, .hasOnlyTheName, .hasNothing, .cannotTell, .isReal, .takesHalfAHead, .takesNoHead,
         ].contains(kernel)
@@ -136,250 +127,228 @@ struct SentFileTests {
     }
 
     /// What a `transform` gets does not depend on what the kernel has in memory at the moment.
-    @Test(arguments: [10, 32_768, 32_769, 131_072, 131_073])
+    @Test(.inRealTime, arguments: [10, 32_768, 32_769, 131_072, 131_073])
     func aFileHasOneFormOfBody(size: Int) throws {
-        try withFile(size) { folder, _ in
-            let forms = LockedValue<[Bool]>([])
-            var options = HTTPOptions()
-            options.transform = { _, response in
-                let isStream = if case .stream? = response.body { true } else { false }
-                forms.withLock { $0.append(isStream) }
-            }
-            var nothing = inMemory
-            nothing.openCached = { _, _ in -Int(EAGAIN) }
-            nothing.readCached = { _, _, _, _ in -Int(EAGAIN) }
-            var onlyTheName = nothing
-            onlyTheName.openCached = inMemory.openCached
-            for calls in [inMemory, nothing, onlyTheName] {
-                let errors = try serve(folder, calls, Syscalls(), options) { client in
-                    expect(bodies(try answers(client), 2, size) == [[UInt8]](repeating: Self.bytes(size), count: 2))
-                }
-                expect(errors.isEmpty)
-            }
-            expectEqual(Set(forms.withLock { $0 }).count, 1)
-            expectEqual(forms.withLock { $0.count }, 6)
+        let folder = try makeFile(size)
+        let forms = LockedValue<[Bool]>([])
+        var options = HTTPOptions()
+        options.transform = { _, response in
+            let isStream = if case .stream? = response.body { true } else { false }
+            forms.withLock { $0.append(isStream) }
         }
+        var nothing = inMemory
+        nothing.openCached = { _, _ in -Int(EAGAIN) }
+        nothing.readCached = { _, _, _, _ in -Int(EAGAIN) }
+        var onlyTheName = nothing
+        onlyTheName.openCached = inMemory.openCached
+        for calls in [inMemory, nothing, onlyTheName] {
+            let errors = try serve(folder.path, calls, Syscalls(), options) { client in
+                expect(bodies(try answers(client), 2, size) == [[UInt8]](repeating: Self.bytes(size), count: 2))
+            }
+            expect(errors.isEmpty)
+        }
+        expectEqual(Set(forms.withLock { $0 }).count, 1)
+        expectEqual(forms.withLock { $0.count }, 6)
     }
 
     /// Whatever is found and answered, what was opened is closed.
-    @Test func noDescriptorIsLeft() throws {
-        try withFile(50_000) { folder, path in
-            let (opened, closed) = (LockedValue(0), LockedValue(0))
-            var calls = FileSyscalls()
-            let real = FileSyscalls.real
-            @Sendable func noted(_ result: Int) -> Int {
-                if result >= 0 { opened.withLock { $0 += 1 } }
-                return result
-            }
-            calls.open = { noted(real.open($0, $1, $2)) }
-            calls.openCached = { noted(real.open($0, $1, 0)) }
-            calls.close = { fd in
-                closed.withLock { $0 += 1 }
-                return real.close(fd)
-            }
-            mkdir("\(folder)/sub", 0o755)
-            mkfifo("\(folder)/fifo", 0o644)
-            symlink("file", "\(folder)/link")
-            defer {
-                for name in ["fifo", "link"] { unlink("\(folder)/\(name)") }
-                rmdir("\(folder)/sub")
-            }
-            let requests = [
-                ("HEAD /file", "", 200), ("GET /link", "", 200), ("GET /file", "Range: bytes=0-9\r\n", 206),
-                ("GET /file", "Range: bytes=50000-\r\n", 416), ("GET /file", "If-None-Match: *\r\n", 304),
-                ("GET /file", "If-Match: \"x\"\r\n", 412), ("GET /sub", "", 301), ("GET /sub/", "", 404),
-                ("GET /fifo", "", 404), ("GET /none", "", 404), ("GET /file/", "", 404), ("GET /", "", 404),
-                ("GET /%2e%2e/file", "", 404), ("GET /fi%00le", "", 404), ("GET /%2Ffile", "", 200),
-                ("POST /file", "Content-Length: 0\r\n", 405),
-            ]
-            let errors = try serve(folder, calls, Syscalls()) { client in
-                let sent = requests.map { "\($0.0) HTTP/1.1\r\nHost: x\r\n\($0.1)\r\n" }.joined()
-                let got = client.write(sent).then { client.shutdownWrite() }.then { client.receiveAll() }
-                let answer = String(decoding: try hang(got, timeout: patience), as: UTF8.self)
-                expectEqual(statuses(answer), requests.map { $0.2 })
-            }
-            expect(errors.isEmpty)
-            expect(opened.withLock { $0 } > 8)
-            expectEqual(opened.withLock { $0 }, closed.withLock { $0 })
+    @Test(.inRealTime) func noDescriptorIsLeft() throws {
+        let folder = try makeFile(50_000)
+        let (opened, closed) = (LockedValue(0), LockedValue(0))
+        var calls = FileSyscalls()
+        let real = FileSyscalls.real
+        @Sendable func noted(_ result: Int) -> Int {
+            if result >= 0 { opened.withLock { $0 += 1 } }
+            return result
         }
+        calls.open = { noted(real.open($0, $1, $2)) }
+        calls.openCached = { noted(real.open($0, $1, 0)) }
+        calls.close = { fd in
+            closed.withLock { $0 += 1 }
+            return real.close(fd)
+        }
+        mkdir(folder["sub"], 0o755)
+        mkfifo(folder["fifo"], 0o644)
+        symlink("file", folder["link"])
+        let requests = [
+            ("HEAD /file", "", 200), ("GET /link", "", 200), ("GET /file", "Range: bytes=0-9\r\n", 206),
+            ("GET /file", "Range: bytes=50000-\r\n", 416), ("GET /file", "If-None-Match: *\r\n", 304),
+            ("GET /file", "If-Match: \"x\"\r\n", 412), ("GET /sub", "", 301), ("GET /sub/", "", 404),
+            ("GET /fifo", "", 404), ("GET /none", "", 404), ("GET /file/", "", 404), ("GET /", "", 404),
+            ("GET /%2e%2e/file", "", 404), ("GET /fi%00le", "", 404), ("GET /%2Ffile", "", 200),
+            ("POST /file", "Content-Length: 0\r\n", 405),
+        ]
+        let errors = try serve(folder.path, calls, Syscalls()) { client in
+            let sent = requests.map { "\($0.0) HTTP/1.1\r\nHost: x\r\n\($0.1)\r\n" }.joined()
+            let got = client.write(sent).then { client.shutdownWrite() }.then { client.receiveAll() }
+            let answer = String(decoding: try hang(got, timeout: patience), as: UTF8.self)
+            expectEqual(statuses(answer), requests.map { $0.2 })
+        }
+        expect(errors.isEmpty)
+        expect(opened.withLock { $0 } > 8)
+        expectEqual(opened.withLock { $0 }, closed.withLock { $0 })
     }
 
-    @Test(arguments: ["0-", "70000-", "1-2", "0-299998", "-131072"])
+    @Test(.inRealTime, arguments: ["0-", "70000-", "1-2", "0-299998", "-131072"])
     func partsAreSent(_ range: String) throws {
-        try withFile(300_000) { folder, _ in
-            let errors = try serve(folder, inMemory, Syscalls()) { client in
-                let request = "GET /file HTTP/1.1\r\nHost: x\r\nRange: bytes=\(range)\r\nConnection: close\r\n\r\n"
-                let answer = try hang(client.write(request).then { client.receiveAll() }, timeout: patience)
-                let bounds = range.split(separator: "-", omittingEmptySubsequences: false).map { Int($0) }
-                let start = bounds[0] ?? 300_000 - (bounds[1] ?? 0)
-                let end = bounds[0] == nil ? 299_999 : bounds[1] ?? 299_999
-                let expected = Self.bytes(300_000)[start...end]
-                expect(answer.suffix(expected.count) == expected && answer.count < expected.count + 500)
-            }
-            expect(errors.isEmpty)
+        let folder = try makeFile(300_000)
+        let errors = try serve(folder.path, inMemory, Syscalls()) { client in
+            let request = "GET /file HTTP/1.1\r\nHost: x\r\nRange: bytes=\(range)\r\nConnection: close\r\n\r\n"
+            let answer = try hang(client.write(request).then { client.receiveAll() }, timeout: patience)
+            let bounds = range.split(separator: "-", omittingEmptySubsequences: false).map { Int($0) }
+            let start = bounds[0] ?? 300_000 - (bounds[1] ?? 0)
+            let end = bounds[0] == nil ? 299_999 : bounds[1] ?? 299_999
+            let expected = Self.bytes(300_000)[start...end]
+            expect(answer.suffix(expected.count) == expected && answer.count < expected.count + 500)
         }
+        expect(errors.isEmpty)
     }
 
     /// What has been announced cannot be taken back: the connection ends.
-    @Test(arguments: [Kernel.sends, .refuses], [0, 50_000, 1 << 20])
+    @Test(.inRealTime, arguments: [Kernel.sends, .refuses], [0, 50_000, 1 << 20])
     func aFileThatShrinksEndsTheConnection(kernel: Kernel, left: Int) throws {
-        try withFile(0) { folder, path in
-            truncate(path, 30_000_000)
-            var table = Syscalls()
-            let real = table.sendFile
-            table.sendFile = { kernel == .refuses ? -Int(EINVAL) : real($0, $1, $2, $3) }
-            let errors = try serve(folder, inMemory, table) { client in
-                var count = 0
-                let got = client.write(Self.get).then {
-                    client.forEachChunk { chunk in
-                        if count == 0 { truncate(path, left) }
-                        count += chunk.byteCount
-                    }
+        let folder = try makeFile(0)
+        truncate(folder["file"], 30_000_000)
+        var table = Syscalls()
+        let real = table.sendFile
+        table.sendFile = { kernel == .refuses ? -Int(EINVAL) : real($0, $1, $2, $3) }
+        let errors = try serve(folder.path, inMemory, table) { client in
+            var count = 0
+            let got = client.write(Self.get).then {
+                client.forEachChunk { chunk in
+                    if count == 0 { truncate(folder["file"], left) }
+                    count += chunk.byteCount
                 }
-                // The reset of the abort, or the end.
-                _ = try? hang(got, timeout: patience)
-                expect(count > 0 && count < 30_000_000, "\(count) bytes")
             }
-            expect(errors.count == 1 && errors.first is BodyError, "\(errors)")
+            // The reset of the abort, or the end.
+            _ = try? hang(got, timeout: patience)
+            expect(count > 0 && count < 30_000_000, "\(count) bytes")
         }
+        expect(errors.count == 1 && errors.first is BodyError, "\(errors)")
     }
 
     /// A client that leaves in the middle, and its errno in the call: nobody is told, and the file is closed.
-    @Test(arguments: [0, ECONNRESET, EPIPE, ETIMEDOUT])
+    @Test(.inRealTime, arguments: [0, ECONNRESET, EPIPE, ETIMEDOUT])
     func aClientMayLeave(code: CInt) throws {
         let closed = LockedValue(0)
-        try withFile(5_000_000) { folder, _ in
-            var (calls, table, used) = (inMemory, Syscalls(), 0)
-            calls.close = { fd in
-                closed.withLock { $0 += 1 }
-                return FileSyscalls.real.close(fd)
-            }
-            let real = table.sendFile
-            table.sendFile = { fd, file, offset, count in
-                used += 1
-                return code != 0 && used == 2 ? -Int(code) : real(fd, file, offset, min(count, 200_000))
-            }
-            let errors = try serve(folder, calls, table) { client in
-                try hang(client.write(Self.get), timeout: patience)
-                let first = try hang(client.receive(), timeout: patience)
-                expect(!first.isEmpty)
-                if code == 0 { client.abort() } else { _ = try? hang(client.receiveAll(), timeout: patience) }
-            }
-            expect(errors.isEmpty, "\(errors)")
-            expect(used > 0)
+        let folder = try makeFile(5_000_000)
+        var (calls, table, used) = (inMemory, Syscalls(), 0)
+        calls.close = { fd in
+            closed.withLock { $0 += 1 }
+            return FileSyscalls.real.close(fd)
         }
+        let real = table.sendFile
+        table.sendFile = { fd, file, offset, count in
+            used += 1
+            return code != 0 && used == 2 ? -Int(code) : real(fd, file, offset, min(count, 200_000))
+        }
+        let errors = try serve(folder.path, calls, table) { client in
+            try hang(client.write(Self.get), timeout: patience)
+            let first = try hang(client.receive(), timeout: patience)
+            expect(!first.isEmpty)
+            if code == 0 { client.abort() } else { _ = try? hang(client.receiveAll(), timeout: patience) }
+        }
+        expect(errors.isEmpty, "\(errors)")
+        expect(used > 0)
         expectEqual(closed.withLock { $0 }, 1)
     }
 
     /// No more of the file is in memory than a piece, and the client is not waited for in vain.
-    @Test func aClientThatDoesNotReadHoldsLittle() throws {
-        try withFile(5_000_000) { folder, _ in
-            let files = StaticFiles(folder, index: "", headers: [:], on: .shared, calls: inMemory)
-            try withVirtualTime { _ in
-                let loop = EventLoop.current
-                let (client, server) = try Connection.pair()
-                let began = loop.now
-                let served = server.serveHTTP { request in files.response(to: request) }
-                try hang(client.write(Self.get), timeout: .seconds(1))
-                try hang(after(.seconds(1)), timeout: .seconds(2))
-                expect((1...20_000).contains(server.queuedBytes), "\(server.queuedBytes) bytes are queued")
-                _ = try? hang(served, timeout: .seconds(3600))
-                expect(served.result != nil && began.duration(to: loop.now) < .seconds(70))
-                client.abort()
-            }
+    @Test(.inRealTime) func aClientThatDoesNotReadHoldsLittle() throws {
+        let folder = try makeFile(5_000_000)
+        let files = StaticFiles(folder.path, index: "", headers: [:], on: .shared, calls: inMemory)
+        try withVirtualTime { _ in
+            let loop = EventLoop.current
+            let (client, server) = try Connection.pair()
+            let began = loop.now
+            let served = server.serveHTTP { request in files.response(to: request) }
+            try hang(client.write(Self.get), timeout: .seconds(1))
+            try hang(after(.seconds(1)), timeout: .seconds(2))
+            expect((1...20_000).contains(server.queuedBytes), "\(server.queuedBytes) bytes are queued")
+            _ = try? hang(served, timeout: .seconds(3600))
+            expect(served.result != nil && began.duration(to: loop.now) < .seconds(70))
+            client.abort()
         }
     }
 
     /// Nothing has been sent yet, so the client learns that the server has failed.
-    @Test(arguments: [10, 300_000])
+    @Test(.inRealTime, arguments: [10, 300_000])
     func aDiskThatFailsIsAnswered(size: Int) throws {
-        try withFile(size) { folder, _ in
-            var calls = inMemory
-            calls.readCached = { _, _, _, _ in -Int(EAGAIN) }
-            calls.readAt = { _, _, _, _ in -Int(EIO) }
-            let errors = try serve(folder, calls, Syscalls()) { client in
-                let answer = try hang(
-                    client.write(Self.get).then { client.shutdownWrite() }.then { client.receiveAll() },
-                    timeout: patience)
-                expectEqual(statuses(String(decoding: answer, as: UTF8.self)), [500])
-            }
-            expect(errors.count == 1 && (errors.first as? SystemError)?.code == EIO, "\(errors)")
+        let folder = try makeFile(size)
+        var calls = inMemory
+        calls.readCached = { _, _, _, _ in -Int(EAGAIN) }
+        calls.readAt = { _, _, _, _ in -Int(EIO) }
+        let errors = try serve(folder.path, calls, Syscalls()) { client in
+            let answer = try hang(
+                client.write(Self.get).then { client.shutdownWrite() }.then { client.receiveAll() },
+                timeout: patience)
+            expectEqual(statuses(String(decoding: answer, as: UTF8.self)), [500])
         }
+        expect(errors.count == 1 && (errors.first as? SystemError)?.code == EIO, "\(errors)")
     }
 
     // MARK: Received
 
     /// A disk that is full, or fails: no part of the body stays there, under any name.
-    @Test(arguments: [SystemCall.open, .write, .sync, .rename], [ENOSPC, EIO, EDQUOT])
+    @Test(.inRealTime, arguments: [SystemCall.open, .write, .sync, .rename], [ENOSPC, EIO, EDQUOT])
     func aBodyThatCannotBeSavedLeavesNothing(call: SystemCall, code: CInt) throws {
-        try withFile(10) { _, path in
-            var calls = FileSyscalls()
-            let real = FileSyscalls.real
-            let temporary = LockedValue<[String]>([])
-            calls.open = { path, flags, mode in
-                temporary.withLock { $0.append(path) }
-                return real.open(path, flags, mode)
-            }
-            switch call {
-            case .open: calls.open = { _, _, _ in -Int(code) }
-            case .write:
-                let count = LockedValue(0)
-                calls.write = { fd, bytes, size in
-                    // Some of it has been written.
-                    let calls = count.withLock { (count: inout Int) -> Int in
-                        count += 1
-                        return count
-                    }
-                    return calls > 2 ? -Int(code) : real.write(fd, bytes, min(size, 1000))
-                }
-            case .sync: calls.sync = { _ in -Int(code) }
-            default: calls.rename = { _, _ in -Int(code) }
-            }
-            let saved = try save(Self.bytes(200_000), to: path, calls)
-            let error: SystemError? = if case .failure(let error) = saved { error as? SystemError } else { nil }
-            expect(error?.code == code && error?.call == call, "\(saved)")
-            try EventLoop.withLoop { _ in
-                let old = try hang(readFile(path), timeout: patience)
-                expect(old == Self.bytes(10))
-                let isLeft = { temporary.withLock { $0.contains { access($0, F_OK) == 0 } } }
-                try hang(repeatWhile { after(.milliseconds(1)).map(isLeft) }, timeout: patience)
-                expect(call == .open || temporary.withLock { $0.count } == 1)
-            }
+        let folder = try makeFile(10)
+        var calls = FileSyscalls()
+        let real = FileSyscalls.real
+        let temporary = LockedValue<[String]>([])
+        calls.open = { path, flags, mode in
+            temporary.withLock { $0.append(path) }
+            return real.open(path, flags, mode)
         }
-    }
-
-    @Test func aBodyIsSavedInShortAndInterruptedWrites() throws {
-        try withFile(10) { _, path in
-            var calls = FileSyscalls()
+        switch call {
+        case .open: calls.open = { _, _, _ in -Int(code) }
+        case .write:
             let count = LockedValue(0)
             calls.write = { fd, bytes, size in
-                let isOdd = count.withLock { (count: inout Int) -> Bool in
+                // Some of it has been written.
+                let calls = count.withLock { (count: inout Int) -> Int in
                     count += 1
-                    return count % 2 == 1
+                    return count
                 }
-                return isOdd ? -Int(EINTR) : FileSyscalls.real.write(fd, bytes, min(size, 999))
+                return calls > 2 ? -Int(code) : real.write(fd, bytes, min(size, 1000))
             }
-            let saved = try save(Self.bytes(200_000), to: path, calls)
-            expectEqual(try saved.get(), 200_000)
-            try EventLoop.withLoop { _ in
-                let new = try hang(readFile(path), timeout: patience)
-                expect(new == Self.bytes(200_000))
-            }
+        case .sync: calls.sync = { _ in -Int(code) }
+        default: calls.rename = { _, _ in -Int(code) }
         }
+        let saved = try save(Self.bytes(200_000), to: folder["file"], calls)
+        let error: SystemError? = if case .failure(let error) = saved { error as? SystemError } else { nil }
+        expect(error?.code == code && error?.call == call, "\(saved)")
+        expectEqual(try hang(readFile(folder["file"]), timeout: patience), Self.bytes(10))
+        let isLeft = { temporary.withLock { $0.contains { access($0, F_OK) == 0 } } }
+        try hang(repeatWhile { after(.milliseconds(1)).map(isLeft) }, timeout: patience)
+        expect(call == .open || temporary.withLock { $0.count } == 1)
     }
 
+    @Test(.inRealTime) func aBodyIsSavedInShortAndInterruptedWrites() throws {
+        let folder = try makeFile(10)
+        var calls = FileSyscalls()
+        let count = LockedValue(0)
+        calls.write = { fd, bytes, size in
+            let isOdd = count.withLock { (count: inout Int) -> Bool in
+                count += 1
+                return count % 2 == 1
+            }
+            return isOdd ? -Int(EINTR) : FileSyscalls.real.write(fd, bytes, min(size, 999))
+        }
+        let saved = try save(Self.bytes(200_000), to: folder["file"], calls)
+        expectEqual(try saved.get(), 200_000)
+        expectEqual(try hang(readFile(folder["file"]), timeout: patience), Self.bytes(200_000))
+    }
+
+    /// The result of a request whose body is saved.
     private func save(_ bytes: [UInt8], to path: String, _ calls: FileSyscalls) throws -> Result<Int, any Error> {
         var result: Result<Int, any Error>?
-        let handler = { (request: Request) -> Answer in
+        try ReactorHTTPTests.serve { request in
             let saved = request.body.save(to: path, mode: 0o644, on: .shared, calls: calls)
             return .later(saved.tap { result = $0 }.map { Response("\($0)") })
         }
-        try withServer(onError: { _, _ in }, handler) { address, _ in
-            let client = HTTPClient()
-            let fetched = client.fetch("http://\(address)/", .put, body: .bytes(bytes)).then { $0.body.bytes() }
-            _ = try hang(fetched, timeout: patience)
-            client.close()
-        }
+        let fetched = client.fetch("http://\(address)/", .put, body: .bytes(bytes)).then { $0.body.bytes() }
+        _ = try hang(fetched, timeout: patience)
         return try #require(result)
     }
 }

@@ -1,21 +1,23 @@
 struct ServerTests {
     static let get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+    /// The head of a client that asks whether to send its body of five bytes.
+    private static let waiting = "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n"
 
     @Test(.served) func answersInTheFormOfTheRequest() throws {
         try serve { request in
             if request.path == "/none" { return .now(Response("text", status: .noContent)) }
             return .now(Response("hi\n", headers: ["X-A": "1", "Content-Length": "99"]))
         }
-        let answer = try conversation(address, Self.get)
+        let answer = try conversation(Self.get)
         expect(answer.hasPrefix("HTTP/1.1 200 OK\r\nDate: "))
         expect(answer.hasSuffix("X-A: 1\r\nContent-Length: 3\r\n\r\nhi\n"))
-        let head = try conversation(address, "HEAD / HTTP/1.1\r\nHost: x\r\n\r\n")
+        let head = try conversation("HEAD / HTTP/1.1\r\nHost: x\r\n\r\n")
         expect(head.hasSuffix("Content-Length: 3\r\n\r\n"))
-        let old = try conversation(address, "GET / HTTP/1.0\r\n\r\n")
+        let old = try conversation("GET / HTTP/1.0\r\n\r\n")
         expect(old.contains("\r\nConnection: close\r\n"))
-        let kept = try conversation(address, "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
+        let kept = try conversation("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
         expect(kept.contains("\r\nConnection: keep-alive\r\n"))
-        let none = try conversation(address, "GET /none HTTP/1.1\r\nHost: x\r\n\r\n")
+        let none = try conversation("GET /none HTTP/1.1\r\nHost: x\r\n\r\n")
         expect(none.hasSuffix("\r\n\r\n") && !none.contains("Content-Length"))
     }
 
@@ -28,10 +30,168 @@ struct ServerTests {
             return number % 2 == 0
                 ? .later(after(.milliseconds(1)).map { Response("\(number);") }) : .now(Response("\(number);"))
         }
-        let answers = try conversation(address, String(repeating: Self.get, count: 100))
+        let answers = try conversation(String(repeating: Self.get, count: 100))
         let bodies = answers.components("\r\n\r\n").dropFirst().map { $0.prefix { $0 != ";" } }
         expect(bodies == (1...100).map { Substring("\($0)") })
     }
+
+    @Test(.served) func whatNoClientUnderstandsIsAnswered500() throws {
+        try serve { request in
+            switch request.path {
+            case "/a": return .now(.stream(status: Status(102)) { $0.write("a") })
+            case "/b": return .now(.stream(length: -1) { $0.write("a") })
+            case "/c": return .now(Response(Status(100)))
+            default:
+                var upgrade = Response.upgrade(to: "x") { _ in .value }
+                upgrade.status = .ok
+                return .now(upgrade)
+            }
+        }
+        let sent = ["GET /a", "HEAD /a", "GET /b", "HEAD /b", "GET /c", "GET /d"]
+        try expect(sent.map { _ in 500 }, sent.map { "\($0) HTTP/1.1\r\nHost: x\r\n\r\n" }.joined())
+        let expected: [ResponseError] = [
+            .status(Status(102)), .status(Status(102)), .length(-1), .length(-1), .status(Status(100)), .status(.ok),
+        ]
+        expectEqual(errors.map { $0 as? ResponseError }, expected)
+    }
+
+    /// Its memory is reused for other requests. The first line may look like a field.
+    @Test(.served) func aRequestThatIsKeptStaysAsItIs() throws {
+        var kept: [Request] = []
+        try serve { request in
+            kept.append(request)
+            return .now(Response(""))
+        }
+        _ = try conversation(
+            "GET http://x/a?x=1 HTTP/1.1\r\nHost: x\r\nA:  1 \r\n\r\nPUT /b HTTP/1.1\r\nHost: x\r\na: 2\r\n\r\n"
+                + "GET / HTTP/1.0\r\n\r\n")
+        expect(kept.map(\.path) == ["/a", "/b", "/"] && kept.map(\.query) == ["x=1", nil, nil])
+        expect(kept.map { $0.headers["a"] } == ["1", "2", nil] && kept.map(\.method) == [.get, .put, .get])
+        expect(kept[0].headers.map(\.name).sorted() == ["A", "Host"] && kept[0].headers["GET http"] == nil)
+        expect(kept[2].headers.isEmpty && kept[2].headers.description == "")
+        let two: Headers = ["A": "1", "a": "2"]
+        expectEqual(two["a"], "1", "the first of several")
+        try endServer()
+        hang(after(.milliseconds(1)))
+        expect(kept.allSatisfy { $0.connection == nil })
+        // Nothing may return an unowned reference to the memory.
+        let parts = Mirror(reflecting: kept[0]).children
+        expectEqual(parts.map(\.label), ["method", "target", "headers"])
+    }
+
+    @Test(.served) func anErrorOfAHandlerIsAnswered() throws {
+        struct Odd: Error {}
+        try serve { request in
+            switch request.path {
+            case "/a": throw HTTPError(.forbidden)
+            case "/b": throw Odd()
+            default: .later(after(.milliseconds(1)).then { Promise<Response>(error: Odd()) })
+            }
+        }
+        try expect([403, 500, 500], ["/a", "/b", "/c"].map { "GET \($0) HTTP/1.1\r\nHost: x\r\n\r\n" }.joined())
+        expectEqual(errors.count, 2)
+    }
+
+    @Test(.inRealTime) func anAsyncHandlerAnswers() throws {
+        try serveHTTP { listener in
+            listener.serveHTTP { request async throws in
+                let text = try await request.body.text().value
+                return Response("got \(text)")
+            }
+        }
+        let answers = try conversation("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc" + Self.get)
+        expect(answers.contains("got abc") && answers.hasSuffix("got "))
+    }
+
+    // MARK: Expect: 100-continue
+
+    /// `100 Continue` must not appear inside a response.
+    @Test(.served, arguments: [true, false]) func aBodyThatIsReadBehindTheFirstWriteIsNotAskedFor(_ isTouched: Bool)
+        throws
+    {
+        try serve { request in
+            if isTouched { _ = request.body }
+            return .now(
+                .stream { output in
+                    output.write("a").then { request.body.text() }.then { output.write($0) }
+                })
+        }
+        let client = try connected()
+        _ = try hang(client.write(Self.waiting).then { client.read(until: "1\r\na\r\n") }, timeout: patience)
+        try hang(client.write("hello").then { client.shutdownWrite() }, timeout: patience)
+        expectEqual(try readToEnd(client), "5\r\nhello\r\n0\r\n\r\n")
+    }
+
+    @Test(.served) func aClientThatWaitsToSendIsAskedAndKept() throws {
+        try serve { request in
+            let body = request.body
+            return .now(.stream(length: body.length) { output in body.forEach { output.write($0) } })
+        }
+        let client = try connected()
+        let first = try hang(client.write(Self.waiting).then { client.read(until: "\r\n\r\n") }, timeout: patience)
+        expectEqual(first.map { String(decoding: $0, as: UTF8.self) }, "HTTP/1.1 100 Continue")
+        try hang(client.write("hello" + Self.get).then { client.shutdownWrite() }, timeout: patience)
+        let rest = try readToEnd(client)
+        expect(statuses(rest) == [200, 200] && rest.contains("\r\n\r\nhello"))
+    }
+
+    /// The client may or may not send the body then, so the start of its next request is unknown.
+    @Test(.served, arguments: [true, false]) func nothingFollowsABodyThatWasNotAskedFor(_ isTouched: Bool) throws {
+        try serve { request in
+            if isTouched { _ = request.body }
+            return .now(.stream { $0.write("a") })
+        }
+        for next in ["", Self.get] {
+            let answer = try conversation(Self.waiting + next)
+            expect(isTouched || answer.contains("\r\nConnection: close\r\n"))
+            expect(statuses(answer) == [200] && answer.hasSuffix("\r\n\r\n1\r\na\r\n0\r\n\r\n"))
+        }
+    }
+
+    // MARK: Bodies
+
+    @Test(.served) func aBodyCannotBeReadBehindItsResponse() throws {
+        var kept: [Request] = []
+        try serve { request in
+            kept.append(request)
+            return .now(.stream { $0.write("a") })
+        }
+        _ = try conversation("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\na")
+        expectEqual(kept[0].body.isComplete, false)
+        #expect(throws: BodyError.unreadable) { _ = try hang(kept[0].body.bytes()) }
+    }
+
+    @Test(.served) func aBodyIsReadInPartsAndHasTrailers() throws {
+        try serve { request in
+            var count = 0
+            return .later(
+                request.body.forEach { part in
+                    count += part.count
+                    if part.contains(UInt8(ascii: "!")) { throw HTTPError(.forbidden) }
+                }.map { Response("\(count) \(request.body.trailers["check"] ?? "none")") })
+        }
+        let head = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+        let counted = try conversation(head + "3\r\nabc\r\n2\r\nde\r\n0\r\nCheck: sum \r\n\r\n")
+        expect(counted.hasSuffix("\r\n\r\n5 sum"))
+        try expect([403], head + "1\r\n!\r\n0\r\n\r\n")
+    }
+
+    @Test(.served) func aHandlerChoosesTheLimitOfItsBody() throws {
+        var options = HTTPOptions()
+        options.maxBody = 4
+        try serve(limits: options) { request in
+            if request.path == "/more" { request.body.limit = 8 }
+            return .later(request.body.text().map { Response($0) })
+        }
+        func post(_ path: String, _ body: String) -> String {
+            "POST \(path) HTTP/1.1\r\nHost: x\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
+        }
+        try expect([200, 200], post("/", "1234") + post("/more", "12345678"))
+        try expect([413], post("/", "12345"))
+        try expect([413], post("/more", "123456789"))
+    }
+
+    // MARK: Streams
 
     @Test(.served) func nothingIsWrittenBehindTheEndOfAStream() throws {
         var outputs: [BodyOutput] = []
@@ -45,184 +205,9 @@ struct ServerTests {
                     return output.write("a")
                 })
         }
-        let answers = try conversation(address, Self.get + Self.get)
+        let answers = try conversation(Self.get + Self.get)
         expect(!answers.contains("late") && refused == 1)
         expect(answers.hasSuffix("\r\n\r\n1\r\na\r\n0\r\n\r\n"))
-    }
-
-    /// `100 Continue` must not appear inside a response.
-    @Test(.served, arguments: [true, false]) func aBodyThatIsReadBehindTheFirstWriteIsNotAskedFor(_ isTouched: Bool)
-        throws
-    {
-        try serve { request in
-            if isTouched { _ = request.body }
-            return .now(
-                .stream { output in
-                    output.write("a").then { request.body.text() }.then { output.write($0) }
-                })
-        }
-        let client = try hang(connect(to: address), timeout: patience)
-        let head = "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n"
-        _ = try hang(client.write(head).then { client.read(until: "1\r\na\r\n") }, timeout: patience)
-        try hang(client.write("hello").then { client.shutdownWrite() }, timeout: patience)
-        expectEqual(try readToEnd(client), "5\r\nhello\r\n0\r\n\r\n")
-        client.close()
-    }
-
-    @Test(.served) func aClientThatWaitsToSendIsAskedAndKept() throws {
-        try serve { request in
-            let body = request.body
-            return .now(.stream(length: body.length) { output in body.forEach { output.write($0) } })
-        }
-        let client = try hang(connect(to: address), timeout: patience)
-        let head = "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n"
-        let first = try hang(client.write(head).then { client.read(until: "\r\n\r\n") }, timeout: patience)
-        expectEqual(first.map { String(decoding: $0, as: UTF8.self) }, "HTTP/1.1 100 Continue")
-        try hang(client.write("hello" + Self.get).then { client.shutdownWrite() }, timeout: patience)
-        let rest = try readToEnd(client)
-        expect(statuses(rest) == [200, 200] && rest.contains("\r\n\r\nhello"))
-        client.close()
-    }
-
-    /// The client may or may not send the body then, so the start of its next request is unknown.
-    @Test(.served, arguments: [true, false]) func nothingFollowsABodyThatWasNotAskedFor(_ isTouched: Bool) throws {
-        try serve { request in
-            if isTouched { _ = request.body }
-            return .now(.stream { $0.write("a") })
-        }
-        let head = "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n"
-        for next in ["", Self.get] {
-            let answer = try conversation(address, head + next)
-            expect(isTouched || answer.contains("\r\nConnection: close\r\n"))
-            expect(statuses(answer) == [200] && answer.hasSuffix("\r\n\r\n1\r\na\r\n0\r\n\r\n"))
-        }
-    }
-
-    @Test func whatNoClientUnderstandsIsAnswered500() throws {
-        var errors: [ResponseError?] = []
-        let handler = { (request: Request) -> Answer in
-            switch request.path {
-            case "/a": .now(.stream(status: Status(102)) { $0.write("a") })
-            case "/b": .now(.stream(length: -1) { $0.write("a") })
-            case "/c": .now(Response(Status(100)))
-            default:
-                .now(
-                    {
-                        var upgrade = Response.upgrade(to: "x") { _ in .value }
-                        upgrade.status = .ok
-                        return upgrade
-                    }())
-            }
-        }
-        try withServer(onError: { error, _ in errors.append(error as? ResponseError) }, handler) { address, _ in
-            let sent = ["GET /a", "HEAD /a", "GET /b", "HEAD /b", "GET /c", "GET /d"]
-            try expect(sent.map { _ in 500 }, address, sent.map { "\($0) HTTP/1.1\r\nHost: x\r\n\r\n" }.joined())
-        }
-        #expect(
-            errors == [
-                .status(Status(102)), .status(Status(102)), .length(-1), .length(-1), .status(Status(100)),
-                .status(.ok),
-            ])
-    }
-
-    @Test func aRequestThatIsKeptStaysAsItIs() throws {
-        var kept: [Request] = []
-        let handler = { (request: Request) -> Answer in
-            kept.append(request)
-            return .now(Response(""))
-        }
-        try withServer(handler) { address, _ in
-            _ = try conversation(
-                address, "GET /a?x=1 HTTP/1.1\r\nHost: x\r\nA:  1 \r\n\r\nPUT /b HTTP/1.1\r\nHost: x\r\na: 2\r\n\r\n")
-        }
-        expect(kept.map(\.path) == ["/a", "/b"] && kept.map(\.query) == ["x=1", nil])
-        expect(kept.map { $0.headers["a"] } == ["1", "2"] && kept.map(\.method) == [.get, .put])
-        let two: Headers = ["A": "1", "a": "2"]
-        expectEqual(two["a"], "1", "the first of several")
-        expect(kept.allSatisfy { $0.connection == nil })
-        // Its memory is reused for other requests, so nothing may return an unowned reference to it.
-        let parts = Mirror(reflecting: kept[0]).children
-        expectEqual(parts.map(\.label), ["method", "target", "headers"])
-    }
-
-    /// Which may look like a field.
-    @Test func theFirstLineOfARequestIsNoField() throws {
-        var fields: [Headers] = []
-        let handler = { (request: Request) -> Answer in
-            fields.append(request.headers)
-            return .now(Response(""))
-        }
-        try withServer(handler) { address, _ in
-            try expect([200, 200], address, "GET http://x/ HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.0\r\n\r\n")
-        }
-        expect(fields[0] == ["Host": "x"] && fields[0].map(\.name) == ["Host"] && fields[0]["GET http"] == nil)
-        expect(fields[1].isEmpty && fields[1].description == "")
-    }
-
-    @Test func anErrorOfAHandlerIsAnswered() throws {
-        struct Odd: Error {}
-        var reported = 0
-        let handler = { (request: Request) -> Answer in
-            switch request.path {
-            case "/a": throw HTTPError(.forbidden)
-            case "/b": throw Odd()
-            default: .later(after(.milliseconds(1)).then { Promise<Response>(error: Odd()) })
-            }
-        }
-        try withServer(onError: { _, _ in reported += 1 }, handler) { address, _ in
-            let sent = ["/a", "/b", "/c"].map { "GET \($0) HTTP/1.1\r\nHost: x\r\n\r\n" }.joined()
-            try expect([403, 500, 500], address, sent)
-        }
-        expectEqual(reported, 2)
-    }
-
-    @Test(.inRealTime) func anAsyncHandlerAnswers() throws {
-        let listener = try Listener.bind("127.0.0.1:0")
-        listener.serveHTTP { request async throws in
-            let text = try await request.body.text().value
-            return Response("got \(text)")
-        }
-        let answers = try conversation(
-            listener.localAddress, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc" + Self.get)
-        expect(answers.contains("got abc") && answers.hasSuffix("got "))
-        _ = hang(listener.drain(deadline: .seconds(10)))
-    }
-
-    // MARK: Bodies
-
-    @Test(.served) func aBodyCannotBeReadBehindItsResponse() throws {
-        var kept: [Request] = []
-        try serve { request in
-            kept.append(request)
-            return .now(.stream { $0.write("a") })
-        }
-        _ = try conversation(address, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\na")
-        expectEqual(kept[0].body.isComplete, false)
-        #expect(throws: BodyError.unreadable) { _ = try hang(kept[0].body.bytes()) }
-    }
-
-    @Test(.served) func trailersAreThere() throws {
-        try serve { request in
-            .later(request.body.bytes().map { _ in Response(request.body.trailers["check"] ?? "none") })
-        }
-        let sent = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nCheck: sum \r\n\r\n"
-        let answer = try conversation(address, sent)
-        expect(answer.hasSuffix("sum"))
-    }
-
-    @Test(.served) func aHandlerChoosesTheLimitOfItsBody() throws {
-        var options = HTTPOptions()
-        options.maxBody = 4
-        try serve(limits: options) { request in
-            if request.path == "/more" { request.body.limit = 8 }
-            return .later(request.body.text().map { Response($0) })
-        }
-        func post(_ path: String, _ body: String) -> String {
-            "POST \(path) HTTP/1.1\r\nHost: x\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
-        }
-        try expect([200, 200], address, post("/", "1234") + post("/more", "12345678"))
-        try expect([413], address, post("/", "12345"))
-        try expect([413], address, post("/more", "123456789"))
     }
 
     @Test(.served) func aStreamIsSentInChunksWithTrailers() throws {
@@ -232,9 +217,9 @@ struct ServerTests {
                     output.write("abc").then { output.write("0123456789abcdef") }.done { output.trailers["T"] = "x" }
                 })
         }
-        let answer = try conversation(address, Self.get)
+        let answer = try conversation(Self.get)
         expect(answer.hasSuffix("\r\n\r\n3\r\nabc\r\n10\r\n0123456789abcdef\r\n0\r\nT: x\r\n\r\n"))
-        let old = try conversation(address, "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
+        let old = try conversation("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
         expect(old.contains("Connection: close\r\n") && old.hasSuffix("\r\n\r\nabc0123456789abcdef"))
     }
 
@@ -244,8 +229,8 @@ struct ServerTests {
             let isLate = request.path == "/late"
             return .now(.stream { output in isLate ? output.write("a").done { throw Odd() } : Promise(error: Odd()) })
         }
-        try expect([500, 500], address, Self.get + Self.get)
-        let late = try conversation(address, "GET /late HTTP/1.1\r\nHost: x\r\n\r\n" + Self.get)
+        try expect([500, 500], Self.get + Self.get)
+        let late = try conversation("GET /late HTTP/1.1\r\nHost: x\r\n\r\n" + Self.get)
         expect(statuses(late) == [200] && late.hasSuffix("1\r\na\r\n"))
     }
 
@@ -253,37 +238,23 @@ struct ServerTests {
         try serve { request in
             .now(.stream(length: 3) { output in output.write(request.path == "/long" ? "abcd" : "ab") })
         }
-        let short = try conversation(address, Self.get + Self.get)
+        let short = try conversation(Self.get + Self.get)
         expect(statuses(short) == [200] && short.hasSuffix("Content-Length: 3\r\n\r\nab"))
-        try expect([500], address, "GET /long HTTP/1.1\r\nHost: x\r\n\r\n")
-    }
-
-    @Test(.served) func aBodyMayBeReadWithoutAPromiseForEachPart() throws {
-        try serve { request in
-            var count = 0
-            return .later(
-                request.body.forEach { part in
-                    count += part.count
-                    if part.contains(UInt8(ascii: "!")) { throw HTTPError(.forbidden) }
-                }.map { Response("\(count)") })
-        }
-        let head = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
-        let counted = try conversation(address, head + "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
-        expect(counted.hasSuffix("\r\n\r\n5"))
-        try expect([403], address, head + "1\r\n!\r\n0\r\n\r\n")
+        try expect([500], "GET /long HTTP/1.1\r\nHost: x\r\n\r\n")
     }
 
     // MARK: Upgrade
 
+    private static func lines(_ request: Request) -> Answer {
+        guard request.headers.has("Upgrade", listing: "lines") else { return .now(Response("")) }
+        return .now(.upgrade(to: "lines") { connection in connection.forEachLine { connection.write("<\($0)>") } })
+    }
+
     @Test(.served) func anUpgradeHandsOverTheConnectionWithWhatFollows() throws {
-        try serve { request in
-            guard request.headers.has("Upgrade", listing: "lines") else { return .now(Response("")) }
-            return .now(.upgrade(to: "lines") { connection in connection.forEachLine { connection.write("<\($0)>") } })
-        }
-        let sent =
-            Self.get
-            + "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: lines\r\n\r\nfirst\nGET / HTTP/1.1\n"
-        let answers = try conversation(address, sent)
+        try serve(Self.lines)
+        let answers = try conversation(
+            Self.get + "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: lines\r\n\r\n"
+                + "first\nGET / HTTP/1.1\n")
         expectEqual(statuses(answers), [200, 101])
         expect(answers.hasSuffix("Connection: Upgrade\r\nUpgrade: lines\r\n\r\n<first><GET / HTTP/1.1>"))
     }
@@ -292,11 +263,8 @@ struct ServerTests {
     /// it.
     @Test(.served, arguments: [false, true]) func anUpgradeBeginsBehindTheBody(_ waits: Bool) throws {
         let fields = "Upgrade: lines\r\nContent-Length: 5\r\n" + (waits ? "Expect: 100-continue\r\n" : "")
-        try serve { _ in
-            .now(.upgrade(to: "lines") { connection in connection.forEachLine { connection.write("<\($0)>") } })
-        }
-        let client = try hang(connect(to: address), timeout: patience)
-        defer { client.close() }
+        try serve(Self.lines)
+        let client = try connected()
         try hang(client.write("GET / HTTP/1.1\r\nHost: x\r\n\(fields)\r\n"), timeout: patience)
         if waits {
             let asked = try hang(client.read(until: "\r\n\r\n"), timeout: patience) ?? []
@@ -311,34 +279,22 @@ struct ServerTests {
     @Test(.served) func behindARefusedUpgradeTheNextRequestIsRead() throws {
         try serve { _ in Answer.now(.upgrade(to: "x") { _ in .value }) }
         let kept = "GET / HTTP/1.0\r\nConnection: keep-alive\r\n"
-        try expect([426, 426], address, kept + "Content-Length: 4\r\n\r\na b " + kept + "\r\n")
+        try expect([426, 426], kept + "Content-Length: 4\r\n\r\na b " + kept + "\r\n")
     }
 
     /// The next request cannot be read, but the response can be sent.
-    @Test(arguments: [false, true]) func aResponseDoesNotWaitForAReadOfTheHandler(_ isStream: Bool) throws {
-        var errors = 0
-        let handler = { (request: Request) -> Answer in
-            request.body.read().catch(policy: .allErrors) { _ in errors += 1 }
+    @Test(.served, arguments: [false, true]) func aResponseDoesNotWaitForAReadOfTheHandler(_ isStream: Bool) throws {
+        var failures = 0
+        try serve { request in
+            request.body.read().catch(policy: .allErrors) { _ in failures += 1 }
             return .now(isStream ? .stream { $0.write("early") } : Response("early"))
         }
-        try withServer(onError: { _, _ in errors += 100 }, handler) { address, _ in
-            let client = try hang(connect(to: address), timeout: patience)
-            defer { client.close() }
-            try hang(client.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n"), timeout: patience)
-            let answer = try readToEnd(client)
-            expect(statuses(answer) == [200] && answer.contains("early"))
-        }
-        expectEqual(errors, 1)
-    }
-
-    // MARK: Limits of time
-
-    @Test(.inLoop) func aSilentClientSeesTheEnd() throws {
-        let client = try serveClient { _ in .later(after(.seconds(600)).map { Response("late") }) }
-        try hang(client.write(Self.get))
-        // The handler takes longer than any limit for clients.
+        let client = try connected()
+        try hang(client.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n"), timeout: patience)
         let answer = try readToEnd(client)
-        expect(answer.hasSuffix("late") && statuses(answer) == [200])
+        expect(statuses(answer) == [200] && answer.contains("early"))
+        try endServer()
+        expect(failures == 1 && errors.isEmpty)
     }
 
     // MARK: The end
@@ -350,14 +306,13 @@ struct ServerTests {
             begun = true
             return .later(gate.map { Response("done") }.asPromise())
         }
-        let client = try hang(connect(to: address), timeout: patience)
+        let client = try connected()
         try hang(client.write(Self.get))
         try EventLoop.current.run(until: { begun })
         listener.drain(deadline: .seconds(20))
         open(())
         let answer = try readToEnd(client)
         expect(answer.contains("Connection: close\r\n") && answer.hasSuffix("done"))
-        client.close()
     }
 
     @Test(.served) func aDrainInsideAStreamLetsItEnd() throws {
@@ -365,7 +320,7 @@ struct ServerTests {
         try serve { _ in
             .now(.stream { output in output.write("a").then { gate.asPromise() }.then { output.write("b") } })
         }
-        let client = try hang(connect(to: address), timeout: patience)
+        let client = try connected()
         _ = try hang(client.write(Self.get + Self.get).then { client.read(until: "1\r\na\r\n") }, timeout: patience)
         let drained = listener.drain(deadline: .seconds(20))
         open(())
@@ -376,94 +331,25 @@ struct ServerTests {
         expectEqual(result.aborted, 0)
     }
 
-    @Test func aLineOfTheLogNamesTheClientTheRequestAndTheStatus() throws {
-        let log = LoggedLines()
-        var options = HTTPOptions()
-        options.log = { log.add("\($0)") }
-        try withServer(limits: options, { _ in .now(Response("")) }) { address, _ in
-            _ = try conversation(address, Self.get + "GET /\u{1}\r\n\r\n")
-        }
-        expectEqual(log.lines.count, 2)
-        expect(log.lines.first?.hasPrefix("127.0.0.1:") == true && log.lines.first?.contains(" GET / 200 ") == true)
-        expectEqual(log.lines.last?.contains(" - 400 "), true)
-    }
+    // MARK: Clients that keep a server busy
 
-    /// Part of the stream has been sent.
-    @Test(arguments: [false, true]) func aStreamThatFailsIsLogged(_ leaves: Bool) throws {
-        let log = LoggedLines()
-        var options = HTTPOptions()
-        options.log = { log.add("\($0.request?.path ?? "-") \($0.status.code)") }
-        var errors = 0
-        let handler = { (request: Request) -> Answer in
-            let connection = request.connection
-            return .now(
-                .stream { output in
-                    output.write("a").then { () -> Promise<Void> in
-                        guard leaves, let connection else { throw BodyError.endedEarly }
-                        return connection.cancelWhenPeerGone { after(.seconds(3600)).asPromise() }
-                    }
-                })
-        }
-        try withServer(limits: options, onError: { _, _ in errors += 1 }, handler) { address, _ in
-            _ = try conversation(address, Self.get)
-        }
-        expectEqual(log.lines, ["/ 200"])
-        // A client that leaves is no error of the server.
-        expect(errors == (leaves ? 0 : 1))
-    }
-
-    @Test func aResponseIsLoggedWhenItHasBeenSent() throws {
-        let log = LoggedLines()
-        var options = HTTPOptions()
-        options.log = { log.add("\($0.status.code) \($0.duration >= .zero)") }
-        let large = [UInt8](repeating: 0, count: 8 << 20)
-        try withServer(limits: options, { _ in .now(Response(large)) }) { address, _ in
-            let client = try hang(connect(to: address), timeout: patience)
-            defer { client.close() }
-            _ = try hang(client.write(Self.get).then { client.read(exactly: 1) }, timeout: patience)
-            expect(log.lines.isEmpty)
-            client.abort()
-            try EventLoop.current.run(until: { !log.lines.isEmpty })
-        }
-        expectEqual(log.lines, ["200 true"])
-    }
-}
-
-// Attempts of clients to keep a server busy.
-struct HostileClientTests {
-    @Test func aClientThatDoesNotReadIsGivenUp() throws {
+    /// The first of several writes of a stream that do not wait for each other has been taken.
+    @Test(.inLoop, arguments: [false, true]) func aClientThatDoesNotReadIsGivenUp(_ isStream: Bool) throws {
         var options = HTTPOptions()
         options.idle = .seconds(5)
-        try withVirtualTime { _ in
-            let (client, server) = try Connection.pair()
-            let part = [UInt8](repeating: 0, count: 1 << 20)
-            let served = server.serveHTTP(options) { _ in Response(part) }
-            try hang(client.write(String(repeating: ServerTests.get, count: 10)))
-            try hang(served, timeout: .seconds(20))
-            server.close(linger: .zero)
-            client.close()
-        }
-    }
-
-    /// The first of several writes that do not wait for each other has been taken.
-    @Test func aClientThatStopsReadingIsGivenUp() throws {
         let part = [UInt8](repeating: 0, count: 1 << 20)
-        let handler = { (_: Request) -> Answer in
-            .now(
+        let client = try serveClient(limits: options) { _ in
+            if !isStream { return .now(Response(part)) }
+            return .now(
                 .stream(length: 3 << 20) { output in
                     output.write(part)
                     output.write(part)
                     return output.write(part)
                 })
         }
-        try withVirtualTime { _ in
-            let (client, server) = try Connection.pair()
-            let served = server.serveHTTP(handler: handler)
-            try hang(client.write(ServerTests.get).then { client.read(exactly: 1_500_000) }.asVoid())
-            try hang(served, timeout: .seconds(200))
-            server.abort()
-            client.close()
-        }
+        try hang(client.write(String(repeating: Self.get, count: 10)))
+        if isStream { _ = try hang(client.read(exactly: 1_500_000)) }
+        try hang(served, timeout: .seconds(20))
     }
 
     /// A decoder that failed inside a part must not see its bytes again: the rest would be taken for requests.
@@ -472,9 +358,8 @@ struct HostileClientTests {
             let again = { request.body.text().recover { .value("\($0 as? BodyError == .unreadable)") } }
             return .later(request.body.text().recover { _ in again() }.map { Response($0) })
         }
-        let sent =
-            "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n0\r\n\r\nx\r\n\(ServerTests.get)"
-        let answer = try conversation(address, sent)
+        let answer = try conversation(
+            "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n0\r\n\r\nx\r\n" + Self.get)
         expect(statuses(answer) == [200] && answer.hasSuffix("true"))
         expect(answer.contains("Connection: close\r\n"))
     }
@@ -485,7 +370,7 @@ struct HostileClientTests {
         arguments: ["GET / HTTP/1.1\r\nHost: x\r\nA: ", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n"],
         [false, true])
     func aSlowRequestIsAnswered408(_ sent: String, trickles: Bool) throws {
-        let client = try serveClient { Listener.echo($0) }
+        let client = try serveClient(echo)
         try hang(client.write(sent))
         let begin = EventLoop.current.now
         let trickle = repeatWhile { after(.seconds(1)).then { client.write("a") }.map { trickles } }
@@ -493,5 +378,13 @@ struct HostileClientTests {
         trickle.cancel()
         expectEqual(statuses(String(decoding: answer, as: UTF8.self)), [408])
         expect(begin.duration(to: EventLoop.current.now) <= .seconds(35))
+    }
+
+    /// The handler takes longer than any limit for clients.
+    @Test(.inLoop) func aSilentClientSeesTheEnd() throws {
+        let client = try serveClient { _ in .later(after(.seconds(600)).map { Response("late") }) }
+        try hang(client.write(Self.get))
+        let answer = try readToEnd(client)
+        expect(answer.hasSuffix("late") && statuses(answer) == [200])
     }
 }

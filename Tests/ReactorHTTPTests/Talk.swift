@@ -25,6 +25,10 @@ private final class Things {
         ends.append { client.close() }
         return client
     }()
+    var served = Promise<Void>.value
+    var errors: [any Error] = []
+    lazy var report = { [weak self] (error: any Error, _: Connection) in self?.errors.append(error) ?? () }
+    let log = LoggedLines()
     var ends: [() throws -> Void] = []
 
     static let key = {
@@ -39,33 +43,60 @@ private final class Things {
         pthread_setspecific(Self.key, Unmanaged.passUnretained(self).toOpaque())
         defer { pthread_setspecific(Self.key, before) }
         try body()
-        while let end = ends.popLast() { try end() }
+        try endServer()
     }
 }
 
-/// Runs `body` on a loop of its own in virtual time, and then what it has left to do.
-func inVirtualTime(_ body: () throws -> Void) throws {
-    try EventLoop.withLoop(clock: VirtualClock()) { _ in try Things().use(body) }
-}
+// @unchecked: the server calls it on the thread of the test.
+private final class LoggedLines: @unchecked Sendable { var lines: [String] = [] }
 
 /// Leaves something to do in the end of the test.
 func atEnd(_ body: @escaping () throws -> Void) { Things.current.ends.append(body) }
 
-/// The listener of the server that `serve` has started in this test.
+/// Drains the server before the end of the test, so that it has reported all errors.
+func endServer() throws { while let end = Things.current.ends.popLast() { try end() } }
+
+/// The listener of the server that this test has started.
 var listener: Listener { Things.current.listener! }
 var address: SocketAddress { listener.localAddress }
 /// A client of the test, which is closed in the end.
 var client: HTTPClient { Things.current.client }
+/// Makes `client` a new one.
+func useClient(_ options: HTTPClient.Options) {
+    let client = HTTPClient(options)
+    Things.current.client = client
+    atEnd { client.close() }
+}
+/// Settles when the server of `serveClient` has ended its connection.
+var served: Promise<Void> { Things.current.served }
+/// The errors that the server has reported.
+var errors: [any Error] { Things.current.errors }
+/// The lines of the server's log: the path and the status.
+var logged: [String] { Things.current.log.lines }
 
-/// Starts the server of a test with the trait `.served`.
+/// The options of a server, with the log that `logged` shows.
+func logging() -> HTTPOptions {
+    var options = HTTPOptions()
+    options.log = { [log = Things.current.log] in log.lines.append("\($0.request?.path ?? "-") \($0.status.code)") }
+    return options
+}
+
+/// Starts the server of a test, which is drained in the end.
 func serve(
-    limits options: HTTPOptions = HTTPOptions(), client: HTTPClient.Options = HTTPClient.Options(),
-    onError: ((any Error, Connection) -> Void)? = nil, _ handler: @escaping (Request) throws -> Answer
+    limits options: HTTPOptions = HTTPOptions(), serving: ServeOptions = ServeOptions(),
+    client: HTTPClient.Options = HTTPClient.Options(), _ handler: @escaping (Request) throws -> Answer
 ) throws {
-    let listener = try Listener.bind("127.0.0.1:0")
-    let served = listener.serveHTTP(options, onError: onError, handler: handler)
-    Things.current.listener = listener
     Things.current.clientOptions = client
+    try serveHTTP { [report = Things.current.report] in
+        $0.serveHTTP(options, serving: serving, onError: report, handler: handler)
+    }
+}
+
+/// The same with another form of `serveHTTP`.
+func serveHTTP(_ start: (Listener) -> Promise<DrainResult>) throws {
+    let listener = try Listener.bind("127.0.0.1:0")
+    let served = start(listener)
+    Things.current.listener = listener
     atEnd {
         listener.drain(deadline: .seconds(10))
         _ = try hang(served, timeout: patience)
@@ -77,7 +108,9 @@ func serveClient(
     limits options: HTTPOptions = HTTPOptions(), _ handler: @escaping (Request) throws -> Answer
 ) throws -> Connection {
     let (client, server) = try Connection.pair()
-    let ended = server.serveHTTP(options, handler: handler).ensure { server.close() }
+    let report = Things.current.report
+    let ended = server.serveHTTP(options, onError: report, handler: handler).ensure { server.close() }
+    Things.current.served = ended
     atEnd {
         client.close()
         _ = try? hang(ended, timeout: .seconds(3600))
@@ -85,42 +118,36 @@ func serveClient(
     return client
 }
 
-/// Runs a server with `handler` on a simulated host, and `body` with an address to connect to.
-func withServer(
-    limits options: HTTPOptions = HTTPOptions(), onError: ((any Error, Connection) -> Void)? = nil,
-    _ handler: @escaping (Request) throws -> Answer, _ body: (SocketAddress, Listener) throws -> Void
-) throws {
-    try withSimulatedNetwork { _ in
-        try Things().use {
-            try serve(limits: options, onError: onError, handler)
-            try body(address, listener)
+/// Starts a server that is not the library's.
+func servePeer(_ serve: @escaping (Connection) throws -> Promise<Void>) throws {
+    let listener = try Listener.bind("127.0.0.1:0")
+    listener.serve(handler: serve)
+    Things.current.listener = listener
+    atEnd { listener.close() }
+}
+
+/// Starts a server that answers each head of a request as `answer` says.
+func servePeer(answering answer: @escaping (String, Connection) throws -> Promise<Void>) throws {
+    try servePeer { connection in
+        connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { head, _ in
+            try answer(String(decoding: head, as: UTF8.self), connection)
         }
     }
 }
 
-/// Like `withServer`, with a client, which is closed in the end.
-func withClient(
-    options: HTTPClient.Options = HTTPClient.Options(), _ handler: @escaping (Request) throws -> Answer,
-    _ body: (HTTPClient, SocketAddress) throws -> Void
-) throws {
-    try withServer(handler) { address, _ in
-        Things.current.clientOptions = options
-        try body(client, address)
-    }
-}
-
-/// Runs `body` with the client of `serveClient`.
-func withVirtualServer(_ handler: @escaping (Request) throws -> Answer, _ body: (Connection) throws -> Void) throws {
-    try inVirtualTime { try body(serveClient(handler)) }
+/// A connection to the server of the test, which is closed in the end.
+func connected() throws -> Connection {
+    let client = try hang(connect(to: address), timeout: patience)
+    atEnd { client.close() }
+    return client
 }
 
 /// Only a failing test waits that long.
 let patience = Duration.seconds(30)
 
 /// Sends `text`, half-closes, and returns everything that the server answers until it ends.
-func conversation(_ address: SocketAddress, _ text: String) throws -> String {
-    let client = try hang(connect(to: address), timeout: patience)
-    defer { client.close() }
+func conversation(_ text: String) throws -> String {
+    let client = try connected()
     try hang(client.write(text).then { client.shutdownWrite() }, timeout: patience)
     return try readToEnd(client)
 }
@@ -149,12 +176,9 @@ extension String {
     }
 }
 
-extension Listener {
-    /// Has routes for the tests of ambiguous requests: the answer shows what the server understood.
-    static func echo(_ request: Request) -> Answer {
-        if request.method == .head { return .now(Response("\(request.path)")) }
-        return .later(request.body.text().map { Response("[\(request.method) \(request.path) \($0)]") })
-    }
+/// A handler for ambiguous requests: the answer shows what the server understood.
+func echo(_ request: Request) -> Answer {
+    .later(request.body.text().map { Response("[\(request.method) \(request.path) \($0)]") })
 }
 
 /// The result for a client of a server that answers its first line with `answer`, and ends.
@@ -174,9 +198,31 @@ func fetched(_ answer: String, _ method: Method = .get, _ options: HTTPClient.Op
 }
 
 /// Expects responses with these codes to `text`, and then the end.
-func expect(
-    _ codes: [Int], _ address: SocketAddress, _ text: String, sourceLocation: SourceLocation = #_sourceLocation
-) throws {
-    let answers = try conversation(address, text)
+func expect(_ codes: [Int], _ text: String, sourceLocation: SourceLocation = #_sourceLocation) throws {
+    let answers = try conversation(text)
     #expect(statuses(answers) == codes, "\(answers)", sourceLocation: sourceLocation)
+}
+
+// MARK: Random faults
+
+extension SplitMix64 {
+    /// Changes up to two bytes, or cuts the rest off.
+    mutating func spoil(_ bytes: inout [UInt8], with others: [UInt8]) {
+        for _ in 0..<below(3) where !bytes.isEmpty {
+            let index = below(bytes.count)
+            switch below(4) {
+            case 0: bytes[index] = UInt8(below(256))
+            case 1: bytes.remove(at: index)
+            case 2: bytes.insert(pick(others), at: index)
+            default: bytes.removeSubrange(index...)
+            }
+        }
+    }
+
+    /// Sends `bytes` in two parts, and waits after each.
+    mutating func sendInTwoParts(_ bytes: [UInt8], to connection: Connection) -> Promise<Void> {
+        let cut = below(bytes.count + 1)
+        return connection.write(bytes[..<cut]).then { after(.seconds(1)) }.then { connection.write(bytes[cut...]) }
+            .then { after(.seconds(1)).asPromise() }
+    }
 }

@@ -61,25 +61,23 @@ struct TransformTests {
     func aCompressorChangesEachResponse(_ path: String, _ status: Int, _ end: String) throws {
         try serve(limits: Self.options, Self.respond)
         let fields = "Host: x\r\nConnection: close\r\n"
-        let plain = try conversation(address, "GET \(path) HTTP/1.1\r\n\(fields)\r\n")
+        let plain = try conversation("GET \(path) HTTP/1.1\r\n\(fields)\r\n")
         expect(plain.contains("\r\nX-Seen: \(path)\r\n") && statuses(plain) == [status])
-        let coded = try conversation(
-            address, "GET \(path) HTTP/1.1\r\n\(fields)Accept-Encoding: br, pairs;q=0.5\r\n\r\n")
+        let coded = try conversation("GET \(path) HTTP/1.1\r\n\(fields)Accept-Encoding: br, pairs;q=0.5\r\n\r\n")
         expect(statuses(coded) == [status] && coded.hasSuffix(end), "\(coded)")
         expect(coded.contains("\r\nContent-Encoding: pairs\r\n") == (path != "/up"))
-        let refused = try conversation(address, "GET \(path) HTTP/1.1\r\n\(fields)Accept-Encoding: pairs;q=0\r\n\r\n")
+        let refused = try conversation("GET \(path) HTTP/1.1\r\n\(fields)Accept-Encoding: pairs;q=0\r\n\r\n")
         expect(!refused.contains("pairs"))
     }
 
     /// The answer if no handler answers, or if a transform breaks the response.
-    @Test func aResponseThatIsBrokenByATransformIsAnswered500() throws {
+    @Test(.served) func aResponseThatIsBrokenByATransformIsAnswered500() throws {
         var options = HTTPOptions()
         options.transform = { _, response in response.status = Status(100) }
-        var errors = 0
-        try withServer(limits: options, onError: { _, _ in errors += 1 }, { _ in .now(Response("")) }) { address, _ in
-            try expect([500, 400], address, ServerTests.get + "nonsense\r\n")
-        }
-        expectEqual(errors, 1)
+        try serve(limits: options) { _ in .now(Response("")) }
+        try expect([500, 400], ServerTests.get + "nonsense\r\n")
+        try endServer()
+        expectEqual(errors.count, 1)
     }
 
     @Test(.inRealTime) func aTestReadsTheBodyOfAResponse() throws {

@@ -20,6 +20,7 @@ struct UnreadBodyTests {
 
     /// Bodies that cannot be skipped: too long, broken, or ending early. In one part, and in two.
     @Test(
+        .served,
         arguments: Kind.allCases,
         [
             (chunked, "2\r\nab\r\n" + "64\r\n" + String(repeating: "x", count: 100) + "\r\n0\r\n\r\n"),
@@ -32,59 +33,49 @@ struct UnreadBodyTests {
     func doesNotChangeTheAnswer(_ kind: Kind, _ sent: (head: String, body: String)) throws {
         var options = HTTPOptions()
         options.maxBody = 50
-        for isSplit in [false, true] {
-            try withServer(limits: options, { Self.answer(kind, $0) }) { address, _ in
-                let client = try hang(connect(to: address), timeout: patience)
-                defer { client.close() }
-                var parts = [sent.head + sent.body + ServerTests.get]
-                if isSplit { parts = [sent.head, sent.body + ServerTests.get] }
-                let wrote = forEach(parts) { part in
-                    client.write(part).then { after(.milliseconds(isSplit ? 5 : 0)) }.asVoid()
-                }
-                try hang(wrote.then { client.shutdownWrite() }, timeout: patience)
-                let answer = try readToEnd(client)
-                // The bytes after such a body are not taken for a request.
-                expectEqual(statuses(answer), [Self.status(kind)], "\(answer)")
-                expect(kind == .noBody || kind == .error || answer.hasSuffix("done"))
-            }
+        try serve(limits: options) { Self.answer(kind, $0) }
+        for parts in [[sent.head + sent.body + ServerTests.get], [sent.head, sent.body + ServerTests.get]] {
+            let client = try connected()
+            for part in parts { try hang(client.write(part).then { after(.milliseconds(5)) }, timeout: patience) }
+            try hang(client.shutdownWrite(), timeout: patience)
+            let answer = try readToEnd(client)
+            // The bytes after such a body are not taken for a request.
+            expectEqual(statuses(answer), [Self.status(kind)], "\(answer)")
+            expect(kind == .noBody || kind == .error || answer.hasSuffix("done"))
         }
     }
 
     /// A read that is cancelled when a part has arrived, or before the rest has: the next one gets it.
-    @Test(arguments: [false, true], [false, true])
+    @Test(.inLoop, arguments: [false, true], [false, true])
     func bytesOfACancelledReadAreLeft(first isWhole: Bool, next isNextWhole: Bool) throws {
-        var control: [Connection] = []
-        let handler = { (request: Request) -> Answer in
-            let (one, other) = try Connection.pair()
-            control = [one, other]
-            func read(_ isWhole: Bool) -> Promise<[UInt8]> {
-                isWhole ? request.body.bytes() : request.body.read().map { $0 ?? [] }
-            }
-            let first = read(isWhole)
-            let cancelled = one.read().done { _ in first.cancel() }
-            return .later(cancelled.then { read(isNextWhole) }.map { Response($0) })
-        }
         for isComplete in [false, true] {
-            try withVirtualServer(handler) { client in
-                let length = isComplete ? 4 : 6
-                try hang(client.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: \(length)\r\n\r\n"))
-                hang(after(.seconds(1)))
-                for (connection, text) in [(control[1], "x"), (client, "body")] { connection.write(text).cauterize() }
-                hang(after(.seconds(1)))
-                if !isComplete { client.write("--").cauterize() }
-                _ = try hang(client.read(until: "\r\n\r\n"), timeout: .seconds(5))
-                let body = isComplete || !isNextWhole ? "body" : "body--"
-                expectEqual(try hang(client.read(exactly: body.utf8.count), timeout: .seconds(5)), Array(body.utf8))
-                for connection in control { connection.abort() }
+            let (control, other) = try Connection.pair()
+            let client = try serveClient { request in
+                func read(_ isWhole: Bool) -> Promise<[UInt8]> {
+                    isWhole ? request.body.bytes() : request.body.read().map { $0 ?? [] }
+                }
+                let first = read(isWhole)
+                let cancelled = other.read().done { _ in first.cancel() }
+                return .later(cancelled.then { read(isNextWhole) }.map { Response($0) })
             }
+            let length = isComplete ? 4 : 6
+            try hang(client.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: \(length)\r\n\r\n"))
+            hang(after(.seconds(1)))
+            for (connection, text) in [(control, "x"), (client, "body")] { connection.write(text).cauterize() }
+            hang(after(.seconds(1)))
+            if !isComplete { client.write("--").cauterize() }
+            _ = try hang(client.read(until: "\r\n\r\n"), timeout: .seconds(5))
+            let body = isComplete || !isNextWhole ? "body" : "body--"
+            expectEqual(try hang(client.read(exactly: body.utf8.count), timeout: .seconds(5)), Array(body.utf8))
+            for connection in [control, other] { connection.abort() }
         }
     }
 
     /// A second read, while the first waits for the rest or is about to get all that has arrived.
-    @Test(arguments: [["body"], ["bo", "dy"], ["b", "o", "dy"]])
+    @Test(.inLoop, arguments: [["body"], ["bo", "dy"], ["b", "o", "dy"]])
     func aSecondReadTakesNothingOfTheFirst(_ parts: [String]) throws {
         var second: Promise<[UInt8]?>?
-        let handler = { (request: Request) -> Answer in
+        let client = try serveClient { request in
             let first = request.body.bytes()
             if parts.count == 1 { second = request.body.read() }
             let later = after(.seconds(1)).then { () -> Promise<[UInt8]> in
@@ -93,29 +84,23 @@ struct UnreadBodyTests {
             }
             return .later(later.map { Response($0) })
         }
-        try withVirtualServer(handler) { client in
-            let head = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n"
-            try hang(client.write(head + parts[0]))
-            for part in parts.dropFirst() { try hang(after(.seconds(2)).then { client.write(part) }) }
-            _ = try hang(client.read(until: "\r\n\r\n"), timeout: .seconds(5))
-            expectEqual(try hang(client.read(exactly: 4), timeout: .seconds(5)), Array("body".utf8))
-            expectEqual(second?.isRejected, parts.count > 1)
-            second?.catch(policy: .allErrors) { _ in }
-        }
+        try hang(client.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n" + parts[0]))
+        for part in parts.dropFirst() { try hang(after(.seconds(2)).then { client.write(part) }) }
+        _ = try hang(client.read(until: "\r\n\r\n"), timeout: .seconds(5))
+        expectEqual(try hang(client.read(exactly: 4), timeout: .seconds(5)), Array("body".utf8))
+        expectEqual(second?.isRejected, parts.count > 1)
+        second?.catch(policy: .allErrors) { _ in }
     }
 
     /// Reads of one caller too many end neither the body of a response nor its connection.
     @Test(.inLoop) func aSecondReadOfAResponseIsRefused() throws {
-        let listener = try Listener.bind("127.0.0.1:0")
-        listener.serve { connection in
-            connection.forEachFrame(DelimiterDecoder("\r\n\r\n")) { _, _ in
-                forEach(["HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nab", "cd", "ef"]) { part in
-                    connection.write(part).then { after(.seconds(1)) }
-                }
+        try servePeer { _, connection in
+            forEach(["HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nab", "cd", "ef"]) { part in
+                connection.write(part).then { after(.seconds(1)) }
             }
         }
         for _ in 0..<2 {
-            let body = try hang(client.fetch("http://\(listener.localAddress)/")).body
+            let body = try hang(client.fetch("http://\(address)/")).body
             let first = body.bytes()
             for second in [body.read().asVoid(), body.bytes().asVoid(), body.forEach { _ in }] {
                 let error = #expect(throws: SystemError.self) { try hang(second, timeout: .seconds(1)) }
@@ -125,7 +110,6 @@ struct UnreadBodyTests {
             expectEqual(listener.activeConnections, 1)
             hang(after(.seconds(2)))
         }
-        listener.close()
     }
 
     /// What counts against a limit is what is left.
@@ -133,8 +117,7 @@ struct UnreadBodyTests {
     func bytesBehindReadsHasItsOwnLimit(_ field: String) throws {
         let part = [UInt8](repeating: 0x61, count: 95)
         let framed = field.hasSuffix("chunked") ? Array("5f\r\n".utf8) + part + Array("\r\n".utf8) : part
-        let listener = try Listener.bind("127.0.0.1:0")
-        listener.serve { connection in
+        try servePeer { connection in
             connection.read(until: "\r\n\r\n").then { _ in connection.write("HTTP/1.1 200 OK\r\n\(field)\r\n\r\n") }
                 .then { connection.write(framed) }.then { after(.seconds(1)) }
                 .then { connection.write(framed + (framed == part ? [] : Array("0\r\n\r\n".utf8))) }
@@ -142,7 +125,7 @@ struct UnreadBodyTests {
         for limit in [95, 94] {
             var options = HTTPClient.Options()
             options.maxBody = limit
-            let body = try hang(HTTPClient(options).fetch("http://\(listener.localAddress)/")).body
+            let body = try hang(HTTPClient(options).fetch("http://\(address)/")).body
             expectEqual(try hang(body.read()), part)
             let rest = body.bytes()
             if limit == 95 {
@@ -151,7 +134,6 @@ struct UnreadBodyTests {
                 #expect(throws: HTTPError.self) { try hang(rest, timeout: .seconds(9)) }
             }
         }
-        listener.close()
     }
 
     @Test(.inLoop, arguments: Kind.allCases) func isNotWaitedFor(_ kind: Kind) throws {
@@ -176,8 +158,7 @@ struct UnreadBodyTests {
         options.maxBody = 16 << 20
         let large = [UInt8](repeating: 0x62, count: 16 << 20)
         try serve(limits: options) { _ in .now(Response(large)) }
-        let client = try hang(connect(to: address), timeout: patience)
-        defer { client.close() }
+        let client = try connected()
         let head = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: \(16 << 20)\r\n\r\n"
         try hang(client.write(head).then { client.write(large) }, timeout: patience)
         var count = 0
@@ -206,8 +187,7 @@ struct UnreadBodyTests {
 
     @Test(.served) func isNotWaitedForByADrain() throws {
         try serve { _ in .now(Response("done")) }
-        let client = try hang(connect(to: address), timeout: patience)
-        defer { client.close() }
+        let client = try connected()
         let sent = client.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 500000\r\n\r\n")
         _ = try hang(sent.then { client.read(until: "done") }, timeout: patience)
         let drained = listener.drain(deadline: .seconds(20))

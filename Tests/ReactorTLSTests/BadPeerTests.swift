@@ -57,7 +57,8 @@ struct BadPeerTests {
         // In TLS 1.3 the client's handshake ends before the server has seen its certificate.
         let line = ends.clientReady.then { $0.readLine() }
         let (atClient, atServer) = (try cause(of: line), try cause(of: ends.serverReady))
-        expect(atClient == expected.atClient && atServer == expected.atServer, "\(atClient) \(atServer)")
+        expectEqual(atClient, expected.atClient)
+        expectEqual(atServer, expected.atServer)
         let (fault, ofServer) = (line.error as? TLSError, ends.serverReady.error as? TLSError)
         expect(fault?.peer == ends.client.peerAddress && fault?.reason.isEmpty == false)
         expect(ofServer?.peer == ends.server.peerAddress && ofServer?.reason.isEmpty == false)

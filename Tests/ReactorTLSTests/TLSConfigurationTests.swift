@@ -92,7 +92,7 @@ struct TLSConfigurationTests {
 
     @Test(.tls) func aClientShowsItsCertificateWhereItIsAskedFor() throws {
         for wish in [TLSConfiguration.ClientCertificates.required, .optional, .notRequested] {
-            let (client, server) = try net.tls {
+            let (_, server) = try net.tls {
                 if $0.identity == nil { $0.identity = certificates.client }
                 $0.clientCertificates = wish
                 $0.trustRoots = .pem(certificates.authority)
