@@ -29,7 +29,7 @@ struct LimitTests {
     func theLimitOfDescriptorsIsRaised() throws {
         let server = try ServerProcess.serving(limits: "ulimit -S -n 256")
         expect(server.descriptorLimit > 256)
-        _ = try server.terminate()
+        try server.terminate()
     }
 
     /// Descriptors remain for everything else even with the maximum number of clients, and more.
@@ -54,7 +54,7 @@ struct LimitTests {
         expect(!server.hasMoreErrors)
         for client in clients { client.end() }
         for client in clients { _ = try client.readToEnd() }
-        _ = try server.terminate()
+        try server.terminate()
     }
 
     /// No more is reserved than used; a fifth is for lingering connections.

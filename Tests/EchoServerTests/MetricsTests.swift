@@ -60,7 +60,7 @@ struct MetricsTests {
         // The calls of the second scrape.
         expect(more("epoll_ctl") <= 6 && more("timerfd_settime") <= 4)
         try client.leave()
-        _ = try server.terminate()
+        try server.terminate()
     }
 
     @Test func anAnswerSaysWhatItIs() throws {
@@ -78,7 +78,7 @@ struct MetricsTests {
         expect(head.status == "200 OK" && head.body == "")
         expect(Int(head.fields["Content-Length"] ?? "") ?? 0 > 1000)
         expectEqual(try Answer.to("HEAD / HTTP/1.1\r\n\r\n", at: Peer(to: address)).body, "")
-        _ = try server.terminate()
+        try server.terminate()
     }
 
     @Test func whatElseIsAskedDoesNoHarm() throws {
@@ -109,6 +109,6 @@ struct MetricsTests {
         gone.reset()
         expectEqual(try server.exposition()["echo_failed_connections_total"], 0)
         expect(try Peer(to: server.address).echoes("hello"))
-        _ = try server.terminate()
+        try server.terminate()
     }
 }

@@ -44,7 +44,7 @@ struct OutputTests {
             let name = String(decoding: target[..<max(count, 0)].map(UInt8.init(bitPattern:)), as: UTF8.self)
             expectEqual(name, "/dev/null")
         }
-        _ = try server.terminate()
+        try server.terminate()
     }
 
     @Test func itContinuesWithoutAReaderOfItsLines() throws {
@@ -56,8 +56,7 @@ struct OutputTests {
             expect(try client.echoes("message \(number)"))
         }
         try client.leave()
-        server.signal(SIGTERM)
-        expectEqual(try server.waitForExit(), .code(0))
+        try server.terminate()
     }
 
     @Test func aReaderThatStopsReadingItsLinesHoldsNothingUp() throws {
@@ -73,8 +72,7 @@ struct OutputTests {
         }
         expectEqual(unchanged, 100)
         try client.leave()
-        server.signal(SIGTERM)
-        expectEqual(try server.waitForExit(), .code(0))
+        try server.terminate()
     }
 
     @Test(arguments: [

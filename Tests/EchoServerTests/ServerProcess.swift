@@ -167,9 +167,11 @@ extension ServerProcess {
         return try readLine()
     }
 
-    /// Asks it to end, waits for it, and returns the rest of its output.
-    func terminate() throws -> String {
-        signal(SIGTERM)
+    /// Asks it to end, waits for it, and returns the rest of its output. `meanwhile` is called while it drains.
+    @discardableResult
+    func terminate(by number: CInt = SIGTERM, _ meanwhile: () throws -> Void = {}) throws -> String {
+        signal(number)
+        try meanwhile()
         let rest = try readToEnd()
         expectEqual(rest.errors, "")
         expectEqual(try waitForExit(), .code(0))

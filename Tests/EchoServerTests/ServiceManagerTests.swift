@@ -16,11 +16,9 @@ struct ServiceManagerTests {
         expectEqual(server.addresses, [socket.address])
         expectEqual(try early.receive(), [0x78])
         expect(try Peer(to: socket.address).echoes("hello"))
-        server.signal(SIGTERM)
-        let rest = try server.readToEnd()
-        expect(rest.output.contains(" 2 connections "))
-        expectEqual(rest.output.filter { $0 == "\n" }.count, 1, "it listens elsewhere too")
-        expectEqual(try server.waitForExit(), .code(0))
+        let output = try server.terminate()
+        expect(output.contains(" 2 connections "))
+        expectEqual(output.filter { $0 == "\n" }.count, 1, "it listens elsewhere too")
         expectEqual(folder.has("passed.sock"), isUnix)
     }
 
@@ -34,12 +32,12 @@ struct ServiceManagerTests {
         try next.send([0x78])
         // After that the server knows that a client waits and that there is no room.
         expect(try old.echoes("again"))
-        first.signal(SIGTERM)
         // The server closes idle connections when it drains, and then accepts none. If the client ended first, the
         // server might accept the next one before it sees the signal.
-        expectEqual(try old.receive(), [])
-        old.end()
-        expectEqual(try first.waitForExit(), .code(0))
+        try first.terminate {
+            expectEqual(try old.receive(), [])
+            old.end()
+        }
         let late = try Peer(to: socket.address)
         expect(socket.hasClients)
         let second = try ServerProcess.serving(limits: activated, passing: socket.fd)
@@ -77,10 +75,10 @@ struct ServiceManagerTests {
         let client = try Peer(to: server.address)
         expect(try client.echoes("hello"))
         expectEqual(manager.receive(within: 0), nil)
-        server.signal(SIGTERM)
-        expectEqual(manager.receive(), "STOPPING=1\nSTATUS=draining\nEXTEND_TIMEOUT_USEC=425000000")
-        client.end()
-        expectEqual(try server.waitForExit(), .code(0))
+        try server.terminate {
+            expectEqual(manager.receive(), "STOPPING=1\nSTATUS=draining\nEXTEND_TIMEOUT_USEC=425000000")
+            client.end()
+        }
         expectEqual(manager.receive(within: 0), nil)
     }
 
@@ -93,14 +91,14 @@ struct ServiceManagerTests {
         expectEqual(manager.receive()?.hasPrefix("READY=1\n"), true)
         for _ in 0..<3 { expectEqual(manager.receive(), "WATCHDOG=1") }
         let client = try Peer.stalled(at: server.address)
-        server.signal(SIGTERM)
-        var said = manager.receive()
-        while said == "WATCHDOG=1" { said = manager.receive() }
-        expectEqual(said?.hasPrefix("STOPPING=1\n"), true)
-        for _ in 0..<3 { expectEqual(manager.receive(), "WATCHDOG=1") }
-        client.end()
-        expectEqual(client.failureOfReading(), nil)
-        expectEqual(try server.waitForExit(), .code(0))
+        try server.terminate {
+            var said = manager.receive()
+            while said == "WATCHDOG=1" { said = manager.receive() }
+            expectEqual(said?.hasPrefix("STOPPING=1\n"), true)
+            for _ in 0..<3 { expectEqual(manager.receive(), "WATCHDOG=1") }
+            client.end()
+            expectEqual(client.failureOfReading(), nil)
+        }
     }
 
     /// As during boot, when every service reports. A lost report would never be repeated.
@@ -117,7 +115,7 @@ struct ServiceManagerTests {
         expectEqual(manager.receive(), "READY=1\nSTATUS=listening on \(server.address)")
         expectEqual(manager.receive(), "WATCHDOG=1")
         // Nothing on standard error.
-        _ = try server.terminate()
+        try server.terminate()
     }
 
     // In a separate process, whose environment it changes.

@@ -44,8 +44,7 @@ struct ServingTests {
         let turns = try number(before: "turns", in: server.statistics())
         expect(!stuck[0].waits(for: POLLOUT, 50))
         expect(try number(before: "turns", in: server.statistics()) - turns <= 10, "the server spins")
-        server.signal(SIGTERM)
-        expectEqual(try server.waitForExit(), .code(0))
+        try server.terminate()
     }
 
     @Test func aResetInTheMiddleEndsOnlyThatConnection() throws {

@@ -115,6 +115,21 @@ func take(_ limit: Int = 65536, from fd: CInt) -> Int {
     return count < 0 ? -Int(errno) : count
 }
 
+/// The text that one read finds.
+func text(from fd: CInt) -> String {
+    let bytes = [UInt8](unsafeUninitializedCapacity: 1 << 20) { buffer, count in
+        count = max(read(fd, buffer.baseAddress!, buffer.count), 0)
+    }
+    return String(decoding: bytes, as: UTF8.self)
+}
+
+/// The text of a small file, as those of /proc are.
+func text(ofFile path: String) -> String {
+    let fd = open(path, O_RDONLY | O_CLOEXEC)
+    defer { close(fd) }
+    return text(from: fd)
+}
+
 /// True if poll(2) finds `fd` readable within some milliseconds.
 func isReadable(_ fd: CInt, within milliseconds: CInt = 0) -> Bool {
     var entry = pollfd(fd: fd, events: Int16(POLLIN), revents: 0)
@@ -157,16 +172,9 @@ final class Failures {
     }
 }
 
-/// Makes system calls, and records them.
+/// Makes system calls, and records the open descriptors of the loop.
 final class Ledger {
-    /// The open descriptors of the loop.
     private(set) var open: Set<CInt> = []
-    /// The number of descriptors that it has opened.
-    private(set) var openedCount = 0
-    /// The deadlines set on the timerfd.
-    private(set) var deadlines: [timespec] = []
-    /// The timeouts passed to epoll_wait.
-    private(set) var waits: [CInt] = []
 
     var table: Syscalls {
         let real = Syscalls()
@@ -178,21 +186,11 @@ final class Ledger {
             self.open.remove($0)
             return real.close($0)
         }
-        table.timerSet = {
-            self.deadlines.append($1)
-            return real.timerSet($0, $1)
-        }
-        table.epollWait = {
-            self.waits.append($3)
-            return real.epollWait($0, $1, $2, $3)
-        }
         return table
     }
 
     private func noteOpened(_ fd: Int) -> Int {
-        guard fd >= 0 else { return fd }
-        openedCount += 1
-        open.insert(CInt(fd))
+        if fd >= 0 { open.insert(CInt(fd)) }
         return fd
     }
 }

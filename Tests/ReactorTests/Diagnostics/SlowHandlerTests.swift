@@ -89,7 +89,10 @@ extension ProcessWide {
 
         @Test func theMeasurementBeginsInTheHandlerThatSetsTheThreshold() throws {
             var line: UInt32 = 0
-            let reports = try reports(over: nil) { loop in
+            let reports = try reports { loop in
+                loop.enqueue {}
+                try loop.run()
+                loop.slowHandlerThreshold = nil
                 loop.schedule(after: .seconds(1)) { work(12) }
                 loop.enqueue {
                     work(500)

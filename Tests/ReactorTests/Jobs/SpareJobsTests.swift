@@ -37,6 +37,7 @@ struct SpareJobsTests {
         expect(spare.take() == nil && tally.alive == 0)
         // The room of the taken ones can be reused.
         expectEqual(fill(&spare, SpareJobs.capacity).count, capacity)
+        spare.take()?.release()
         spare.close()
         expectEqual(tally.alive, 0)
         expect(fill(&spare, 1).isEmpty && spare.take() == nil)

@@ -24,18 +24,18 @@ func output(of request: SpawnRequest, on loop: EventLoop) throws -> String {
     // The child's end blocks, as programs expect.
     _ = fcntl(pipe.far, F_SETFL, 0)
     request.streams[1] = .copy(pipe.far)
-    var bytes: [UInt8] = []
+    var output = ""
     var isOver = false
     let watch = try loop.watch(pipe.near, for: .reading) { _ in
-        var buffer = [UInt8](repeating: 0, count: 65536)
-        let count = read(pipe.near, &buffer, buffer.count)
-        if count <= 0 { isOver = true } else { bytes += buffer[..<count] }
+        let more = text(from: pipe.near)
+        output += more
+        isOver = more.isEmpty
     }
     let offspring = try Offspring(loop, request)
     pipe.closeFar()
     try loop.drive { isOver && !offspring.reports.isEmpty }
     watch.cancel()
-    return String(decoding: bytes, as: UTF8.self)
+    return output
 }
 
 /// A child unknown to any loop.

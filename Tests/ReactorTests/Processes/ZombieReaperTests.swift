@@ -118,14 +118,6 @@ private func end(_ process: pid_t) {
 }
 
 /// The descriptors of this process that are pidfds; fdinfo names the process. See pidfd_open(2).
-private func pidfds() -> Set<CInt> { Set((0..<256).filter(isPidfd)) }
-
-private func isPidfd(_ descriptor: CInt) -> Bool {
-    let info = open("/proc/self/fdinfo/\(descriptor)", O_RDONLY | O_CLOEXEC)
-    guard info >= 0 else { return false }
-    defer { close(info) }
-    let text = [UInt8](unsafeUninitializedCapacity: 4096) { buffer, count in
-        count = max(read(info, buffer.baseAddress!, buffer.count), 0)
-    }
-    return String(decoding: text, as: UTF8.self).split(separator: "\n").contains { $0.hasPrefix("Pid:") }
+private func pidfds() -> Set<CInt> {
+    Set((0..<256).filter { text(ofFile: "/proc/self/fdinfo/\($0)").contains("\nPid:") })
 }

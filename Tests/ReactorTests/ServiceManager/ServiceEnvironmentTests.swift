@@ -13,12 +13,6 @@ struct ServiceEnvironmentTests {
         return fd
     }
 
-    private func received(_ fd: CInt) -> String? {
-        var buffer = [UInt8](repeating: 0, count: 4096)
-        let count = recv(fd, &buffer, buffer.count, 0)
-        return count < 0 ? nil : String(decoding: buffer[..<count], as: UTF8.self)
-    }
-
     @Test(arguments: [true, false]) func oneDatagramTellsTheManager(isAbstract: Bool) throws {
         let name = "reactor-notify-\(getpid())-\(UInt64.random(in: 0 ... .max))"
         let place = isAbstract ? "@\(name)" : "/tmp/\(name)"
@@ -32,8 +26,8 @@ struct ServiceEnvironmentTests {
         ]
         let isNotified = try ServiceManager.notify(states, environment(["NOTIFY_SOCKET": place]))
         expect(isNotified)
-        expectEqual(received(fd), "READY=1\nSTATUS=two lines\nMAINPID=12\nX_OWN=1")
-        expectEqual(received(fd), nil)
+        expectEqual(text(from: fd), "READY=1\nSTATUS=two lines\nMAINPID=12\nX_OWN=1")
+        expectEqual(text(from: fd), "")
         expectEqual(ServiceManager.State.stopping.text, "STOPPING=1")
         expectEqual(ServiceManager.State.watchdog.text, "WATCHDOG=1")
     }
@@ -46,10 +40,7 @@ struct ServiceEnvironmentTests {
             let manager = socket(AF_UNIX, CInt(SOCK_DGRAM.rawValue | SOCK_NONBLOCK.rawValue), 0)
             let isBound = try SocketAddress("unix:\(name)").withSocketAddress { bind(manager, $0, $1) } == 0
             setenv("NOTIFY_SOCKET", name, 1)
-            func isNotified() throws -> Bool {
-                var buffer = [UInt8](repeating: 0, count: 16)
-                return try ServiceManager.notify(.ready) && recv(manager, &buffer, buffer.count, 0) == 7
-            }
+            func isNotified() throws -> Bool { try ServiceManager.notify(.ready) && text(from: manager) == "READY=1" }
             let before = (0..<1024).map { fcntl($0, F_GETFD) }
             let first = try isNotified()
             guard let kept = (0..<1024).first(where: { before[Int($0)] < 0 && fcntl($0, F_GETFD) >= 0 }) else {

@@ -6,26 +6,11 @@ extension ProcessWide {
     @Suite(.hearingSignals) struct SignalTests {
         private let loop = EventLoop.current
 
-        private static let hitsOfOldAction = Atomic<Int>(0)
-
         /// The address of the handler that stands for `signal`.
         private func handler(of signal: CInt) -> Int {
             var action = sigaction()
             sigaction(signal, nil, &action)
             return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
-        }
-
-        /// Runs `body` with the test's own, counting action for `signal`.
-        private func withOldAction(for signal: CInt, _ body: () throws -> Void) rethrows {
-            var action = sigaction()
-            action.__sigaction_handler.sa_handler = { _ in
-                SignalTests.hitsOfOldAction.add(1, ordering: .relaxed)
-            }
-            var found = sigaction()
-            sigaction(signal, &action, &found)
-            defer { sigaction(signal, &found, nil) }
-            Self.hitsOfOldAction.store(0, ordering: .relaxed)
-            try body()
         }
 
         @Test(arguments: [SIGTERM, SIGINT, SIGCHLD, SIGUSR1])
@@ -72,52 +57,38 @@ extension ProcessWide {
             }
         }
 
-        @Test(arguments: [SIGUSR1, SIGTERM, SIGINT])
-        func theLastCancelPutsThePreviousActionBack(signal: CInt) throws {
-            try withOldAction(for: signal) {
-                let old = handler(of: signal)
-                try EventLoop.withLoop { loop in
-                    let first = try loop.onSignal(signal) {}
-                    let second = try loop.onSignal(signal) {}
-                    expect(handler(of: signal) != old)
-                    first.cancel()
-                    expect(handler(of: signal) != old)
-                    second.cancel()
-                    expectEqual(handler(of: signal), old)
-                    second.cancel()
-                    raise(signal)
-                    expectEqual(Self.hitsOfOldAction.load(ordering: .relaxed), 1)
-                }
+        private static let hitsOfOldAction = Atomic<Int>(0)
+
+        @Test func theLastCancelPutsThePreviousActionBackAndASignalThatIsBlockedThenGoesThere() throws {
+            var (action, found) = (sigaction(), sigaction())
+            action.__sigaction_handler.sa_handler = { _ in SignalTests.hitsOfOldAction.add(1, ordering: .relaxed) }
+            sigaction(SIGUSR2, &action, &found)
+            defer { sigaction(SIGUSR2, &found, nil) }
+            let old = handler(of: SIGUSR2)
+            let watches = try (0..<2).map { _ in try loop.onSignal(SIGUSR2) { Issue.record("cancelled") } }
+            expect(handler(of: SIGUSR2) != old)
+            watches[0].cancel()
+            expect(handler(of: SIGUSR2) != old)
+            withSignals(SIG_BLOCK, [SIGUSR2]) {
+                raise(SIGUSR2)
+                for _ in 0..<2 { watches[1].cancel() }
+                expectEqual(handler(of: SIGUSR2), old)
             }
+            expectEqual(Self.hitsOfOldAction.load(ordering: .relaxed), 1)
+            try loop.turn(.poll)
         }
 
         @Test func aSignalOnItsWayWhenTheWatchIsCancelledIsForgotten() throws {
-            try EventLoop.withLoop(clock: VirtualClock()) { loop in
-                let tally = Tally()
-                let watch = try loop.onSignal(SIGUSR2, tally.bound { Issue.record("cancelled") })
-                raise(SIGUSR2)
-                watch.cancel()
-                expectEqual(tally.alive, 0)
-                for _ in 0..<3 { try loop.turn(.poll) }
-                // Nor does it reach a later one.
-                let next = try loop.onSignal(SIGUSR2) { Issue.record("that was for the one before") }
-                for _ in 0..<3 { try loop.turn(.poll) }
-                next.cancel()
-            }
-        }
-
-        @Test func aSignalThatIsBlockedWhenTheWatchIsCancelledGoesToThePreviousAction() throws {
-            try withOldAction(for: SIGUSR2) {
-                try EventLoop.withLoop { loop in
-                    let watch = try loop.onSignal(SIGUSR2) { Issue.record("cancelled") }
-                    withSignals(SIG_BLOCK, [SIGUSR2]) {
-                        raise(SIGUSR2)
-                        watch.cancel()
-                    }
-                    expectEqual(Self.hitsOfOldAction.load(ordering: .relaxed), 1)
-                    try loop.turn(.poll)
-                }
-            }
+            let tally = Tally()
+            let watch = try loop.onSignal(SIGUSR2, tally.bound { Issue.record("cancelled") })
+            raise(SIGUSR2)
+            watch.cancel()
+            expectEqual(tally.alive, 0)
+            for _ in 0..<3 { try loop.turn(.poll) }
+            // Nor does it reach a later one.
+            let next = try loop.onSignal(SIGUSR2) { Issue.record("that was for the one before") }
+            for _ in 0..<3 { try loop.turn(.poll) }
+            next.cancel()
         }
 
         /// A thread of the library that raises a signal.
@@ -125,10 +96,7 @@ extension ProcessWide {
 
         /// Whether the kernel holds `signal` back from a thread of this process.
         private func isBlocked(_ signal: CInt, on thread: CInt) -> Bool {
-            var text = [UInt8](repeating: 0, count: 8192)
-            let fd = open("/proc/self/task/\(thread)/status", O_RDONLY | O_CLOEXEC)
-            defer { close(fd) }
-            let status = String(decoding: text[..<max(read(fd, &text, text.count), 0)], as: UTF8.self)
+            let status = text(ofFile: "/proc/self/task/\(thread)/status")
             let line = status.split(separator: "\n").first { $0.hasPrefix("SigBlk:") }
             let mask = line.flatMap { UInt64($0.dropFirst(8), radix: 16) } ?? 0
             return mask >> (signal - 1) & 1 == 1
@@ -170,40 +138,35 @@ extension ProcessWide {
         }
 
         @Test func severalLoopsHearTheSameSignalUntilEachHasEnded() throws {
-            try withOldAction(for: SIGUSR1) {
-                let old = handler(of: SIGUSR1)
-                let ready = Counter()
-                let heard = Counter()
-                let helpers = (0..<3).map { _ in
-                    TestThread {
-                        let loop = EventLoop.current
-                        var reports = 0
-                        _ = try! loop.onSignal(SIGUSR1) {
-                            reports += 1
-                            heard.add()
-                        }
-                        ready.add()
-                        try! loop.drive { reports == 1 }
-                    }
-                }
-                try EventLoop.withLoop { loop in
+            let old = handler(of: SIGUSR1)
+            let (ready, heard) = (Counter(), Counter())
+            let helpers = (0..<3).map { _ in
+                TestThread {
+                    let loop = EventLoop.current
                     var reports = 0
-                    let watch = try loop.onSignal(SIGUSR1) { reports += 1 }
-                    spin { ready.value == 3 }
-                    kill(getpid(), SIGUSR1)
-                    try loop.drive { reports == 1 }
-                    helpers.forEach { $0.join() }
-                    expectEqual(heard.value, 3)
-
-                    // The others have ended with their threads, without a cancel.
-                    raise(SIGUSR1)
-                    try loop.drive { reports == 2 }
-                    expectEqual(heard.value, 3)
-                    expect(handler(of: SIGUSR1) != old)
-                    watch.cancel()
-                    expectEqual(handler(of: SIGUSR1), old)
+                    _ = try! loop.onSignal(SIGUSR1) {
+                        reports += 1
+                        heard.add()
+                    }
+                    ready.add()
+                    try! loop.drive { reports == 1 }
                 }
             }
+            var reports = 0
+            let watch = try loop.onSignal(SIGUSR1) { reports += 1 }
+            spin { ready.value == 3 }
+            kill(getpid(), SIGUSR1)
+            try loop.drive { reports == 1 }
+            helpers.forEach { $0.join() }
+            expectEqual(heard.value, 3)
+
+            // The others have ended with their threads, without a cancel.
+            raise(SIGUSR1)
+            try loop.drive { reports == 2 }
+            expectEqual(heard.value, 3)
+            expect(handler(of: SIGUSR1) != old)
+            watch.cancel()
+            expectEqual(handler(of: SIGUSR1), old)
         }
 
         /// What waits on the loop until its end.
@@ -255,7 +218,7 @@ extension ProcessWide {
             watch.cancel()
         }
 
-        @Test func aTurnInAHandlerDeliversTheOtherSignalsThatHaveCome() throws {
+        @Test func aTurnInAHandlerDeliversTheOtherSignalsThatHaveComeButNoneThatIsCancelled() throws {
             var log: [String] = []
             let first = try loop.onSignal(SIGUSR1) {
                 log.append("first begins")
@@ -263,7 +226,12 @@ extension ProcessWide {
                 log.append("first ends")
             }
             let second = try loop.onSignal(SIGUSR2) { log.append("second") }
-            let again = try loop.onSignal(SIGUSR1) { log.append("again") }
+            var last: EventLoop.Watch?
+            let again = try loop.onSignal(SIGUSR1) {
+                log.append("again")
+                last?.cancel()
+            }
+            last = try loop.onSignal(SIGUSR1) { log.append("cancelled by the one before") }
             raise(SIGUSR1)
             raise(SIGUSR2)
             try loop.turn(.wait)

@@ -46,6 +46,37 @@ struct SystemErrorTests {
         expect(ledger.open.isEmpty)
     }
 
+    // MARK: Interruptions by a signal (LoopCloseTests has that of close, MailboxTests mail with that of a wait)
+
+    @Test func everyCallOfALoopIsRepeatedUntilItSucceeds() throws {
+        let calls = [SystemCall.epollCreate, .eventCreate, .timerCreate, .timerSet, .epollControl]
+        let interruptions = Failures(Dictionary(uniqueKeysWithValues: calls.map { ($0, 3) }), EINTR)
+        try EventLoop.withLoop(syscalls: interruptions.table()) { loop in
+            let pipe = Ends.pipe()
+            let watch = try loop.watch(pipe.near, for: .reading) { _ in }
+            loop.schedule(after: .milliseconds(1)) { watch.cancel() }
+            try loop.run()
+            expect(!watch.isActive)
+            expect(interruptions.left.values.allSatisfy { $0 == 0 })
+            expectEqual(loop.metrics.systemCalls[.epollCreate], 4, "each try counts")
+        }
+    }
+
+    @Test func anInterruptedWaitIsAnEmptyTurn() throws {
+        let interruptions = Failures([.epollWait: 10], EINTR)
+        try EventLoop.withLoop(syscalls: interruptions.table()) { loop in
+            let deadline = loop.now.advanced(by: .milliseconds(2))
+            var firedAt: LoopInstant?
+            loop.schedule(at: deadline) { firedAt = loop.now }
+            try loop.run()
+            expect(firedAt! >= deadline)
+            expectEqual(interruptions.left, [.epollWait: 0])
+            expect(loop.metrics.turns <= 13)
+        }
+    }
+
+    // MARK: Refused descriptors
+
     /// epoll refuses to add the eventfd, or a watched descriptor. (The timerfd, between them, may be refused.)
     @Test(arguments: [0, 2]) func aDescriptorThatEpollDoesNotTakeIsClosedAgain(refused: Int) throws {
         let ledger = Ledger()

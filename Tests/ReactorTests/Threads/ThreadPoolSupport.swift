@@ -34,10 +34,4 @@ func failure(_ body: () throws -> Void) -> (any Error)? {
 func refusal(_ body: () throws -> Void) -> DispatchError? { failure(body) as? DispatchError }
 
 /// As Linux shows it.
-func nameOfThisThread() -> String {
-    var text = [UInt8](repeating: 0, count: 64)
-    let fd = open("/proc/self/task/\(clinux_gettid())/comm", O_RDONLY)
-    defer { close(fd) }
-    let count = read(fd, &text, 64)
-    return String(decoding: text[..<max(count - 1, 0)], as: UTF8.self)
-}
+func nameOfThisThread() -> String { String(text(ofFile: "/proc/self/task/\(clinux_gettid())/comm").dropLast()) }

@@ -15,20 +15,17 @@ struct TimerCancellationTests {
         expect(fired)
     }
 
-    @Test(.inLoop) func aHundredThousandRequestTimeoutsHardlyTouchTheTimerDescriptor() throws {
-        let ledger = Ledger()
-        try EventLoop.withLoop(syscalls: ledger.table) { loop in
-            let tally = Tally()
-            _ = try loop.fileDescriptor
-            for _ in 0..<1000 {
-                let timers = (0..<100).map { _ in loop.schedule(after: .seconds(30), tally.bound()) }
-                try loop.turn(.poll)
-                for timer in timers { timer.cancel() }
-                try loop.turn(.poll)
-            }
-            expectEqual(tally.alive, 0)
-            expect((1...100).contains(ledger.deadlines.count))
+    @Test(.inRealTime) func aHundredThousandRequestTimeoutsHardlyTouchTheTimerDescriptor() throws {
+        let tally = Tally()
+        _ = try loop.fileDescriptor
+        for _ in 0..<1000 {
+            let timers = (0..<100).map { _ in loop.schedule(after: .seconds(30), tally.bound()) }
+            try loop.turn(.poll)
+            for timer in timers { timer.cancel() }
+            try loop.turn(.poll)
         }
+        expectEqual(tally.alive, 0)
+        expect((1...100).contains(loop.metrics.systemCalls[.timerSet] ?? 0))
     }
 
     @Test(.inLoop) func theClosuresEndMayStartAndCancelTimers() throws {
