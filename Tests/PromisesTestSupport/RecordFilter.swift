@@ -140,14 +140,6 @@ struct PlainFilter: ConnectionFilter {
     func write(_ bytes: RawSpan, _ output: inout FilterOutput) { output.send(bytes) }
 }
 
-/// As `withPair`, with a filter whose handshake has ended.
-func withFilteredPair(
-    clock: VirtualClock? = nil, turns limit: Int = 400, at place: SourceLocation = #_sourceLocation,
-    _ body: (Network, Connection, Peer) throws -> Void
-) throws {
-    try withPair(clock: clock, turns: limit, at: place, madeBy: { try $0.filteredPair() }, body)
-}
-
 /// Makes the filter of a connection hold its writes until the peer sends `release`.
 func holdWrites(of one: Connection = connection, by other: Peer = peer) throws {
     try other.send(RecordFilter.data([1]) + RecordFilter.record(.hold))

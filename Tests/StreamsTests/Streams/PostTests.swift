@@ -180,7 +180,7 @@ struct PostTests {
     }
 
     @Test func eachIsAWriteOfAFilter() throws {
-        try withFilteredPair { net, connection, peer in
+        try withPair(madeBy: { try $0.filteredPair() }) { net, connection, peer in
             try inTurn(net) {
                 expect(connection.post(pattern(10), overflow: .drop))
                 connection.write(pattern(5, from: 10)).orFail()
