@@ -4,7 +4,8 @@ import Testing
 
 /// The Swift blocks of the documentation compile without warnings, and blocks with an `assert` pass it: written by
 /// `Tests/Fixtures/snippets.py`, compiled against the modules of this build, run as a program.
-@Suite(.enabled(if: hasPython, "python3 writes the blocks as files")) struct PagesTests {
+@Suite(.ownThread, .enabled(if: hasPython, "python3 writes the blocks as files"))
+struct PagesTests {
     /// The blocks stand for users' code: none may take the type checker a second. The slowest takes some 40 ms.
     private static let limits = ["function-bodies", "expression-type-checking"]
         .flatMap { ["-Xfrontend", "-warn-long-\($0)=1000"] }

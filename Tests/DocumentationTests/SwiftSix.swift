@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// Single-threaded code of users needs no annotation in Swift 6 mode, and races do not compile.
-struct SwiftSix {
+@Suite(.ownThread) struct SwiftSix {
     /// Settings of a package: Xcode's new projects set both of the last two.
     private static let settings = [
         [], ["-default-isolation", "MainActor"], ["-enable-upcoming-feature", "NonisolatedNonsendingByDefault"],

@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// With one thread, which also accepts, and with several.
-struct ShutdownTests {
+@Suite(.ownThread) struct ShutdownTests {
     @Test(arguments: ["1", "2"]) func whatWasAcceptedIsEchoedToTheLastByte(threads: String) throws {
         let server = try ServerProcess.serving("--threads", threads)
         let clients = try (0..<10).map { _ in try Peer(to: server.address) }

@@ -5,6 +5,7 @@ import Testing
 ///
 /// - for a test that blocks its thread until a task or an actor has run: as many such tests as there are threads would
 ///   wait for each other forever;
+/// - for a test that waits for a deadline or a process most of its time, so that others use the processor;
 /// - for an exit test: on the pool it resumes after all waiting tests, and until it has taken the status of its child,
 ///   the thread of Swift Testing that waits for children spins. That was 30 of the 100 seconds of processor time of a
 ///   run.

@@ -75,7 +75,7 @@ struct HangTests {
     }
 
     /// The log says that only another thread can settle it: once, however often the loop wakes.
-    @Test(.inRealTime) func anotherThreadSettlesAndTheLogHasSaidThatOnlyItCan() throws {
+    @Test(.inRealTime, .ownThread) func anotherThreadSettlesAndTheLogHasSaidThatOnlyItCan() throws {
         let remote = EventLoop.current.remote
         let line: UInt = #line + 1
         let (promise, resolver) = Promise<Int>.pending()

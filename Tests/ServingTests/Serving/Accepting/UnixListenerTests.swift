@@ -26,8 +26,9 @@ struct UnixListenerTests {
             expectEqual(listener.localAddress, folder.address("a"))
             let client = try hang(connect(to: folder.address("a")), timeout: patience)
             expectEqual(client.peerAddress, folder.address("a"))
-            hang(try net.accept(from: listener).close())
+            let server = try net.accept(from: listener)
             client.close()
+            hang(server.close())
             listener.close()
             expect(folder.names.isEmpty)
         }

@@ -1,6 +1,6 @@
 @testable import PromisesTestSupport
 
-struct GroupDrainTests {
+@Suite(.ownThread) struct GroupDrainTests {
     /// A server whose connections act as their first byte says: `i` waits for more, `b` answers when `gate` is
     /// fulfilled, `s` never; each first reports that it has begun.
     private func serve(
