@@ -52,10 +52,6 @@ static inline int copenssl_set_server_name(SSL *ssl, const char *name) {
     return (int)SSL_set_tlsext_host_name(ssl, name);
 }
 
-// For tests of a peer that renegotiates.
-static inline void copenssl_allow_renegotiation(SSL *ssl) { SSL_clear_options(ssl, SSL_OP_NO_RENEGOTIATION); }
-static inline long copenssl_renegotiations(SSL *ssl) { return SSL_total_renegotiations(ssl); }
-
 // The authentication code of a ticket.
 static inline int copenssl_use_hmac_sha256(EVP_MAC_CTX *mac, const unsigned char *key, size_t count) {
     OSSL_PARAM parameters[3];

@@ -12,6 +12,9 @@ final class Ledger {
     private(set) var acceptedAreOpen: [Bool] = []
     /// Calls on numbers that were not the loop's at the time: closed before, perhaps another's by then.
     private(set) var strays: [String] = []
+    /// Descriptors whose input has ended or failed, and whose output has failed: a further call is wasted.
+    private var over: (input: Set<CInt>, output: Set<CInt>) = ([], [])
+    private var wasted: [String] = []
 
     /// The other ends of connections, which live as long as the test's network.
     let peers = Shared<[Peer]>([])
@@ -42,6 +45,8 @@ final class Ledger {
         }
         table.close = {
             self.open.remove(self.used($0, "close"))
+            self.over.input.remove($0)
+            self.over.output.remove($0)
             if let index = self.accepted.lastIndex(of: $0) { self.acceptedAreOpen[index] = false }
             return self.kernel.close($0)
         }
@@ -55,25 +60,25 @@ final class Ledger {
         table.unlink = { self.kernel.unlink($0) }
         table.epollControl = { self.kernel.epollControl($0, $1, self.used($2, "epoll_ctl"), $3) }
         table.epollWait = { self.kernel.epollWait(self.used($0, "epoll_wait"), $1, $2, $3) }
-        table.receive = { self.kernel.receive(self.used($0, "recv"), $1, $2) }
-        table.send = { self.kernel.send(self.used($0, "send"), $1, $2) }
-        table.sendMore = { self.kernel.sendMore(self.used($0, "send"), $1, $2) }
+        table.receive = { self.input($0, $2, self.kernel.receive(self.used($0, "recv"), $1, $2)) }
+        table.send = { self.output($0, self.kernel.send(self.used($0, "send"), $1, $2)) }
+        table.sendMore = { self.output($0, self.kernel.sendMore(self.used($0, "send"), $1, $2)) }
         table.sendFile = { self.kernel.sendFile(self.used($0, "sendfile"), $1, $2, $3) }
         table.fileControl = { self.kernel.fileControl($0, $1, $2) }
         table.fileStatus = { self.kernel.fileStatus($0, $1) }
         table.pipe = { self.opened(self.kernel.pipe($0), $0) }
         table.socketPair = { self.opened(self.kernel.socketPair($0), $0) }
-        table.read = { self.kernel.read(self.used($0, "read"), $1, $2) }
-        table.write = { self.kernel.write(self.used($0, "write"), $1, $2) }
+        table.read = { self.input($0, $2, self.kernel.read(self.used($0, "read"), $1, $2)) }
+        table.write = { self.output($0, self.kernel.write(self.used($0, "write"), $1, $2)) }
         table.sendVector = { fd, pieces, count in
             let fd = self.used(fd, "sendmsg")
-            if !self.sendsPiecesSingly { return self.kernel.sendVector(fd, pieces, count) }
-            return self.singly(pieces, count) { self.kernel.send(fd, $0, $1) }
+            if !self.sendsPiecesSingly { return self.output(fd, self.kernel.sendVector(fd, pieces, count)) }
+            return self.output(fd, self.singly(pieces, count) { self.kernel.send(fd, $0, $1) })
         }
         table.writeVector = { fd, pieces, count in
             let fd = self.used(fd, "writev")
-            if !self.sendsPiecesSingly { return self.kernel.writeVector(fd, pieces, count) }
-            return self.singly(pieces, count) { self.kernel.write(fd, $0, $1) }
+            if !self.sendsPiecesSingly { return self.output(fd, self.kernel.writeVector(fd, pieces, count)) }
+            return self.output(fd, self.singly(pieces, count) { self.kernel.write(fd, $0, $1) })
         }
         table.receiveMessages = { self.kernel.receiveMessages(self.used($0, "recvmmsg"), $1, $2) }
         table.sendMessages = { self.kernel.sendMessages(self.used($0, "sendmmsg"), $1, $2) }
@@ -92,6 +97,23 @@ final class Ledger {
     var complaints: [String] {
         (spins ? ["the loop spins"] : []) + (open.isEmpty ? [] : ["descriptors leak: \(open)"])
             + (strays.isEmpty ? [] : ["numbers are used that are not the loop's: \(strays)"])
+            + (wasted.isEmpty ? [] : ["calls come after the end: \(wasted)"])
+    }
+
+    private func input(_ fd: CInt, _ room: Int, _ result: Int) -> Int {
+        if over.input.contains(fd) { wasted.append("input of \(fd), \(result)") }
+        if result == 0 && room > 0 || Self.isFinal(result) { over.input.insert(fd) }
+        return result
+    }
+
+    private func output(_ fd: CInt, _ result: Int) -> Int {
+        if over.output.contains(fd) { wasted.append("output of \(fd), \(result)") }
+        if Self.isFinal(result) { over.output.insert(fd) }
+        return result
+    }
+
+    private static func isFinal(_ result: Int) -> Bool {
+        result < 0 && ![EAGAIN, EINTR, ENOBUFS, ENOMEM].contains(CInt(-result))
     }
 
     private func singly(_ pieces: UnsafePointer<iovec>, _ count: Int, _ send: (UnsafeRawPointer, Int) -> Int) -> Int {

@@ -15,6 +15,20 @@ struct AccessLogTests {
         expect(lines.value[1].contains(" - 400 "))
     }
 
+    @Test(.inRealTime) func aLineTellsHowLongItTook() throws {
+        var options = HTTPOptions()
+        let durations = Shared<[Duration]>([])
+        options.log = { request in
+            let duration = request.duration
+            durations.change { $0.append(duration) }
+        }
+        try serve(limits: options) { _ in .later(after(.milliseconds(20)).map { Response("") }.asPromise()) }
+        let began = ContinuousClock.now
+        _ = try conversation(Self.get)
+        expect(durations.value.count == 1 && durations.value[0] >= .milliseconds(20), "\(durations.value)")
+        expect(durations.value[0] <= ContinuousClock.now - began)
+    }
+
     /// Part of the stream has been sent. A client that leaves is no error of the server.
     @Test(.served, arguments: [false, true]) func aStreamThatFailsIsLogged(_ leaves: Bool) throws {
         try serve(limits: logging()) { request in

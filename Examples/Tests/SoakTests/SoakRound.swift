@@ -216,6 +216,12 @@ final class SoakRound {
             fault("\(host.name) has \(host.openDescriptors) open descriptors; it waits for \(reasons)")
         }
         services.close()
+        for host in clients.map(\.host) + [server] {
+            let left = host.run { EventLoop.current.metrics }
+            if left.timers + left.waitingHandlers != 0 {
+                fault("\(host.name) has \(left.timers) timers and \(left.waitingHandlers) waiting handlers")
+            }
+        }
         for entry in connections where entry.connection != nil { fault("\(entry.name) is still in memory") }
         try throwFaults()
     }

@@ -44,9 +44,19 @@
             expect(promise.error as? PromiseError == .loopEnded)
             expect(promise.map { $0 }, failsWith: PromiseError.loopEnded)
         }
-        expect(promise.isPending, "no race that its loop has ended cancels it")
+        expect(promise.isPending)
         TestThread.run { if isCancelled { promise.cancel() } else { resolver.fulfill(1) } }
         expect(promise.isResolved)
+    }
+
+    /// The loser has no other handler, and the other source is a timer, which ends with the loop.
+    @Test func aRaceThatItsLoopEndsCancelsNoLoser() {
+        let (promise, resolver) = Promise<Int>.pending()
+        let lines = logged {
+            EventLoop.withLoop { _ in race(after(.seconds(1)).map { 1 }.asPromise(), promise).ignoringErrors() }
+        }
+        expect(promise.isPending && lines.count == 1)
+        resolver.fulfill(1)
     }
 
     /// A `deinit` at the end of the loop attaches once more.

@@ -18,6 +18,7 @@ struct SpawnTests {
 
     @Test func stoppingEndsNestedRunsToo() throws {
         let worker = try EventLoop.spawn()
+        expectEqual(worker.name, "loop")
         let depth = Shared(0)
         @Sendable func dive() {
             depth.value += 1

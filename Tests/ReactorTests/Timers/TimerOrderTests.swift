@@ -22,13 +22,16 @@ struct TimerOrderTests {
         loop.schedule(after: .milliseconds(1)) {
             fired.append("first")
             loop.schedule(at: LoopInstant(nanoseconds: 0)) { fired.append("started late") }
+            loop.enqueue {
+                loop.schedule(at: LoopInstant(nanoseconds: 0)) { fired.append("started between") }
+            }
         }
         loop.schedule(after: .milliseconds(2)) { fired.append("second") }
         clock.advance(by: .milliseconds(5))
         try loop.turn(.poll)
         expectEqual(fired, ["first", "second"])
         try loop.turn(.poll)
-        expectEqual(fired, ["first", "second", "started late"])
+        expectEqual(fired, ["first", "second", "started late", "started between"])
     }
 
     @Test(.inLoop) func aTimerOfNoDelayThatStartsItselfAnewFiresOnceATurnAndStarvesNothing() throws {

@@ -21,6 +21,8 @@ private actor Resident {
         isInside = false
     }
 
+    func run(_ body: @Sendable () -> Void) { body() }
+
     /// The counts after visits by 200 tasks.
     nonisolated func crowd() async -> (count: Int, overlaps: Int, threads: Set<pthread_t>) {
         await withTaskGroup(of: Void.self) { group in for _ in 0..<200 { group.addTask { await self.work() } } }
@@ -39,6 +41,27 @@ private actor Resident {
         expectEqual(try hang(Promise { await resident.count }), 201)
         expect(home.isSameExclusiveExecutionContext(other: home))
         EventLoop.withLoop { expect(!home.isSameExclusiveExecutionContext(other: $0.remote)) }
+    }
+
+    /// The jobs of ended loops run one after the other: had the first not waited, it would have run before the second.
+    @Test func aTaskThatIsLeftBehindWaitsUntilTheLoopHasReleasedEverything() throws {
+        let order = Shared<[String]>([])
+        let ended = EventLoop.withLoop { Resident(on: $0.remote) }
+        let task = EventLoop.withLoop { loop in
+            let resident = Resident(on: loop.remote)
+            let task = Task.detached { await resident.run { order.change { $0.append("task") } } }
+            while loop.metrics.readyJobs == 0 { sched_yield() }
+            let words = LastWords {
+                let hasRun = Gate()
+                Task.detached { await ended.run { hasRun.open() } }
+                hasRun.wait()
+                order.change { $0.append("released") }
+            }
+            loop.schedule(after: .seconds(1000)) { words.use() }
+            return task
+        }
+        try EventLoop.withLoop { _ throws in try hang(Promise { await task.value }) }
+        expectEqual(order.value, ["released", "task"])
     }
 
     @Test func afterTheLoopItGoesOnOnAThreadOfItsOwnOneJobAtATime() throws {

@@ -87,6 +87,21 @@ struct AwaitingTests {
         driver.end()
     }
 
+    /// On its loop, whichever thread cancels the task: a timer ends the process that cancels it elsewhere.
+    @Test func aCancelledTaskCancelsAPromiseOfAnotherLoopUpToTheTimer() async throws {
+        let driver = Driver()
+        let promise = await driver.run { after(.seconds(3600)).map { 1 }.asPromise() }
+        let task = Task { try await promise.value }
+        task.cancel()
+        let outcome = await task.result
+        #expect(throws: CancellationError.self) { try outcome.get() }
+        // The job of the cancellation runs before this one.
+        let isIdle = await driver.run { EventLoop.current.nextDeadline == nil }
+        expect(isIdle)
+        expect(promise.error as? PromiseError == .cancelled)
+        driver.end()
+    }
+
     @Test(.pair) func whatACancelledTaskWaitedForLeavesTheKernel() throws {
         let read = connection.receive()
         let timer = after(.seconds(3600)).asPromise()

@@ -1,6 +1,20 @@
 @testable import PromisesTestSupport
 
 struct FilterMisuseTests {
+    @Test(.network) func aFilterWhoseConnectionHasEndedIsReleased() throws {
+        weak var filter: RecordFilter?
+        do {
+            let made = RecordFilter()
+            filter = made
+            let (connection, _) = try net.filteredPair(made)
+            // A cycle, until the connection is closed.
+            made.onStep = { _, _ in withExtendedLifetime(connection) {} }
+            connection.abort()
+        }
+        try net.loop.turn(.poll)
+        expect(filter == nil)
+    }
+
     @Test(.network, arguments: RecordFilter.Step.allCases) func whateverAFilterThrowsFailsItsConnection(
         step: RecordFilter.Step
     )

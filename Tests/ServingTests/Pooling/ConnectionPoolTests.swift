@@ -46,6 +46,14 @@ struct ConnectionPoolTests {
         expectEqual(pool.counts.all, [0, 1, 1, 0])
     }
 
+    @Test(.network(.virtual)) func aBodyThatWaitsForItsOwnConnectionEndsAfterTheDefaultTime() throws {
+        let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
+        let key = PoolKey.address(server.address)
+        let stuck = pool.with(key) { _ in pool.ask("inner", server.address) }
+        expect(stuck, failsWith: PoolError.timedOut(key: key, limit: 1, waited: .seconds(30)))
+        expectEqual(pool.counts.waiting, 0)
+    }
+
     @Test(.network(.virtual)) func moreThanMayWaitAreRefused() throws {
         let pool = Pool<Connection>(limits: PoolLimits(perKey: 1, waiting: 1))
         let requests = (0..<3).map { pool.ask("\($0)", server.address) }

@@ -8,6 +8,8 @@
         init(_ tally: Tally? = nil) { self.tally = tally?.token() }
     }
 
+    private actor Elsewhere { func enter() {} }
+
     @Test(.group(2), arguments: [false, true]) func eachLoopHasAValueOfItsOwn(isAsync: Bool) throws {
         let tally = Tally(keepsEnders: true)
         let stores = LoopLocal { Store(tally) }
@@ -23,11 +25,15 @@
             if line == "throw" { throw Flaw(store.places.count) }
             return connection.write(line)
         }
-        let options = ServeOptions(balancing: .roundRobin)
+        let (options, elsewhere) = (ServeOptions(balancing: .roundRobin), Elsewhere())
         let served =
             isAsync
             ? listener.serveAsync(on: loops, options, onError: onError) { connection in
-                for try await line in connection.lines { try await answer(line, connection).value }
+                for try await line in connection.lines {
+                    // It comes back from there to its loop.
+                    await elsewhere.enter()
+                    try await answer(line, connection).value
+                }
             }
             : listener.serve(on: loops, options, onError: onError) { connection in
                 connection.forEachLine { try answer($0, connection) }

@@ -29,6 +29,48 @@ struct GroupLoopEndTests {
         expectEqual(listener.activeConnections, 0)
     }
 
+    /// The loop can no longer wait, and ends with the connection in its mailbox.
+    @Test(.inRealTime) func aConnectionOnItsWayIsClosed() throws {
+        let (isArmed, tables) = (Shared(false), Shared(0))
+        let (entered, release) = (Gate(), Gate())
+        let group = try LoopGroup(loops: 2, name: "failing") {
+            var table = Syscalls()
+            let isFirst = tables.change { count in
+                defer { count += 1 }
+                return count == 0
+            }
+            let wait = table.epollWait
+            table.epollWait = { fd, events, count, timeout in
+                guard isFirst && isArmed.value else { return wait(fd, events, count, timeout) }
+                entered.open()
+                release.wait()
+                return -Int(EBADF)
+            }
+            return table
+        }
+        let recorder = LogRecorder { if case .loopFailed("failing-1", _) = $0 { true } else { false } }
+        defer { recorder.stop() }
+        let listener = try Listener.bind("127.0.0.1:0")
+        let served = listener.serve(on: group, ServeOptions(maxConnections: 1, balancing: .roundRobin)) { echo($0) }
+        isArmed.value = true
+        group[0].submit {}
+        entered.wait()
+        // The first goes to the blocked loop, and no other client may connect meanwhile.
+        let clients = try (0..<2).map { _ in try Peer(to: listener.localAddress) }
+        try EventLoop.current.run(until: { listener.activeConnections == 1 })
+        expectEqual(group.loads, [1, 0])
+        release.open()
+        expectEqual(try reply(of: clients[0]), "")
+        // Its place is free, and the remaining loop takes the next.
+        expect(try answers(clients[1]))
+        group[0].join()
+        expectEqual(group.loads, [0, 1])
+        try listener.end(served, closing: clients)
+        group.stop()
+        group.join()
+        expectEqual(recorder.count, 1)
+    }
+
     @Test(.group(2)) func withoutAnyTheListenerEndsAndSaysSo() throws {
         let loop = EventLoop.current
         let port = try ReservedPort()

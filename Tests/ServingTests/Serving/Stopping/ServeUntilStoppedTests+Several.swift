@@ -55,4 +55,30 @@ extension ServeUntilStoppedTests {
             expectEqual(counts(none.settledValue), [0, 0, 0])
         }
     }
+
+    @Test func onAGroupTheSecondSignalAbortsOnAllLoops() throws {
+        let group = try LoopGroup(loops: 2)
+        try takingSignals {
+            try EventLoop.withLoop { loop throws in
+                let listener = try Listener.bind("127.0.0.1:0")
+                var arrived = 0
+                let options = ServeOptions(
+                    stopSignals: Self.signals, drainTimeout: .seconds(3600), onSignal: { _ in arrived += 1 })
+                let served = listener.serve(on: group, options) { connection in
+                    connection.receive().then { connection.write($0) }.then { endless() }.asVoid()
+                }
+                let clients = try (0..<4).map { _ in try welcome(to: listener) }
+                raise(SIGCONT)
+                try loop.run(until: { arrived == 1 })
+                expect(served.isPending)
+                // Signals in quick succession are one.
+                hang(after(.milliseconds(100)))
+                raise(SIGCONT)
+                expectEqual(try counts(hang(served, timeout: patience)), [0, 0, 4])
+                for client in clients { expectEqual(client.failureOfReading(), ECONNRESET) }
+            }
+        }
+        group.stop()
+        group.join()
+    }
 }

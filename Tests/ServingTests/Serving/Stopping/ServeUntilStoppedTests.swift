@@ -194,6 +194,21 @@
         }
     }
 
+    @Test(arguments: [false, true]) func withoutASignalItEndsWithTheListenerAndWatchesNoMore(fails: Bool) throws {
+        try withServer("") { server in
+            if fails {
+                server.net.kernel.accept = { _, _ in -Int(EINVAL) }
+                let client = try Peer(to: server.listener.localAddress)
+                expectEqual(try rejection(of: server.served), EINVAL)
+                client.close()
+            } else {
+                server.listener.close()
+                expectEqual(try counts(hang(server.served)), [0, 0, 0])
+            }
+            expect(server.net.loop.metrics.signalWatches == 0 && !server.net.loop.isAlive)
+        }
+    }
+
     @Test(arguments: [false, true])
     func cancelledItClosesTheListenerAndWatchesNoMoreButDoesNotDrain(byTheSignalsHandler: Bool) throws {
         let before = actions
