@@ -3,6 +3,13 @@ struct ServerTests {
     /// The head of a client that asks whether to send its body of five bytes.
     private static let waiting = "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n"
 
+    @Test(.served) func aDateOfTheProgramReplacesTheServers() throws {
+        try serve { _ in .now(Response("x", headers: ["Date": "today"])) }
+        let text = try conversation(Self.get)
+        expect(text.hasPrefix("HTTP/1.1 200 OK\r\n") && text.components("Date: ").count == 2, text)
+        expect(text.contains("\r\nDate: today\r\n"), text)
+    }
+
     @Test(.served) func answersInTheFormOfTheRequest() throws {
         try serve { request in
             if request.path == "/none" { return .now(Response("text", status: .noContent)) }

@@ -28,6 +28,7 @@ struct RetryTests {
             })
         expect(promise, failsWith: Flaw(4))
         expect(count == 4 && asked == 3, "nothing is left after the last attempt")
+        expect(retry(maxAttempts: 1) { Promise<Int>(error: Flaw($0)) }, failsWith: Flaw(1))
         expectEqual(loop.now.nanoseconds, 3_000_000_000)
     }
 

@@ -60,6 +60,18 @@ struct WhenConcurrentlyTests {
         expectEqual(lines, [])
     }
 
+    @Test(.inLoop) func theErrorsAreReleasedWithTheResult() throws {
+        struct Heavy: Error { let token: Tally.Token }
+        let tally = Tally()
+        do {
+            let all = when(fulfilled: 0..<4, concurrently: 2) { number -> Promise<Int> in
+                number == 0 ? .value(0) : Promise(error: Heavy(token: tally.token()))
+            }
+            #expect(throws: Heavy.self) { try hang(all) }
+        }
+        expect(tally.alive == 0 && tally.peak > 0)
+    }
+
     @Test(.inLoop) func aThrowIsARejection() throws {
         var begun: [Int] = []
         let body = { (number: Int) throws -> Promise<Int> in

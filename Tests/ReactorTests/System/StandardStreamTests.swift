@@ -82,6 +82,16 @@ struct StandardStreamTests {
             let isClosed = fcntl(0, F_GETFD) < 0
             dup2(saved[0], 0)
             precondition(made == -Int(EMFILE) && isClosed, "\(made)")
+            // Of two ends one can stay where it is, and is closed with the other.
+            setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+            var last: CInt = -1
+            while case let next = dup(saved[0]), next >= 0 { last = next }
+            close(last)
+            close(0)
+            let pair = Syscalls().pipe(&ends)
+            let areClosed = fcntl(last, F_GETFD) < 0 && fcntl(0, F_GETFD) < 0
+            dup2(saved[1], 0)
+            precondition(pair == -Int(EMFILE) && areClosed, "\(pair)")
         }
     }
 }

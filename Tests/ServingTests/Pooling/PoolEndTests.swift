@@ -57,6 +57,12 @@ struct PoolEndTests {
         expect(net.loop.now.nanoseconds < 4_000_000_000)
         expectEqual(pool.counts.all, [0, 0, 0, 0])
         expectEqual(hang(pool.drain(deadline: .seconds(1))), result)
+        // With idle connections only, it ends at once.
+        let idle = Pool<Connection>()
+        try hang(idle.ask("idle", server.address))
+        let begin = net.loop.now
+        hang(idle.drain(deadline: .seconds(10)))
+        expect(begin.duration(to: net.loop.now) < .seconds(1))
     }
 
     @Test(.listener(.virtual)) func aCloseByTheBodyWaitsForNoPeer() throws {
@@ -101,6 +107,7 @@ struct PoolEndTests {
     @Test(.network(.virtual)) func requestsThatWaitRetainThePoolAndIdleConnectionsDoNot() throws {
         weak var witness: Pool<Connection>?
         var requests: [Promise<String>] = []
+        let timers = net.loop.metrics.timers
         do {
             let pool = Pool<Connection>(limits: PoolLimits(perKey: 1))
             witness = pool
@@ -110,6 +117,7 @@ struct PoolEndTests {
         net.settle(.milliseconds(1))
         expect(witness == nil)
         expect(server.accepted[0].isClosed, "its idle connection has been closed")
+        expectEqual(net.loop.metrics.timers, timers)
     }
 
     enum AtLoopEnd: CaseIterable { case open, draining, released }
