@@ -3,6 +3,12 @@ struct ServerTests {
     /// The head of a client that asks whether to send its body of five bytes.
     private static let waiting = "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n"
 
+    @Test(.served) func aStreamWithoutAPartIsAnEmptyBody() throws {
+        try serve { _ in .now(.stream { _ in .value }) }
+        let text = try conversation(Self.get)
+        expect(text.hasPrefix("HTTP/1.1 200 OK\r\n") && text.hasSuffix("\r\n\r\n0\r\n\r\n"), text)
+    }
+
     @Test(.served) func aDateOfTheProgramReplacesTheServers() throws {
         try serve { _ in .now(Response("x", headers: ["Date": "today"])) }
         let text = try conversation(Self.get)

@@ -45,6 +45,18 @@ struct UnreadBodyTests {
         }
     }
 
+    /// A limit that the handler raises is one of its own reads.
+    @Test(.served) func theRestIsLimitedByTheServer() throws {
+        var options = HTTPOptions()
+        options.maxBody = 50
+        try serve(limits: options) { request in
+            request.body.limit = 1000
+            return .now(Response("done"))
+        }
+        let body = "64\r\n" + String(repeating: "x", count: 100) + "\r\n0\r\n\r\n"
+        expectEqual(statuses(try conversation(Self.chunked + body + ServerTests.get)), [200])
+    }
+
     /// A read that is cancelled when a part has arrived, or before the rest has: the next one gets it.
     @Test(.inLoop, arguments: [false, true], [false, true])
     func bytesOfACancelledReadAreLeft(first isWhole: Bool, next isNextWhole: Bool) throws {

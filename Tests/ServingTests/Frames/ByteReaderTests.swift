@@ -105,8 +105,7 @@ struct ByteReaderTests {
         arguments: [
             ("0", 0), ("-0", 0), ("007", 7), ("9223372036854775807", .max), ("-9223372036854775808", .min),
             ("9223372036854775808", nil), ("-9223372036854775809", nil), ("", nil), ("-", nil), ("+1", nil),
-            ("1 ", nil),
-            ("1a", nil), ("--1", nil),
+            ("1 ", nil), ("1a", nil), ("--1", nil), ("1:", nil), ("1/", nil),
         ] as [(String, Int?)])
     func decimals(text: String, value: Int?) throws {
         let bytes = Array((text + "\r\n").utf8)
