@@ -40,8 +40,8 @@ import CLinux
         let open = Folder.names(in: "/proc/self/fd").count
         storm.rage(for: seconds.map { .seconds($0) }, atLeast: seconds == nil ? scaled(10_000) : 1)
         if seconds != nil || seed != nil {
-            // Alone in its process.
-            expectEqual(Folder.names(in: "/proc/self/fd").count, open, "descriptors")
+            // Alone in its process; the loops of the storm have ended.
+            expect(Folder.names(in: "/proc/self/fd").count <= open, "descriptors leak")
             print(
                 "operator storm from seed \(first): \(storm.episodes.value) expressions, \(storm.witnesses.value) handlers, "
                     + "\(storm.values.value) values, \(storm.errors.value) errors")
