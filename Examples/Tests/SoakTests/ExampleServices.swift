@@ -25,6 +25,7 @@ final class ExampleServices: SoakServices {
         var limits = kv_server.Limits()
         limits.idle = .seconds(30)
         let server = kv_server.Server(limits: limits)
+        endlessTimers += 1
         keys.serve(serving, onError: { _, _ in }) { [self] connection in
             counted(kv_server.Session(round.note(connection, isOfServer: true), of: server).serve())
         }.cauterize()

@@ -10,6 +10,8 @@ class SoakServices {
     private(set) var isListening = false
     /// How many handlers run.
     private(set) var running = 0
+    /// Timers that servers have begun since the last crash, and end with the loop only.
+    var endlessTimers = 0
     /// Counts crashes and drains: what one life has started does not count in the next.
     private(set) var life = 0
 
@@ -57,6 +59,7 @@ class SoakServices {
         if !host.isUp { return }
         life += 1
         host.crash()
+        endlessTimers = 0
         round.forgetServersConnections()
         endLife(0)
     }
