@@ -10,7 +10,9 @@ struct ServingTests {
         var received = clients.map { _ in [UInt8]() }
         for start in stride(from: 0, to: sent.count, by: chunk) {
             for client in clients { try client.send(Array(sent[start..<start + chunk])) }
-            guard start >= 4 * chunk else { continue }
+            // At most two chunks are under way: more may not fit into the buffers of a Unix socket, whose size is what
+            // the kernel allocates, and the server stops reading while it cannot write.
+            guard start >= chunk else { continue }
             for (index, client) in clients.enumerated() { received[index] += try client.receive(exactly: chunk) }
         }
         for (index, client) in clients.enumerated() {

@@ -45,8 +45,7 @@ final class Ledger {
         }
         table.close = {
             self.open.remove(self.used($0, "close"))
-            self.over.input.remove($0)
-            self.over.output.remove($0)
+            self.forgetEnds(of: $0)
             if let index = self.accepted.lastIndex(of: $0) { self.acceptedAreOpen[index] = false }
             return self.kernel.close($0)
         }
@@ -134,7 +133,16 @@ final class Ledger {
 
     /// Adds a descriptor that the loop receives from elsewhere; `disown` removes one that it gives away.
     func adopt(_ fd: CInt) { open.insert(fd) }
-    func disown(_ fd: CInt) { open.remove(fd) }
+    func disown(_ fd: CInt) {
+        open.remove(fd)
+        forgetEnds(of: fd)
+    }
+
+    /// The number may belong to another descriptor from here on.
+    private func forgetEnds(of fd: CInt) {
+        over.input.remove(fd)
+        over.output.remove(fd)
+    }
 
     private func opened(_ result: Int) -> Int {
         if result >= 0 { open.insert(CInt(result)) }
