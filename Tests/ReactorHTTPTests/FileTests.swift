@@ -1,6 +1,12 @@
 struct FileTests {
     /// A folder with `page.html`, `large.bin`, `.secret` and `sub/index.html`, next to a file that must not be served.
-    private func serveFiles() throws -> String {
+    /// - Parameter stamp: changes what fstat(2) tells; by default the files are older than they are.
+    private func serveFiles(
+        stamp: @escaping @Sendable (inout stat) -> Void = { status in
+            status.st_mtim.tv_sec -= 100
+            status.st_ctim.tv_sec -= 100
+        }
+    ) throws -> String {
         let folder = Folder()
         atEnd { withExtendedLifetime(folder) {} }
         let base = folder.path
@@ -11,7 +17,15 @@ struct FileTests {
         for name in ["www", "www/sub", "www/sub/.well-known", "www/.well-known", "www/.well-known/acme"] {
             mkdir("\(base)/\(name)", 0o755)
         }
-        let files = StaticFiles("\(base)/www", headers: ["Cache-Control": "max-age=60", "Accept-Ranges": "none"])
+        var calls = FileSyscalls()
+        calls.status = { fd, status in
+            let result = FileSyscalls.real.status(fd, &status)
+            stamp(&status)
+            return result
+        }
+        let files = StaticFiles(
+            "\(base)/www", index: "index.html", headers: ["Cache-Control": "max-age=60", "Accept-Ranges": "none"],
+            on: .shared, calls: calls)
         try serve { request in
             let path = request.path
             // A part of a site, named in several ways.
@@ -167,6 +181,100 @@ struct FileTests {
             expect(code != 304 || response.headers["etag"] == tag)
             expect(method == .head || (code < 300) == !bytes.isEmpty)
         }
+    }
+
+    /// What the kernel tells of a file.
+    struct Stamps: Sendable {
+        var inode: __ino_t = 7
+        /// Seconds before now, or absolute ones if they are 0 or 1; and nanoseconds.
+        var modified: (Int, Int), changed: (Int, Int)
+
+        static let now = time(nil)
+
+        func stamp(_ status: inout stat) {
+            func time(_ stamp: (Int, Int)) -> timespec {
+                timespec(tv_sec: stamp.0 == 0 || stamp.0 == 1 ? stamp.0 : Self.now - stamp.0, tv_nsec: stamp.1)
+            }
+            (status.st_ino, status.st_mtim, status.st_ctim) = (inode, time(modified), time(changed))
+        }
+    }
+
+    /// The stamps, whether there is a strong tag, whether there is a date, and whether the tag is good for anything.
+    private static let stamps: [(Stamps, isStrong: Bool, hasDate: Bool, isKnown: Bool)] = [
+        (Stamps(modified: (100, 5), changed: (100, 5)), true, true, true),
+        (Stamps(modified: (9000, 0), changed: (100, 5)), true, true, true),
+        // Whole seconds.
+        (Stamps(modified: (100, 0), changed: (100, 0)), false, true, true),
+        // Of a build that is reproducible: unpacked, and in an image.
+        (Stamps(modified: (0, 0), changed: (100, 5)), false, false, true),
+        (Stamps(modified: (1, 0), changed: (100, 5)), false, false, true),
+        (Stamps(modified: (0, 0), changed: (0, 0)), false, false, false),
+        (Stamps(modified: (1, 0), changed: (1, 0)), false, false, false),
+        (Stamps(modified: (9000, 0), changed: (1, 0)), false, true, false),
+        // Of this moment, or of a clock that is ahead.
+        (Stamps(modified: (-1, 5), changed: (-1, 5)), false, false, false),
+        (Stamps(modified: (9000, 0), changed: (-1, 5)), false, false, false),
+        (Stamps(modified: (-9000, 5), changed: (100, 5)), true, false, true),
+    ]
+
+    private static let old = "Sun, 06 Nov 1994 08:49:37 GMT"
+
+    @Test(.served, arguments: stamps.indices) func validatorsSayNoMoreThanTheStampsProve(_ index: Int) throws {
+        let (stamps, isStrong, hasDate, isKnown) = Self.stamps[index]
+        let address = try serveFiles { stamps.stamp(&$0) } + "/page.html"
+        let first = try get(address).0.headers
+        let tag = try #require(first["etag"])
+        expectEqual(!tag.hasPrefix("W/"), isStrong)
+        let date = first["last-modified"]
+        expectEqual(date != nil, hasDate)
+        let conditions =
+            [
+                (["If-None-Match": tag], isKnown ? 304 : 200), (["If-None-Match": "*"], 304),
+                (["If-Match": tag], isStrong ? 200 : 412),
+                (["Range": "bytes=0-1", "If-Range": tag], isStrong ? 206 : 200),
+                (["If-Modified-Since": date ?? Self.old], hasDate ? 304 : 200),
+                (["Range": "bytes=0-1", "If-Range": date ?? Self.old], hasDate ? 206 : 200),
+                (["If-Unmodified-Since": Self.old], hasDate ? 412 : 200),
+            ] as [([String: String], Int)]
+        for (fields, code) in conditions {
+            var headers = Headers()
+            for (name, value) in fields { headers[name] = value }
+            let got = try get(address, headers).0.status.code
+            expect(got == code, "\(fields): \(got)")
+        }
+    }
+
+    /// Of the same size, and often with the same modification time.
+    @Test(
+        .served,
+        arguments: [
+            (Stamps(modified: (9000, 0), changed: (100, 5)), Stamps(modified: (9000, 0), changed: (50, 5))),
+            (Stamps(modified: (9000, 0), changed: (100, 5)), Stamps(modified: (9000, 0), changed: (100, 6))),
+            (Stamps(modified: (9000, 0), changed: (100, 5)), Stamps(inode: 8, modified: (9000, 0), changed: (100, 5))),
+            (Stamps(modified: (9000, 5), changed: (100, 5)), Stamps(modified: (9000, 6), changed: (100, 5))),
+            (Stamps(modified: (100, 5), changed: (100, 5)), Stamps(modified: (9000, 5), changed: (50, 5))),
+            (Stamps(modified: (0, 0), changed: (100, 5)), Stamps(modified: (0, 0), changed: (50, 5))),
+            (Stamps(modified: (1, 0), changed: (1, 0)), Stamps(modified: (1, 0), changed: (1, 0))),
+            (Stamps(modified: (-1, 5), changed: (-1, 5)), Stamps(modified: (-1, 5), changed: (-1, 5))),
+            (Stamps(modified: (100, 0), changed: (100, 0)), Stamps(modified: (50, 0), changed: (50, 0))),
+        ])
+    func aReplacedFileIsNotCurrent(_ old: Stamps, _ new: Stamps) throws {
+        let stamps = LockedValue(old)
+        let address = try serveFiles { status in stamps.withLock { $0.stamp(&status) } } + "/page.html"
+        let first = try get(address).0.headers
+        stamps.withLock { $0 = new }
+        let tag = try #require(first["etag"])
+        var conditions: [Headers] = [["If-None-Match": tag], ["Range": "bytes=0-1", "If-Range": tag]]
+        // A client that has a date has read the file two seconds after it, so a later change has another.
+        if let date = first["last-modified"], old.changed.0 != new.changed.0 {
+            conditions += [["If-Modified-Since": date], ["Range": "bytes=0-1", "If-Range": date]]
+            expectEqual(try get(address, ["If-Unmodified-Since": date]).0.status.code, 412)
+        }
+        for headers in conditions {
+            let (response, bytes) = try get(address, headers)
+            expect(response.status == .ok && bytes.count == 10, "\(headers): \(response.status)")
+        }
+        expectEqual(try get(address, ["If-Match": tag]).0.status.code, 412)
     }
 
     // MARK: What is no file

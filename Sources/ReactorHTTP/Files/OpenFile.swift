@@ -6,11 +6,11 @@ final class OpenFile: Sendable {
     private let calls: FileSyscalls
     private let fd: CInt
     let size: Int
-    /// The field `ETag`: it changes with the file's size and modification time.
-    let tag: String
-    /// The field `Last-Modified`.
-    let date: String
-    private let seconds: time_t
+    private let version: FileVersion
+    /// The field `ETag`.
+    var tag: String { version.tag }
+    /// The field `Last-Modified`, if there is a date.
+    let date: String?
 
     enum Found: Sendable {
         /// With its whole content, if that was asked for and is small.
@@ -36,10 +36,10 @@ final class OpenFile: Sendable {
     private init(_ fd: CInt, _ status: stat, _ calls: FileSyscalls) {
         (self.fd, self.calls) = (fd, calls)
         size = status.st_size
-        seconds = status.st_mtim.tv_sec
-        let nanoseconds = status.st_mtim.tv_nsec
-        tag = "\"\(String(size, radix: 16))-\(String(seconds, radix: 16)).\(String(nanoseconds, radix: 16))\""
-        date = httpDate(seconds)
+        var now = timespec()
+        clock_gettime(CLOCK_REALTIME, &now)
+        version = FileVersion(status, now: now)
+        date = version.second.map(httpDate)
     }
 
     deinit { _ = calls.close(fd) }
@@ -135,25 +135,28 @@ final class OpenFile: Sendable {
     /// Whether the client's preconditions hold: RFC 9110, section 13.2.2, steps 1 and 2.
     func isExpected(by headers: Headers) -> Bool {
         if let isListed = isListed(in: "if-match", of: headers, weakly: false) { return isListed }
-        // An invalid date is ignored.
-        guard let latest = headers["if-unmodified-since"].flatMap(second(ofHTTPDate:)) else { return true }
-        return seconds <= latest
+        // An invalid date is ignored, and any if the file has none.
+        guard let latest = headers["if-unmodified-since"].flatMap(second(ofHTTPDate:)), let second = version.second
+        else { return true }
+        return second <= latest
     }
 
     /// Whether the client's copy is current: steps 3 and 4 of the same section. Dates are compared as text: clients
     /// send back the one that they received.
     func isCurrent(for headers: Headers) -> Bool {
-        isListed(in: "if-none-match", of: headers, weakly: true) ?? (headers["if-modified-since"] == date)
+        isListed(in: "if-none-match", of: headers, weakly: true)
+            ?? (date != nil && headers["if-modified-since"] == date)
     }
 
     /// Whether the tag is in the lists of a field; `nil` without the field. Our tags contain no comma and no blank.
     private func isListed(in field: String, of headers: Headers, weakly: Bool) -> Bool? {
         let lists = headers.all(field)
         if lists.isEmpty { return nil }
+        let tag = version.isStrong ? tag[...] : tag.dropFirst(2)
         let weak = "W/\(tag)"
         return lists.contains { list in
             list.utf8.split { $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: " ") || $0 == 0x09 }.contains { element in
-                element.elementsEqual("*".utf8) || element.elementsEqual(tag.utf8)
+                element.elementsEqual("*".utf8) || element.elementsEqual(tag.utf8) && (weakly || version.isStrong)
                     || weakly && element.elementsEqual(weak.utf8)
             }
         }
@@ -162,7 +165,9 @@ final class OpenFile: Sendable {
     /// The requested range of the file: RFC 9110, section 14.2. Several ranges, or an invalid one, mean the whole file.
     func range(for headers: Headers) -> Requested {
         guard let text = headers["range"], text.hasPrefix("bytes=") else { return .whole }
-        if let condition = headers["if-range"], condition != tag, condition != date { return .whole }
+        if let condition = headers["if-range"], condition != date, condition != tag || !version.isStrong {
+            return .whole
+        }
         let bounds = text.dropFirst(6).split(separator: "-", omittingEmptySubsequences: false)
         guard bounds.count == 2, bounds.allSatisfy({ $0.utf8.allSatisfy(isDigit) }) else { return .whole }
         switch (bounds[0].isEmpty, bounds[1].isEmpty) {

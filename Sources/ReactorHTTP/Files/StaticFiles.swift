@@ -10,6 +10,11 @@ import Reactor
 /// ```
 ///
 /// GET and HEAD; `ETag` and `Last-Modified` with their conditions, and single ranges (RFC 9110, sections 13 and 14).
+/// The tag depends on the size, the inode, and the times of the last modification and of the last status change: a file
+/// that another one replaces is never taken for current, whatever its modification time. It is weak, and `Last-Modified`
+/// is left out, where the times prove less: for two seconds after a change, and for a modification time of 0 or 1, as
+/// reproducible builds set it. `Last-Modified` is the later of the two times.
+///
 /// Names that begin with a dot are not served, except `/.well-known/` (RFC 8615), nor is anything outside the folder;
 /// symbolic links in it are followed.
 ///
@@ -105,7 +110,7 @@ public struct StaticFiles: Sendable {
     private func respond(to request: Request, with file: OpenFile, _ content: [UInt8]?, _ type: String) -> Response {
         var headers = headers
         headers["ETag"] = file.tag
-        headers["Last-Modified"] = file.date
+        if let date = file.date { headers["Last-Modified"] = date }
         if !headers.has("accept-ranges") { headers["Accept-Ranges"] = "bytes" }
         if let content { return Response(content, type: type, headers: headers) }
         if !file.isExpected(by: request.headers) { return Response(Status(412)) }
