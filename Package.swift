@@ -69,8 +69,8 @@ let package = Package(
         .testTarget(
             name: "DocumentationTests",
             dependencies: [
-                "Promises", "PromiseKitNames", "Reactor", "ReactorHTTP", "ReactorHTTPJSON", "SimulatedNetwork",
-                "TestSupport",
+                "Promises", "PromiseKitNames", "Reactor", "ReactorDispatch", "ReactorHTTP", "ReactorHTTPJSON",
+                "SimulatedNetwork", "TestSupport",
             ]),
         .testTarget(name: "EchoServerTests", dependencies: promisesTests + ["echo-server"]),
     ],

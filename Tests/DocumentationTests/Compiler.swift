@@ -46,6 +46,7 @@ struct Compiler {
         return names.filter { $0.hasSuffix(".o") && (!inSwift || map.contains("/\($0)\"")) }.map { "\(folder)/\($0)" }
     }
 
+    /// Without `-package-name`: the files are another package's, and see only what is public.
     private static func command(_ module: String) throws -> [String] {
         let products = try products
         return [
@@ -86,7 +87,7 @@ struct Compiler {
     }
 
     /// Next to the running test bundle.
-    private static var products: String {
+    static var products: String {
         get throws {
             var buffer = [UInt8](repeating: 0, count: 4096)
             let count = buffer.withUnsafeMutableBytes {

@@ -9,12 +9,13 @@ struct FirstStepsTests {
     private static let attempts = ["-Xfrontend", "-solver-scope-threshold=1000"]
 
     @Test func typesAreFoundWithFewAttempts() throws {
-        try check(["Accepted.swift", "EightSteps.swift", "RefusedLater.swift"], Self.attempts)
+        try check(
+            ["Accepted.swift", "AcceptedWithFoundation.swift", "EightSteps.swift", "RefusedLater.swift"], Self.attempts)
     }
 
     private static let refused = [
-        "Refused.swift", "RefusedAnswers.swift", "RefusedForImports.swift", "RefusedForIsolation.swift",
-        "RefusedHandlers.swift",
+        "Refused.swift", "RefusedAnswers.swift", "RefusedForFoundation.swift", "RefusedForImports.swift",
+        "RefusedForIsolation.swift", "RefusedHandlers.swift",
     ]
 
     @Test(arguments: refused) func isRefusedWithTheMessagesItAnnounces(name: String) throws {

@@ -32,6 +32,20 @@ struct PagesTests {
         expectEqual(try Compiler.diagnostics(of: files, module: "HTTPPages", Self.limits).output, "")
     }
 
+    @Test func blocksSeeWhatAnotherPackageSees() throws {
+        let file = pages.folder / "Insider.swift"
+        let text = "import Promises\nfunc kept(of connection: Connection) -> Int { connection.bufferedByteCount }\n"
+        _ = try Compiler.run(["sh", "-c", "printf %s \"$1\" >\"$0\"", file, text])
+        let said = try Compiler.diagnostics(of: [file], module: "Insider", until: "-typecheck")
+        expect(said.all.first?.text.contains("is inaccessible due to 'package' protection level") == true, said.output)
+    }
+
+    /// Inline code, tables and indented code, which no compiler sees.
+    @Test func namesInTheTextExist() throws {
+        let script = "\(Repository.root)/Tests/Fixtures/names.py"
+        expectEqual(try Compiler.run(["python3", script, Compiler.products]), "")
+    }
+
     @Test func manifestsCompile() throws {
         for file in try pages.files(of: "Manifests") {
             expectEqual(try Compiler.diagnostics(ofManifest: file).output, "")

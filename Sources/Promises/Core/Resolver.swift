@@ -16,9 +16,10 @@ public struct Resolver<T> {
     @inlinable
     init(_ core: PromiseCore) { token = ResolverToken(core) }
 
-    /// `true` if a settlement would still count: the promise has neither settled nor been cancelled. Any thread;
-    /// another one may settle it a moment later.
-    package var isPending: Bool { token.core.ref.borrow { $0.state.load().isClaimable } }
+    /// `true` if a settlement would still count: the promise has neither settled nor been cancelled. Work that is done
+    /// in pieces ends when it is false; `fulfill` returns whether it did count. Any thread; another one may settle the
+    /// promise a moment later.
+    public var isPending: Bool { token.core.ref.borrow { $0.state.load().isClaimable } }
 
     /// Fulfills the promise with `value`, on any thread. Ignored if the promise has been settled or cancelled before.
     ///

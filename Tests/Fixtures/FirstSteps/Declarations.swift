@@ -24,3 +24,4 @@ func cached() -> Guarantee<Page> { .value(Page()) }
 func save(_ user: User) -> Promise<Void> { .value }
 func parse(_ text: String) throws -> Int { text.count }
 func query(_ completion: @escaping (Int?, (any Error)?) -> Void) { completion(1, nil) }
+func decode<Value: Decodable>(_ number: Int) throws -> Value { throw Failure() }

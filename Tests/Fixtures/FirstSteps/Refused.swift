@@ -5,6 +5,24 @@ func callbackOfNoType() {
     Promise { seal in query(seal.resolve) }.cauterize()  // error: generic parameter 'T' could not be inferred
 }
 
+func nothingSaysTheType() {
+    number().compactMap { _ in nil }.cauterize()  // error: generic parameter 'U' could not be inferred
+}
+
+func genericResult() throws {
+    let length = try hang(number().map { try decode($0) })  // error: generic parameter 'U' could not be inferred
+    print(length)
+}
+
+func anotherErrorInTheClosure() throws {
+    let half = try hang(
+        number().compactMap { number in  // error: generic parameter 'U' could not be inferred
+            if number % 2 == 1 { return nil }
+            return halve(number)  // error: cannot find 'halve' in scope
+        })
+    print(half)
+}
+
 func printAfterStatements() {
     number().then { number in
         print(number)
@@ -39,6 +57,11 @@ func valueBehindStatementsInThen() {
         print(user)
         return user.name  // error: result value of type 'String' does not conform to closure result type 'Thenable'
     }.done { print($0) }.cauterize()
+}
+
+func valueInsteadOfAPromiseInHang() throws {
+    let name = try hang(user().then { $0.name })  // error: failed to produce diagnostic for expression
+    print(name)
 }
 
 func valueInsteadOfAPromise() -> Promise<Int> {

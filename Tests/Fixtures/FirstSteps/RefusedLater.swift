@@ -17,3 +17,20 @@ struct Counter {
         number.done { count += $0 }.cauterize()  // error: escaping closure captures mutating 'self' parameter
     }
 }
+
+func keptBytes(_ connection: Connection) -> Promise<Void> {
+    connection.forEachFrame(LineDecoder()) { line, reader -> Promise<Void> in
+        let bytes = reader.rest()  // error: lifetime-dependent variable 'bytes' escapes its scope
+        return after(.seconds(1)).then { connection.write(bytes) }
+    }
+}
+
+final class Store {
+    var count = 0
+    func add() async { count += 1 }
+}
+
+actor Shop {
+    private let store = Store()
+    func sell() async { await store.add() }  // error: sending 'self.store' risks causing data races
+}
