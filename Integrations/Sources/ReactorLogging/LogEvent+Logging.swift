@@ -62,7 +62,7 @@ extension Promises.LogEvent {
     private var error: (any Error)? {
         switch self {
         case .unhandledRejection(let error, _), .cauterized(let error, _), .acceptPaused(let error),
-            .watchPaused(let error), .awaitStalled(_, let error), .loopFailed(_, let error):
+            .watchPaused(let error), .threadShortage(let error), .awaitStalled(_, let error), .loopFailed(_, let error):
             error
         default: nil
         }
@@ -79,7 +79,8 @@ extension Promises.LogEvent.Kind {
             .awaitStalled:
             .error
         case .cauterized: .notice
-        case .hangStalled, .acceptPaused, .watchPaused, .staleWatch, .slowHandler, .taskOnEndedLoop, .suppressed:
+        case .hangStalled, .acceptPaused, .watchPaused, .threadShortage, .staleWatch, .slowHandler, .taskOnEndedLoop,
+            .suppressed:
             .warning
         }
     }

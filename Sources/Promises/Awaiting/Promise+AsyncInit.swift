@@ -10,14 +10,21 @@ extension Promise where T: Sendable {
     /// The bridge from promises to `await`. Cancelling the promise cancels the task; the promise is rejected when the
     /// task has ended, whatever its result. This thread's loop counts the task as external work until the task has
     /// ended.
+    ///
+    /// The body has the task-local values of the caller.
     /// - Parameter body: runs in a new task, on threads of the library.
+    /// - Returns: a promise that is rejected with `SystemError` of `pthread_create`, without calling `body`, if there is
+    ///   no thread for async bodies and none can be started.
     public init(
         _ file: StaticString = #fileID, _ line: UInt = #line, async body: @escaping @Sendable () async throws -> T
     ) {
         let core = ExternalCore.ofTask(T.self, file, line)
         self.init(core.traced(Self.self, file, line))
         let resolver = Resolver<T>(core)
-        core.start { do { resolver.fulfill(try await body()) } catch { resolver.reject(error) } }
+        do {
+            try AsyncBodyExecutor.startThreadIfNeeded()
+            core.start { do { resolver.fulfill(try await body()) } catch { resolver.reject(error) } }
+        } catch { resolver.reject(error) }
     }
 }
 
@@ -78,13 +85,15 @@ extension Guarantee where T: Sendable {
     /// ```
     ///
     /// Cancelling the guarantee cancels the task, and releases the guarantee's handlers without calling them when the
-    /// task has ended; see `cancel()`.
+    /// task has ended; see `cancel()`. If no thread can be started for `body`, it waits for one; see
+    /// `LogEvent.threadShortage`.
     public init(
         _ file: StaticString = #fileID, _ line: UInt = #line, async body: @escaping @Sendable () async -> T
     ) {
         let core = ExternalCore.ofTask(T.self, file, line)
         self.init(core.traced(Self.self, file, line))
         let resolver = Resolver<T>(core)
+        if (try? AsyncBodyExecutor.startThreadIfNeeded()) == nil { AsyncBodyExecutor.startThreadLater() }
         core.start { resolver.fulfill(await body()) }
     }
 }
@@ -94,16 +103,23 @@ extension Guarantee where T: Sendable {
 final class AsyncBodyExecutor: TaskExecutor {
     static let shared = AsyncBodyExecutor()
 
-    // The number of threads is valid, so this cannot fail. There is no queue limit, because a running task cannot be
-    // refused.
-    private let pool = try! ThreadPool(name: "async", queueLimit: .max)
+    private static let threads = LibraryWorkers {
+        ThreadPoolWorkers("async", ThreadPool.defaultThreads, .max, keepsJobs: true)
+    }
 
     func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
-        do { try pool.dispatch { job.runSynchronously(on: self.asUnownedTaskExecutor()) } } catch {
-            // The pool cannot start a thread.
-            globalConcurrentExecutor.enqueue(job)
-        }
+        // No refusal is possible: the queue has no limit, since a running task cannot be refused, and keeps jobs.
+        _ = try? Self.threads.ofThisProcess.take(
+            ClosureJob { job.runSynchronously(on: self.asUnownedTaskExecutor()) })
+    }
+
+    /// Called before a task is made. Once there is a thread, it stays.
+    static func startThreadIfNeeded() throws(SystemError) { try threads.ofThisProcess.startThreadIfNeeded() }
+
+    /// Makes this thread's loop start a thread as soon as that is possible.
+    static func startThreadLater() {
+        EventLoop.ofCurrentThread.loopToNotify.startThreadLater(of: threads.ofThisProcess)
     }
 }
 
@@ -126,9 +142,9 @@ extension ExternalCore {
         let home = EventLoop.ofCurrentThread.loopToNotify
         let stage = LockedValue(TaskStage.running)
         home.beginExternalWork()
-        // Detached: a task of this context may belong to an actor whose thread is blocked in `hang`.
+        // It belongs to no actor, since this function does not: an actor's thread may be blocked in `hang`.
         cancels(
-            Task.detached(executorPreference: AsyncBodyExecutor.shared) { [self] in
+            Task(executorPreference: AsyncBodyExecutor.shared) { [self] in
                 if home.isVirtual { await VirtualTasks.run(for: home, work) } else { await work() }
                 taskDidEnd(stage)
                 home.endExternalWork()
@@ -149,8 +165,7 @@ extension ExternalCore {
         // thread, nor is the loop unless it has ended. A body that is isolated to an actor runs on this thread too,
         // which has been checked.
         nonisolated(unsafe) let (work, loop) = (work, loop)
-        // Detached: this may be called inside another task.
-        let started = Task.immediateDetached(executorPreference: ThreadBoundExecutor(loop)) { [self] in
+        let started = Task.immediate(executorPreference: ThreadBoundExecutor(loop)) { [self] in
             await work()
             taskDidEnd(stage)
             hold.cancel()

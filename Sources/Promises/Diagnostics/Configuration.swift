@@ -34,6 +34,7 @@ public final class Configuration: Sendable {
             case .unrunWork(let callSite): conf.log(.loopNotRunning(at: callSite))
             case .loopFailed(let name, let error): conf.log(.loopFailed(name, error))
             case .watchPaused(let error): conf.log(.watchPaused(error))
+            case .threadShortage(let error): conf.log(.threadShortage(error))
             case .staleWatch(let fd, let callSite): conf.log(.staleWatch(descriptor: fd, at: callSite))
             }
         }

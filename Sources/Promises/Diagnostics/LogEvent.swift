@@ -44,6 +44,10 @@ public enum LogEvent: Sendable {
     /// - the descriptor was ready 256 times within a second, and each call found nothing or was refused;
     /// - a `hang` on a guarantee waits, and the loop's own descriptors cannot be opened (`EMFILE`).
     case watchPaused(any Error)
+    /// No thread can be started for a `Guarantee { … }` with an async body, or for an actor without a custom executor
+    /// that a task of a loop calls. Neither can fail, so they wait, and the loop tries again every 100 ms. The value is
+    /// the error of pthread_create(3). Reported once per episode.
+    case threadShortage(any Error)
     /// A descriptor was closed while the loop watched it, and a duplicate of it is still open. The watch has ended.
     /// Cancel a watch before you close its descriptor.
     ///
@@ -80,8 +84,8 @@ public enum LogEvent: Sendable {
         /// See the event of the same name.
         case
             abandoned, unhandledRejection, cauterized, undeliveredHandlers, loopLeftHandlers, hangStalled, hangDeadlock,
-            acceptPaused, watchPaused, staleWatch, slowHandler, taskOnEndedLoop, loopNotRunning, awaitStalled,
-            loopFailed, suppressed
+            acceptPaused, watchPaused, threadShortage, staleWatch, slowHandler, taskOnEndedLoop, loopNotRunning,
+            awaitStalled, loopFailed, suppressed
     }
 
     /// The kind of this event.
@@ -109,6 +113,7 @@ extension LogEvent: CustomStringConvertible {
         case .acceptPaused(let error):
             "cannot accept connections for now: \(error)"
         case .watchPaused(let error): LoopEvent.watchPaused(error).description
+        case .threadShortage(let error): LoopEvent.threadShortage(error).description
         case .staleWatch(let descriptor, let callSite): LoopEvent.staleWatch(descriptor, callSite).description
         case .taskOnEndedLoop: LoopEvent.taskOnEndedLoop.description
         case .loopNotRunning(let callSite): LoopEvent.unrunWork(callSite).description

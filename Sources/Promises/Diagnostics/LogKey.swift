@@ -28,6 +28,7 @@ extension LogEvent {
         case .hangDeadlock(_, let callSite): LogKey(.hangDeadlock, at: callSite)
         case .acceptPaused(let error): LogKey(.acceptPaused, error)
         case .watchPaused(let error): LogKey(.watchPaused, error)
+        case .threadShortage(let error): LogKey(.threadShortage, error)
         case .staleWatch(_, let callSite): LogKey(.staleWatch, at: callSite)
         case .slowHandler(let handler, _): LogKey(.slowHandler, at: handler.callSite)
         case .taskOnEndedLoop: LogKey(.taskOnEndedLoop)

@@ -18,6 +18,8 @@ package enum LoopEvent: Sendable {
     case loopFailed(String, any Error)
     /// A descriptor cannot be watched for now; the loop tries again. Reported once per episode.
     case watchPaused(any Error)
+    /// No thread can be started for work that a loop waits for; the loop tries again. Reported once per episode.
+    case threadShortage(any Error)
     /// A descriptor was closed while it was watched. The call site of the watch is given if it is known. Only the first
     /// per loop is reported.
     case staleWatch(CInt, CallSite?)
@@ -51,6 +53,7 @@ package enum LoopEvent: Sendable {
         case .unrunWork(let callSite): Key(name: "loops that are not driven", callSite: callSite)
         case .loopFailed: Key(name: "loops that failed")
         case .watchPaused: Key(name: "descriptors that cannot be watched for now")
+        case .threadShortage: Key(name: "threads that cannot be started for now")
         case .staleWatch(_, let callSite): Key(name: "descriptors closed while watched", callSite: callSite)
         }
     }
@@ -75,6 +78,7 @@ extension LoopEvent: CustomStringConvertible {
             "work started at \(callSite) waits on a thread whose event loop is not driven; do it on a loop's own thread, attach "
                 + "with on:, await the result, or drive this loop, in an async main by driveAsyncMain()"
         case .watchPaused(let error): "cannot watch a descriptor for now: \(error)"
+        case .threadShortage(let error): "cannot start a thread for now: \(error)"
         case .staleWatch(let descriptor, let callSite):
             "descriptor \(descriptor) was closed while it was watched\(callSite.map { " at \($0)" } ?? ""); cancel the watch first"
         case .loopFailed(let name, let error): "the event loop \"\(name)\" ended after a failure: \(error)"

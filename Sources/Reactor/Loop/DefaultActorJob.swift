@@ -21,7 +21,9 @@ extension EventLoop {
 /// The loop counts the job as external work: it stays alive, and a virtual clock stands still, until the actor has been
 /// processed and the task has been enqueued on the loop again.
 enum DefaultActorJob {
-    private static let threads = LibraryWorkers { ThreadPoolWorkers("actors", ThreadPool.defaultThreads, .max) }
+    private static let threads = LibraryWorkers {
+        ThreadPoolWorkers("actors", ThreadPool.defaultThreads, .max, keepsJobs: true)
+    }
 
     static func isNeeded(for job: UnownedJob) -> Bool {
         // Sound because `UnownedJob` is a frozen structure of one pointer. The job cannot end before it has run.
@@ -37,10 +39,8 @@ enum DefaultActorJob {
             SwiftJob.run(job, purpose, nil)
             loop.endExternalWork()
         }
-        do { try threads.ofThisProcess.take(processing) } catch {
-            // No thread can be started.
-            globalConcurrentExecutor.enqueue(job)
-            loop.endExternalWork()
-        }
+        let workers = threads.ofThisProcess
+        // No refusal is possible: the queue has no limit, and keeps jobs.
+        if (try? workers.take(processing)) == false { loop.startThreadLater(of: workers) }
     }
 }

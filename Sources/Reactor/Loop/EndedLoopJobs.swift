@@ -21,8 +21,7 @@ enum EndedLoopJobs {
     static func enqueue(_ body: @escaping @Sendable () -> Void) {
         let workers = threads.ofThisProcess
         // No refusal is possible: the queue has no limit, and keeps jobs.
-        try? workers.take(ClosureJob(body))
-        if !workers.startThreadIfNeeded() { awaitsThread.store(true, ordering: .relaxed) }
+        if (try? workers.take(ClosureJob(body))) == false { awaitsThread.store(true, ordering: .relaxed) }
     }
 
     /// Called at the end of a loop: starts the thread if jobs wait for one. Without success after a tenth of a second,
@@ -30,7 +29,9 @@ enum EndedLoopJobs {
     static func awaitThread() {
         guard awaitsThread.load(ordering: .relaxed) else { return }
         for _ in 0..<mostTries {
-            if threads.ofThisProcess.startThreadIfNeeded() { return awaitsThread.store(false, ordering: .relaxed) }
+            if (try? threads.ofThisProcess.startThreadIfNeeded()) != nil {
+                return awaitsThread.store(false, ordering: .relaxed)
+            }
             usleep(pause)
         }
         if hasReportedShortage.exchange(true, ordering: .relaxed) { return }

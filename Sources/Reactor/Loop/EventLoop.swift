@@ -63,6 +63,8 @@ public final class EventLoop {
     /// The observer of the loop's thread, if the thread may never drive the loop.
     @exclusivity(unchecked) var unrunWork: UnrunWork?
     @exclusivity(unchecked) var signals = LoopSignals()
+    /// The pools for which the loop tries to start a thread.
+    @exclusivity(unchecked) var poolsWithoutThread: [ThreadPoolWorkers] = []
     @exclusivity(unchecked) var registrationFailures = RegistrationFailures()
     @exclusivity(unchecked) @usableFromInline var buffers = LoopBuffers()
     @exclusivity(unchecked) var ending = LoopEnding()

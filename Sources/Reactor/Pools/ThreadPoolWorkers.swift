@@ -55,15 +55,19 @@ package final class ThreadPoolWorkers: Sendable {
 
     /// Queues a job. The caller's reference keeps the job alive if it is refused, so that it is never released under
     /// the lock.
-    package func take(_ job: Job) throws {
+    /// - Returns: false if the job is kept although there is no thread.
+    @discardableResult
+    package func take(_ job: Job) throws -> Bool {
         if isForked { throw DispatchError.poolIsForked(name: name) }
-        try state.withLock { state in
+        let hasThread = try state.withLock { state in
             if state.isClosed { throw DispatchError.poolIsShutDown(name: name) }
             if state.queued >= state.free { try makeRoom(&state) }
             state.queue.append(.passRetained(job))
             state.queued += 1
+            return !state.handles.isEmpty
         }
         hasWork.wakeOne()
+        return hasThread
     }
 
     /// For a job that no thread is free for: starts a thread, or checks that the queue has room.
@@ -72,20 +76,26 @@ package final class ThreadPoolWorkers: Sendable {
             let failure = start(&state)
             if failure == 0 { return }
             // If there are other threads, the pool continues with those.
-            if state.handles.isEmpty && !keepsJobs {
-                throw SystemError(.threadCreate, failure, detail: "of the pool \"\(name)\"")
-            }
+            if state.handles.isEmpty && !keepsJobs { throw noThread(failure) }
         }
         guard state.queued - state.free < queueLimit else {
             throw DispatchError.queueIsFull(name: name, limit: queueLimit)
         }
     }
 
-    /// For a pool that keeps jobs: starts a thread if there are jobs and no thread.
-    /// - Returns: false if no thread can be started.
-    package func startThreadIfNeeded() -> Bool {
-        if isForked { return true }
-        return state.withLock { $0.queued == 0 || !$0.handles.isEmpty || start(&$0) == 0 }
+    /// For a pool that keeps jobs: starts a thread if there is none.
+    /// - Throws: the error of pthread_create(3).
+    package func startThreadIfNeeded() throws(SystemError) {
+        if isForked { return }
+        try state.withLock { state throws(SystemError) in
+            guard state.handles.isEmpty else { return }
+            let failure = start(&state)
+            if failure != 0 { throw noThread(failure) }
+        }
+    }
+
+    private func noThread(_ failure: CInt) -> SystemError {
+        SystemError(.threadCreate, failure, detail: "of the pool \"\(name)\"")
     }
 
     package var metrics: ThreadPool.Metrics {
@@ -183,16 +193,16 @@ package final class ThreadPoolWorkers: Sendable {
 }
 
 /// The library's own threads for one purpose. A forked child, which has none of the parent's, makes others.
-final class LibraryWorkers: Sendable {
+package final class LibraryWorkers: Sendable {
     private let current: LockedValue<ThreadPoolWorkers>
     private let make: @Sendable () -> ThreadPoolWorkers
 
-    init(_ make: @escaping @Sendable () -> ThreadPoolWorkers) {
+    package init(_ make: @escaping @Sendable () -> ThreadPoolWorkers) {
         self.make = make
         current = .ofProcess(make())
     }
 
-    var ofThisProcess: ThreadPoolWorkers {
+    package var ofThisProcess: ThreadPoolWorkers {
         current.withLock { workers in
             if workers.isForked { workers = make() }
             return workers

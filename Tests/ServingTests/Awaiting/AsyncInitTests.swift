@@ -85,7 +85,40 @@
         hang(typed)
     }
 
-    private static func doubled(_ number: Int) async -> Int {
+    @TaskLocal private static var request = "none"
+
+    @Test(.inRealTime, arguments: [false, true]) func theBodyHasTheTaskLocalValuesOfItsCaller(isInTask: Bool) throws {
+        let seen = Shared<[String]>([])
+        let note: @Sendable () async -> Void = {
+            seen.change { $0.append(Self.request) }
+            await Task.yield()
+            seen.change { $0.append(Self.request) }
+        }
+        @Sendable func begin() -> Promise<Void> {
+            Self.$request.withValue("a") { when(fulfilled: Promise(async: note), Guarantee(async: note).asPromise()) }
+                .then { _ in Self.$request.withValue("b") { Promise(on: .current, async: note) } }
+        }
+        if isInTask {
+            try EventLoop.current.run { try await Self.$request.withValue("c") { try await firstly { begin() }.value } }
+        } else {
+            try hang(begin())
+        }
+        expectEqual(seen.value.sorted(), ["a", "a", "a", "a", "b", "b"])
+    }
+
+    /// The body must not wait for the actor, which waits for the body.
+    @Test(.inRealTime) func theBodyDoesNotBelongToTheActorOfItsCaller() throws {
+        actor Waiter {
+            private let home: LoopRemote
+            nonisolated var unownedExecutor: UnownedSerialExecutor { home.asUnownedSerialExecutor() }
+            init(_ home: LoopRemote) { self.home = home }
+            func wait() throws -> Int { try hang(Promise { await AsyncInitTests.doubled(1) }, timeout: patience) }
+        }
+        let waiter = Waiter(EventLoop.current.remote)
+        expectEqual(try EventLoop.current.run { try await waiter.wait() }, 2)
+    }
+
+    fileprivate static func doubled(_ number: Int) async -> Int {
         await Task.yield()
         return number * 2
     }
