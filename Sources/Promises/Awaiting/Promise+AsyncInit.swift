@@ -164,13 +164,13 @@ extension ExternalCore {
         // Sound because the task's executor is bound to this thread: `work` and its captures are used on no other
         // thread, nor is the loop unless it has ended. A body that is isolated to an actor runs on this thread too,
         // which has been checked.
-        nonisolated(unsafe) let (work, loop) = (work, loop)
-        let started = Task.immediate(executorPreference: ThreadBoundExecutor(loop)) { [self] in
-            await work()
+        let (work, loop) = (OnThread(work), OnThread(loop))
+        let started = Task.immediate(executorPreference: ThreadBoundExecutor(loop.value)) { [self] in
+            await work.value()
             taskDidEnd(stage)
             hold.cancel()
             // After the end of the loop this may be another thread.
-            if !loop.hasEnded { loop.forgetEnding(ending) }
+            if !loop.value.hasEnded { loop.value.forgetEnding(ending) }
         }
         task = started
         cancels(started, stage)

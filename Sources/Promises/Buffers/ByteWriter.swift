@@ -1,3 +1,4 @@
+import Reactor
 /// Builds a message of a protocol: bytes, integers, texts, and length-prefixed parts.
 ///
 /// ```swift
@@ -88,11 +89,7 @@ public struct ByteWriter: Sendable {
     /// - Parameter body: returns the number of bytes written.
     @inlinable @inline(__always)
     package mutating func append(atMost count: Int, _ body: (UnsafeMutableRawBufferPointer) -> Int) {
-        written.append(addingCapacity: count) { output in
-            output.withUnsafeMutableBufferPointer { buffer, initialized in
-                initialized = body(UnsafeMutableRawBufferPointer(buffer))
-            }
-        }
+        written.append(atMost: count, body)
     }
 
     /// Appends an integer, of the size of its type.

@@ -40,11 +40,9 @@ struct InputBuffer {
         if start > 0 || bytes.capacity - bytes.count < min(wanted, 16_384) { move(reserving: wanted) }
         let room = min(bytes.capacity - bytes.count, missing, Self.mostReceived)
         var result = 0
-        bytes.append(addingCapacity: room) { output in
-            output.withUnsafeMutableBufferPointer { buffer, initialized in
-                result = receive(UnsafeMutableRawBufferPointer(buffer))
-                initialized = max(result, 0)
-            }
+        bytes.append(atMost: room) { place in
+            result = receive(place)
+            return max(result, 0)
         }
         if bytes.isEmpty { bytes = [] }
         return result

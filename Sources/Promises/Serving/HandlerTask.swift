@@ -47,12 +47,12 @@ final class HandlerTask: PromiseCore, @unchecked Sendable {
         // Sound because the task's executor is bound to this thread: `handler`, its captures and the connection are
         // used on no other thread. A handler that is isolated to an actor runs on this thread too, which `serveAsync`
         // has checked.
-        nonisolated(unsafe) let (connection, prepare, handler) = (connection, prepare, handler)
+        let (taken, prepare, handler) = (OnThread(connection), OnThread(prepare), OnThread(handler))
         // Detached: this may be called inside another task.
         let task = Task.immediateDetached(executorPreference: executor) { [self] in
             do {
-                nonisolated(unsafe) let prepared = try await prepare?(connection).value ?? connection
-                try await handler(prepared)
+                nonisolated(unsafe) let prepared = try await prepare.value?(taken.value).value ?? taken.value
+                try await handler.value(prepared)
                 finish()
                 resolver.fulfill()
             } catch {

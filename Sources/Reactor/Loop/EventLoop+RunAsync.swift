@@ -51,10 +51,10 @@ extension EventLoop {
         let home = remote
         let outcome = BodyOutcome<Value>()
         // Sound because the task's executor is this thread's loop: `body` and its captures are used on no other thread.
-        nonisolated(unsafe) let body: () async throws -> Value = body
+        let body = OnThread<() async throws -> Value>(body)
         let task = whileDriven {
             Task.immediate(executorPreference: home) {
-                do { outcome.result = .success(try await body()) } catch { outcome.result = .failure(error) }
+                do { outcome.result = .success(try await body.value()) } catch { outcome.result = .failure(error) }
             }
         }
         while true {
@@ -73,11 +73,6 @@ extension EventLoop {
     /// Whether the jobs of `actor` run on this loop, or between its jobs on the main thread.
     package func runsJobs(of actor: any Actor) -> Bool {
         actor is MainActor ? mainActor.isServed : isExecutor(of: actor)
-    }
-
-    private func isExecutor(of actor: any Actor) -> Bool {
-        guard let executor = actor.unownedExecutor.asSerialExecutor() as? LoopActorExecutor else { return false }
-        return executor.isExecutor(of: self)
     }
 
     // @unchecked: written by the task and read by the waiting call, both on the loop's thread.

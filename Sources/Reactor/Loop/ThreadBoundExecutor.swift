@@ -21,3 +21,13 @@ package final class ThreadBoundExecutor: TaskExecutor {
         return loops[index + 1].loop
     }
 }
+
+/// A value that a task of the loop takes along although it is not `Sendable`. Each value has a box of its own: of a tuple with a
+/// function in it Swift 6.3 releases the other members once too often.
+// @unchecked: it is made on the loop's thread, and for one task, whose executor is the loop or is bound to that thread. So the
+// value and what it refers to are used on no other thread.
+package struct OnThread<Value>: @unchecked Sendable {
+    package let value: Value
+
+    package init(_ value: Value) { self.value = value }
+}

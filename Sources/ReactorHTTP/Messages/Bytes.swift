@@ -97,9 +97,10 @@ extension Bytes {
             // The highest bit of each byte. No sum carries into the next one, since the highest bits are masked.
             let seven = word & ~Self.highBits
             let lower = seven | Self.ones &* 0x20
-            let isLetter = (lower &+ Self.ones &* (0x80 - 0x61)) & ~(lower &+ Self.ones &* (0x7F - 0x7A))
+            let isFromA: UInt64 = lower &+ Self.ones &* (0x80 - 0x61)
+            let isAboveZ: UInt64 = lower &+ Self.ones &* (0x7F - 0x7A)
             let isNoHyphen = (seven ^ Self.ones &* 0x2D) &+ Self.ones &* 0x7F
-            return (isLetter | ~isNoHyphen) & ~word
+            return (isFromA & ~isAboveZ | ~isNoHyphen) & ~word
         }
     }
 
