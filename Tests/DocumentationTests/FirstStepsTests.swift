@@ -18,7 +18,9 @@ struct FirstStepsTests {
         "RefusedForIsolation.swift", "RefusedHandlers.swift",
     ]
 
-    @Test(arguments: refused) func isRefusedWithTheMessagesItAnnounces(name: String) throws {
+    @Test(arguments: refused + ["RefusedFromPromiseKit.swift"]) func isRefusedWithTheMessagesItAnnounces(name: String)
+        throws
+    {
         try check([name], ["-typecheck"])
     }
 

@@ -1,0 +1,54 @@
+import Promises
+import Reactor
+
+// Names of PromiseKit without a meaning here. The compiler refuses them, and says what to write.
+
+extension Configuration {
+    /// Handlers run on the thread that attached them, so there is no default queue.
+    @available(
+        *, unavailable, message: "leave it out: handlers run on the thread that attached them, unless on: is given"
+    )
+    public var Q: (map: (any Dispatcher)?, return: (any Dispatcher)?) {
+        get { fatalError() }
+        set { fatalError() }
+    }
+
+    /// As `Q`.
+    @available(
+        *, unavailable, message: "leave it out: handlers run on the thread that attached them, unless on: is given"
+    )
+    public var D: (map: (any Dispatcher)?, return: (any Dispatcher)?) {
+        get { fatalError() }
+        set { fatalError() }
+    }
+}
+
+/// Every promise can be cancelled.
+@available(*, unavailable, renamed: "Promise", message: "every promise can be cancelled")
+public typealias CancellablePromise<T> = Promise<T>
+
+/// Every promise can be cancelled.
+@available(*, unavailable, renamed: "Thenable", message: "every promise can be cancelled")
+public typealias CancellableThenable = Thenable
+
+/// Every promise can be cancelled.
+@available(*, unavailable, renamed: "Catchable", message: "every promise can be cancelled")
+public typealias CancellableCatchMixin = Catchable
+
+extension Thenable {
+    /// Every promise can be cancelled.
+    @available(*, unavailable, message: "leave it out: every promise can be cancelled")
+    public func cancellize() -> Self { fatalError() }
+}
+
+/// Renamed.
+@available(*, unavailable, renamed: "Catchable")
+public typealias CatchMixin = Catchable
+
+/// Renamed. The case `noWinner` also has the errors.
+@available(*, unavailable, renamed: "PromiseError")
+public typealias PMKError = PromiseError
+
+/// Renamed.
+@available(*, unavailable, renamed: "Configuration")
+public typealias PMKConfiguration = Configuration
