@@ -17,13 +17,6 @@ extension PromiseCore {
         if !hasPayload(at: words) {
             return "PromiseCore.payload does not begin at byte \(payloadOffset), as CorePayload.offset says"
         }
-        // The two constants before the payload, which SpareCores.reuse writes.
-        if words[-2] != loop?.address ?? 0 {
-            return "PromiseCore.loop is not at byte \(payloadOffset - 16), where SpareCores.reuse writes it"
-        }
-        if words[-1] != code.bits {
-            return "PromiseCore.code is not at byte \(payloadOffset - 8), where SpareCores.reuse writes it"
-        }
         return nil
     }
 

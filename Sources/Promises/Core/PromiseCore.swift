@@ -31,8 +31,9 @@ class PromiseCore: Job, @unchecked Sendable {
     @usableFromInline final let state: AtomicState
     /// The loop whose thread runs this node's operation. `nil`: the operation runs inline, on the thread that settles
     /// the source.
-    @usableFromInline final let loop: LoopRef?
-    final let code: CoreCode
+    // Constant, like `code`, from `init` or `reset` on. Exclusivity is unchecked, because only `reset` writes them.
+    @exclusivity(unchecked) @usableFromInline private(set) final var loop: LoopRef?
+    @exclusivity(unchecked) private(set) final var code: CoreCode
     // Accessed through `payload` only; see CorePayload.
     @exclusivity(unchecked)
     private final var payloadWords: (UInt, UInt, UInt) = (0, 0, 0)
@@ -53,9 +54,13 @@ class PromiseCore: Job, @unchecked Sendable {
         #endif
     }
 
-    /// Resets the fields that are not constant, apart from state and upstream, for a new core.
+    /// Makes a kept core, to which the caller has the only reference, a new one. The caller stores its contents.
     @inline(__always)
-    final func resetMarks() {
+    final func reset(_ state: StateWord, _ loop: LoopRef?, _ code: CoreCode) {
+        self.loop = loop
+        self.code = code
+        self.state.store(state)
+        upstream.store(.none)
         home = 0
         shared.clear()
     }

@@ -3,35 +3,20 @@ import Glibc
 import Reactor
 
 // Reuse of cores. A chain makes a core for each step and releases it a moment later. Allocating and freeing it costs
-// some 270 instructions, a quarter of a hop; so a loop keeps a few cores whose last reference was released on its
-// thread, and makes the next promises from them.
+// some 270 instructions, a quarter of a hop. So each loop keeps a few released cores and makes new promises from them.
 //
-// Invariant: a core is kept only where its deinit would have run otherwise, and is then like freed memory to every
-// other party. In detail:
-// - The releasing party has the only reference. Every list, every queue and every owning word of `upstream` or `state`
-//   counts as one, so the core is in none of them. A party that knows the core by an address that it does not own (a
-//   waiter its source, a combinator its nodes, a linked root the core that settles it) must stop using the address
-//   before the last release, because the allocator too would reuse the block at once.
-// - That check orders what other threads did with the core, before they released it, before this thread's next
-//   accesses; see `isOnlyReference`.
-// - No table has an entry for its address, and no weak reference leads to it, since a deinit must update both. Tables
-//   mark the core (`annotations`), weak references make a side table. There are no unowned references to cores.
-// - It is a plain `PromiseCore`, of this thread's loop or of none. It then differs from a new core only in the fields
-//   that `reuse` writes.
-// - Its value, its error or its link is destroyed before it is kept, as the deinit would do it; a combinator's node has
-//   none of these. This may run user code, which cannot reach the core, and which finds the list of kept cores
-//   unchanged.
-// - The core is in the heap: its address has been in the `upstream` of a waiter, or it was such a waiter itself, so the
-//   compiler could not put it on a stack.
+// Invariant: a core is kept only where its deinit would have run, and is then like freed memory to every other party.
+// - The releasing party has the only reference (`isOnlyReference`): the core is in no list, queue or owning word. A
+//   party that knows only its address has stopped using that before the last release, as for the allocator.
+// - No table (`annotations`) and no weak reference (`hasSideTable`) leads to it, since a deinit would update both.
+// - It is a plain `PromiseCore` of this thread's loop or of none, in the heap, and its contents have been destroyed. So
+//   `PromiseCore.reset` makes it equal to a new one.
 //
-// While it is kept its state is `StateWord.spare`, a link that leads nowhere: a party that reached it nevertheless
-// would trap. Under a sanitizer nothing is kept (see `SpareJobs`), so the sanitizer checks the invariant: a party that
-// would reach a kept core or the next promise then reaches freed memory.
+// Its state is `StateWord.spare` meanwhile, a link that leads nowhere: a party that reached it would trap. Under a
+// sanitizer nothing is kept (see `SpareJobs`), so the sanitizer checks the invariant.
 //
 // The functions that clients call are not static: callers in another module reach static ones through a second
-// function, which drops the type. They are never inlined, and only they rewrite the constants of a core: no function
-// that has read these also sees them rewritten. (Keeping a core rewrites none.) Their uncommon parts are separate
-// functions, so that they need not save registers.
+// function, which drops the type. Their uncommon parts are separate functions, so that they need not save registers.
 
 /// A pending core of this thread's loop. The caller stores its operation.
 @usableFromInline @inline(never)
@@ -84,19 +69,12 @@ enum SpareCores {
     fileprivate static func reuse(
         _ spare: CoreRef, _ loop: LoopRef?, _ code: CoreCode, as state: StateWord
     ) -> PromiseCore {
-        // Writing constants is sound here: the caller has the only reference, taken from the loop as it would take a
-        // block from the allocator, so no code has read a constant through this reference.
-        let payload = spare.payload.address
-        (payload - 16).storeBytes(of: loop, as: LoopRef?.self)
-        (payload - 8).storeBytes(of: code, as: CoreCode.self)
         spare.borrow { core in
             assert(core.state.loadRelaxed() == .spare, "a kept core was changed")
             #if DEBUG
             if !core.payload.isPoisoned { fatalError("swift-reactor: a kept core was written") }
             #endif
-            core.state.store(state)
-            core.upstream.store(.none)
-            core.resetMarks()
+            core.reset(state, loop, code)
         }
         return spare.takeOver()
     }

@@ -106,7 +106,7 @@ struct CoreReuseTests {
     private func annotationBits() -> [UInt8] {
         let core = PromiseCore(state: .fulfilled(isTrivial: true), loop: nil, code: .none)
         core.annotate([.isRecorded, .isNoted, .isLetGo])
-        defer { core.resetMarks() }
+        defer { core.reset(.fulfilled(isTrivial: true), nil, .none) }
         return Self.fields.map { byte(core, $0) }
     }
 
