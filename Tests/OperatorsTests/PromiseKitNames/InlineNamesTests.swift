@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// `on: nil` with functions that are not `@Sendable`.
-struct OnNilTests {
+struct InlineNamesTests {
     /// PromiseKit's own recipe, with `Duration` for its type of delays.
     private func attempt<T>(
         maximumRetryCount: Int = 3, delayBeforeRetry: Duration = .seconds(2), _ body: @escaping () -> Promise<T>
