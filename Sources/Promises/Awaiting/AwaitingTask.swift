@@ -57,10 +57,12 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
 
     /// Suspends until the promise has settled, nothing is left that could settle it, or the task is cancelled. In the
     /// last case the promise is cancelled too, unless another handler waits for it.
+    /// - Throws: `PromiseError.badInput` if the promise waits for a loop that nothing drives; it is cancelled then.
     @usableFromInline
     static func suspendOrCancel(
-        until promise: PromiseCore, _ isolation: isolated (any Actor)? = #isolation
-    ) async -> AwaitingTask {
+        until promise: PromiseCore, _ type: Any.Type, _ isolation: isolated (any Actor)? = #isolation
+    ) async throws -> AwaitingTask {
+        if EventLoop.isNotingHandlers { try promise.refuseToWaitForUndrivenLoop(type, isolation) }
         let waiter = AwaitingTask(until: promise)
         await withTaskCancellationHandler {
             // A closure that does not name the actor leaves it, for a round trip through Swift's pool.
@@ -205,4 +207,19 @@ private actor SuspensionActor {
     init(_ waiter: AwaitingTask) { self.waiter = waiter }
 
     func enter() { hasEntered = true }
+}
+
+extension PromiseCore {
+    /// Throws if only the loop of this thread can settle the promise, and nothing drives that loop, since an async
+    /// function has made the promise on a thread of Swift's pool.
+    fileprivate func refuseToWaitForUndrivenLoop(_ type: Any.Type, _ isolation: (any Actor)?) throws {
+        guard loop == .ofThisThread, !role.contains(.externallySettled), settled == nil,
+            EventLoop.isLeftUndriven(by: isolation)
+        else { return }
+        let promise = provenance(type: "Promise<\(type)>", callSite: root.callSite ?? notedCallSite)
+        cancelUnlessWanted()
+        throw PromiseError.badInput(
+            "await of \(promise) on a thread whose event loop nothing drives: an async function leaves its caller's thread, "
+                + "unless it is nonisolated(nonsending) or belongs to an actor that lives on the loop")
+    }
 }

@@ -18,7 +18,10 @@ extension Promise {
     ///
     /// Synchronous code cannot be suspended. Use `settledValue` to test for the value, `then`, `map` or `done` to be
     /// called with it, and `hang(promise)` to wait on the thread of the loop.
-    /// - Throws: the promise's error; `CancellationError` if the task is cancelled.
+    /// - Throws: the promise's error; `CancellationError` if the task is cancelled; `PromiseError.badInput` if the
+    ///   promise is one of a thread of Swift's pool or of a `ThreadPool`, whose loop nothing drives, and no other thread
+    ///   can settle it: the function that made it is async, and neither `nonisolated(nonsending)` nor of an actor that
+    ///   lives on a loop.
     @inlinable
     public nonisolated(nonsending) var value: T {
         // Sound for a T that is not Sendable. Promise<T> and Resolver<T> are then not Sendable either, so the promise,
@@ -29,7 +32,7 @@ extension Promise {
         // not know threads: docs/guides/async.md describes what they let pass.)
         get async throws {
             if let outcome = result { return try outcome.get() }
-            return try await AwaitingTask.suspendOrCancel(until: core).outcome()
+            return try await AwaitingTask.suspendOrCancel(until: core, T.self).outcome()
         }
     }
 }

@@ -75,8 +75,9 @@ extension LoopEvent: CustomStringConvertible {
         case .slowHandler(let handler, _): handler.description
         case .taskOnEndedLoop: "a task ran on a thread of its own, since its event loop has ended"
         case .unrunWork(let callSite):
-            "work started at \(callSite) waits on a thread whose event loop is not driven; do it on a loop's own thread, attach "
-                + "with on:, await the result, or drive this loop, in an async main by driveAsyncMain()"
+            "work started at \(callSite) waits on a thread whose event loop is not driven: an async function leaves its caller's "
+                + "thread, unless it is nonisolated(nonsending) or belongs to an actor that lives on the loop; elsewhere attach with "
+                + "on:, or drive this loop, in an async main by driveAsyncMain()"
         case .watchPaused(let error): "cannot watch a descriptor for now: \(error)"
         case .threadShortage(let error): "cannot start a thread for now: \(error)"
         case .staleWatch(let descriptor, let callSite):

@@ -92,6 +92,11 @@ package final class UnrunWork: Sendable {
         Task.detached { [generation = note.generation] in await self.watch(since: generation) }
     }
 
+    fileprivate static func callSite(of job: Job) -> CallSite? {
+        let address = Unmanaged.passUnretained(job).toOpaque()
+        return table.withLock { $0.notes[address]?.callSite }
+    }
+
     fileprivate static func forget(_ job: Job) {
         let address = Unmanaged.passUnretained(job).toOpaque()
         table.withLock { _ = $0.notes.removeValue(forKey: address) }
@@ -144,6 +149,9 @@ package final class UnrunWork: Sendable {
 }
 
 extension Job {
+    /// The call site of the work that the job represents, if `EventLoop.note` has noted it.
+    package var notedCallSite: CallSite? { UnrunWork.callSite(of: self) }
+
     /// Called before the job, which `EventLoop.note` has noted, is deinitialized.
     package func leaveUnrunWork() { UnrunWork.forget(self) }
 }

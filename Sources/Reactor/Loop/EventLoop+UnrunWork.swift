@@ -7,6 +7,26 @@ extension EventLoop {
     /// Whether operators of this thread note their work.
     package static var isNotingHandlers: Bool { clinux_is_noting_handlers() }
 
+    /// For a task that is about to wait for what only the current loop of the calling thread can do: whether nothing
+    /// will drive that loop, since the thread is one of Swift's pool or of a `ThreadPool`, and continues with other code.
+    ///
+    /// A task of another executor may be on a thread that drives its loop later.
+    /// - Parameter isolation: the actor that the task runs for.
+    package static func isLeftUndriven(by isolation: (any Actor)?) -> Bool {
+        guard isNotingHandlers, let unrunWork = withExisting({ $0.unrunWork }) ?? nil, !unrunWork.isMain else {
+            return false
+        }
+        if unrunWork.isOfPool { return true }
+        guard withUnsafeCurrentTask(body: { $0 != nil && $0?.unownedTaskExecutor == nil }) else { return false }
+        return isolation.map(hasDefaultExecutor) ?? true
+    }
+
+    private static func hasDefaultExecutor(_ actor: any Actor) -> Bool {
+        // Sound because `UnownedSerialExecutor` is a frozen structure of two words: an object, and its conformance to
+        // `SerialExecutor`, of which an actor without a custom executor has none.
+        unsafeBitCast(actor.unownedExecutor, to: (UInt, UInt).self).1 == 0
+    }
+
     /// Called when a turn begins: handlers that are attached from here on will run. Afterwards
     /// `ThreadLoop.noteHandlersIfNeeded` is called.
     @inline(never)
