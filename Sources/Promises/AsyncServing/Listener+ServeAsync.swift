@@ -28,7 +28,7 @@ extension Listener {
     ///   - options: the limits, and the signals that stop the server.
     ///   - onError: called with an error that a handler has thrown, and its connection. Not for a cancellation, except
     ///     by a failure of the connection, which is then the error; nor for a connection that `drain` has ended.
-    ///     Without it errors are not reported.
+    ///     Without it, `conf.logHandler` gets the error, as for `serve`.
     ///   - handler: handles one connection; called on the loop of the listener.
     /// - Returns: as `serve`. Also rejected at once with `DispatchError.badInput` if `handler` belongs to an actor that
     ///   is not on this loop.

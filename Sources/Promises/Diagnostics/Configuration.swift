@@ -91,7 +91,7 @@ public final class Configuration: Sendable {
         }
     }
 
-    func log(_ event: LogEvent) {
+    package func log(_ event: LogEvent) {
         if EventLoop.isVanishingOnThisThread { return }
         if limited.admit(event.key) { logHandler(event) }
     }

@@ -13,6 +13,13 @@ public enum LogEvent: Sendable {
     /// the line of the call; its `callSite` belongs to the promise that was rejected first, if an initializer or
     /// `pending()` made it.
     case cauterized(any Error, Provenance)
+    /// A handler of `serve`, `serveAsync` or `serveHTTP` has failed, and there is no `onError` to receive the error.
+    /// Cancellations and what peers cause are not reported: see `Listener.serve`.
+    ///
+    /// The request is the method and the route, such as `GET /notes/{id}`, or the method and the path where no `Router`
+    /// has found a route, and the `Request.id`, if a filter has set one; `nil` for a connection. The line is that of
+    /// the `serve`; `nil` for a request that `Router.respond` got without a server.
+    case handlerFailed(any Error, request: String?, at: CallSite?)
     /// A loop ended, with its thread or its scope, while handlers waited to run on it; they never will. The value is
     /// their number.
     case undeliveredHandlers(Int)
@@ -83,9 +90,9 @@ public enum LogEvent: Sendable {
     public enum Kind: String, Hashable, Sendable, CaseIterable {
         /// See the event of the same name.
         case
-            abandoned, unhandledRejection, cauterized, undeliveredHandlers, loopLeftHandlers, hangStalled, hangDeadlock,
-            acceptPaused, watchPaused, threadShortage, staleWatch, slowHandler, taskOnEndedLoop, loopNotRunning,
-            awaitStalled, loopFailed, suppressed
+            abandoned, unhandledRejection, cauterized, handlerFailed, undeliveredHandlers, loopLeftHandlers, hangStalled,
+            hangDeadlock, acceptPaused, watchPaused, threadShortage, staleWatch, slowHandler, taskOnEndedLoop,
+            loopNotRunning, awaitStalled, loopFailed, suppressed
     }
 
     /// The kind of this event.
@@ -104,6 +111,9 @@ extension LogEvent: CustomStringConvertible {
             "unhandled rejection: \(error)\(promise.ofRejection)\(promise.hint)"
         case .cauterized(let error, let promise):
             "cauterized: \(error)\(promise.ofRejection)"
+        case .handlerFailed(let error, let request, let callSite):
+            "a handler\(callSite.map { " of the server at \($0)" } ?? "") has failed: \(error)"
+                + (request.map { " (\($0))" } ?? "")
         case .undeliveredHandlers(let count): LoopEvent.undelivered(count).description
         case .loopLeftHandlers(let count, let callSite): LoopEvent.leftHandlers(count, callSite).description
         case .hangStalled(let promise, let callSite):

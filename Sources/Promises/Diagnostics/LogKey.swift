@@ -22,6 +22,7 @@ extension LogEvent {
         case .abandoned(let promise): LogKey(.abandoned, at: promise.bestCallSite)
         case .unhandledRejection(let error, let promise): LogKey(.unhandledRejection, at: promise.bestCallSite, error)
         case .cauterized(let error, let promise): LogKey(.cauterized, at: promise.bestCallSite, error)
+        case .handlerFailed(let error, _, let callSite): LogKey(.handlerFailed, at: callSite, error)
         case .undeliveredHandlers: LogKey(.undeliveredHandlers)
         case .loopLeftHandlers(_, let callSite): LogKey(.loopLeftHandlers, at: callSite)
         case .hangStalled(_, let callSite): LogKey(.hangStalled, at: callSite)

@@ -39,7 +39,11 @@ extension FrameDecoder {
     /// Decodes all unconsumed bytes of a connection.
     @inlinable @inline(__always)
     mutating func decode(_ bytes: UnsafeRawBufferPointer, of connection: Connection) throws -> DecodedFrame<Frame> {
-        let decoded = try decode(bytes.bytes)
+        let decoded: DecodedFrame<Frame>
+        do { decoded = try decode(bytes.bytes) } catch {
+            connection.noteRefusedInput(error)
+            throw error
+        }
         switch decoded {
         case .frame(_, let consumed):
             if consumed < 1 || consumed > bytes.count { throw miscount("frame", consumed, of: bytes.count) }
@@ -57,10 +61,19 @@ extension FrameDecoder {
         guard connection.hasLastInput else { return nil }
         var frame: Frame?
         try connection.consumeInput(UnsafeRawBufferPointer(start: nil, count: 0), callsUser: Self.isUsers) { bytes in
-            frame = try decodeLast(bytes.bytes)
+            frame = try decodeLast(bytes, of: connection)
             return frame == nil ? 0 : bytes.count
         }
         return frame
+    }
+
+    /// Decodes the rest of a stream that has ended.
+    @inlinable @inline(__always)
+    mutating func decodeLast(_ bytes: UnsafeRawBufferPointer, of connection: Connection) throws -> Frame? {
+        do { return try decodeLast(bytes.bytes) } catch {
+            connection.noteRefusedInput(error)
+            throw error
+        }
     }
 
     @usableFromInline @inline(never)

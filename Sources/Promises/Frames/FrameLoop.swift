@@ -134,7 +134,7 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
             if connection.hasLastInput {
                 // Otherwise the decoder has changed the input.
                 guard connection.inputBegins(at: rest.baseAddress!) else { return nil }
-                if let frame = try decoder.decodeLast(rest.bytes) {
+                if let frame = try decoder.decodeLast(rest, of: connection) {
                     connection.dropInput(rest.count)
                     return try handle(frame, rest, owner).map { .wait($0) }
                 }

@@ -22,7 +22,8 @@ extension Listener {
     /// - Parameters:
     ///   - options: the limits, and the signals that stop the server.
     ///   - onError: called with the error of a handler and its connection; not for a cancellation, nor for a connection
-    ///     that `drain` has ended. Without it errors are not reported.
+    ///     that `drain` has ended. Without it, `conf.logHandler` gets a `LogEvent.handlerFailed`, but not for what peers
+    ///     cause: that they leave, are silent or do not read, or send what a decoder or a filter refuses.
     ///   - handler: handles one connection; called on the loop of the listener.
     /// - Returns: a promise of how the connections that were open when a drain began have ended; zeros without a drain.
     ///   It is fulfilled when the listener has been closed and the last connection has ended; with `stopSignals` at the
@@ -108,6 +109,7 @@ extension Listener {
         _ start: @escaping (ConnectionTracker, Connection, Listener) -> Void
     ) -> Promise<DrainResult> {
         begin(options, file, line) {
+            let onError = onError ?? Reports.ofHandlers(CallSite(file, line))
             let tracker = ConnectionTracker(on: loop, drain.counts, options, onError)
             // Unowned: only the listener calls it.
             return (tracker, { [unowned self] in start(tracker, $0.connection(on: loop), self) })
@@ -124,6 +126,7 @@ extension Listener {
             return Promise(refused: SystemError(.accept, ENOTSUP, detail: Syscalls.simulationHasOneThread))
         }
         return begin(options, file, line) {
+            let onError = onError ?? Reports.ofHandlers(CallSite(file, line))
             let server = GroupServer(group, options, onError, start, for: self)
             // Unowned, as above.
             return (server, { [unowned self] in if !server.handOver($0) { allLoopsDidEnd() } })

@@ -72,6 +72,8 @@ final class RareState {
     var writeClock: StallClock?
     var readPace: ReadPace?
     var writeLimits = WriteLimits()
+    /// The type of the error with which a decoder has last refused the input.
+    var refusedInput: ObjectIdentifier?
 }
 
 /// The first error of a descriptor. The kernel reports it once and then pretends an orderly end.

@@ -25,6 +25,109 @@ struct HandlerErrorTests {
         expect(tally.alive == 0 && listener.activeConnections == 0)
     }
 
+    enum Form: CaseIterable { case promise, async, group, asyncGroup, prepared }
+
+    /// Refuses each frame.
+    private struct Picky: FrameDecoder {
+        struct Refusal: Error {}
+        mutating func decode(_ bytes: RawSpan) throws -> DecodedFrame<Void> { throw Refusal() }
+    }
+
+    enum Cause: CaseIterable {
+        // The program's.
+        case bug, otherConnection
+        // The client's.
+        case reset, end, halfClose, refusedFrame, refusedByFilter, longLine, silence, slowFrame
+        case cancellation
+
+        var report: String? {
+            switch self {
+            case .bug: "\(Flaw(1))"
+            case .otherConnection: "the stream ended after 1 of 2 bytes"
+            default: nil
+            }
+        }
+
+        /// What the client sends.
+        var input: String {
+            switch self {
+            case .longLine: "abc\n"
+            case .refusedByFilter: "no record"
+            default: "a"
+            }
+        }
+
+        /// What a handler does until the client has caused its error.
+        @Sendable func handle(_ connection: Connection) throws -> Promise<Void> {
+            switch self {
+            case .bug: throw Flaw(1)
+            case .cancellation: throw PromiseError.cancelled
+            case .otherConnection:
+                let (one, other) = try Connection.pair()
+                return other.write("x").then { other.shutdownWrite() }.then { one.read(exactly: 2) }.asVoid()
+                    .ensure { [one, other].forEach { $0.close() } }
+            case .reset: return connection.readLine().asVoid()
+            case .end: return connection.read(exactly: 2).asVoid()
+            case .halfClose: return connection.cancelWhenPeerGone { after(.seconds(3600)) }
+            case .refusedFrame: return connection.forEachFrame(Picky()) { _, _ in }
+            case .refusedByFilter: return connection.filter(RecordFilter()).asVoid()
+            case .longLine: return connection.readLine(limit: 2).asVoid()
+            case .silence:
+                connection.idleTimeout = .milliseconds(1)
+                return connection.read(exactly: 2).asVoid()
+            case .slowFrame:
+                connection.frameTimeouts = FrameTimeouts(frame: .milliseconds(1))
+                return connection.readLine().asVoid()
+            }
+        }
+    }
+
+    /// With `onError`, it alone gets the errors; also those that clients cause.
+    @Test(.group(2), arguments: Form.allCases, Cause.allCases)
+    func aBugIsReportedAndNotWhatAClientCauses(_ form: Form, _ cause: Cause) throws {
+        // A line for each case, since they run at the same time.
+        let (file, line): (StaticString, UInt) =
+            ("Here.swift", UInt(Form.allCases.firstIndex(of: form)! * 100 + Cause.allCases.firstIndex(of: cause)! + 1))
+        for isReceived in [false, true] {
+            let recorder = LogRecorder { $0.callSite?.description == "Here.swift:\(line)" }
+            defer { recorder.stop() }
+            let listener = try Listener.bind("127.0.0.1:0")
+            let received = Shared(0)
+            let onError = isReceived ? { @Sendable (_: any Error, _: Connection) in received.change { $0 += 1 } } : nil
+            let awaiting = { @Sendable (connection: Connection) async throws -> Void in
+                try await cause.handle(connection).value
+            }
+            let served =
+                switch form {
+                case .promise:
+                    listener.serve(onError: onError, handler: cause.handle, file: file, line: line)
+                case .prepared:
+                    listener.serve(
+                        ServeOptions(prepare: { connection in
+                            firstly { try cause.handle(connection) }.map { connection }
+                        }), onError: onError, handler: { _ in Promise.value }, file: file, line: line)
+                case .group:
+                    listener.serve(on: loops, onError: onError, handler: cause.handle, file: file, line: line)
+                case .async: listener.serveAsync(onError: onError, handler: awaiting, file: file, line: line)
+                case .asyncGroup:
+                    listener.serveAsync(on: loops, onError: onError, handler: awaiting, file: file, line: line)
+                }
+            let client = try Peer(to: listener.localAddress, sending: cause.input)
+            switch cause {
+            case .reset:
+                try net.loop.run(until: { listener.activeConnections == 1 })
+                client.reset()
+            case .end, .halfClose: client.end()
+            default: break
+            }
+            if cause != .reset { _ = try hang(elsewhere { client.failureOfReading() }, timeout: patience) }
+            try listener.end(served, closing: [client])
+            let reports = cause.report.map { ["a handler of the server at Here.swift:\(line) has failed: \($0)"] } ?? []
+            expectEqual(recorder.lines, isReceived ? [] : reports)
+            expectEqual(received.value, isReceived && cause != .cancellation ? 1 : 0)
+        }
+    }
+
     /// A program knows of its own abort; `onError` is for errors that it does not know of.
     @Test(.listener) func anAbortOrACloseByTheProgramIsNoErrorOfTheHandler() throws {
         var connections: [Connection] = []
