@@ -52,7 +52,8 @@ let package = Package(
         .testTarget(
             name: "ReactorHTTPTests",
             dependencies: [
-                "Promises", "Reactor", "ReactorHTTP", "ReactorHTTPJSON", "SimulatedNetwork", "TestSupport",
+                "Promises", "PromisesTestSupport", "Reactor", "ReactorHTTP", "ReactorHTTPJSON", "SimulatedNetwork",
+                "TestSupport",
             ]),
         // Empty without the trait.
         .testTarget(

@@ -1,3 +1,5 @@
+@testable import PromisesTestSupport
+
 /// Faults of clients are no errors of the service, however frequent; other faults are.
 @Suite(.serialized) struct ClientFaultTests {
     private static let get = ServerTests.get
@@ -138,16 +140,13 @@
 
     /// The reports of unhandled rejections on this thread while `body` runs.
     private func unhandled(_ body: () throws -> Void) rethrows -> [String] {
-        let lines = Shared<[String]>([])
         let thread = pthread_self()
-        let before = conf.logHandler
-        conf.logHandler = { event in
-            guard pthread_equal(thread, pthread_self()) != 0 else { return before(event) }
-            if case .unhandledRejection(let error, _) = event { lines.change { $0.append("\(error)") } }
+        let recorder = LogRecorder {
+            $0.kind == .unhandledRejection && pthread_equal(thread, pthread_self()) != 0
         }
-        defer { conf.logHandler = before }
+        defer { recorder.stop() }
         try body()
-        return lines.value
+        return recorder.lines
     }
 
     /// A program that sends at its own pace, such as prices, learns from `forEach` that the client has left.

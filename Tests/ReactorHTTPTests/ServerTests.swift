@@ -1,3 +1,5 @@
+import ReactorHTTPJSON
+
 struct ServerTests {
     static let get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
     /// The head of a client that asks whether to send its body of five bytes.
@@ -98,11 +100,22 @@ struct ServerTests {
             switch request.path {
             case "/a": throw HTTPError(.forbidden)
             case "/b": throw Odd()
+            case "/d": .later(request.json([Int].self).map { _ in Response("") })
+            case "/e": .later(after(.seconds(9)).map { Response("") }.timeout(.seconds(1)))
+            case "/f": throw HTTPError(.unauthorized, headers: ["WWW-Authenticate": "Basic"])
+            case "/g": .now(.redirect(to: "/caf\u{E9} 1?a=\r\n%41"))
             default: .later(after(.milliseconds(1)).then { Promise<Response>(error: Odd()) })
             }
         }
-        try expect([403, 500, 500], ["/a", "/b", "/c"].map { "GET \($0) HTTP/1.1\r\nHost: x\r\n\r\n" }.joined())
-        expectEqual(errors.count, 2)
+        let paths = ["/a", "/b", "/c", "/d", "/e", "/f", "/g"]
+        let answers = try conversation(paths.map { "GET \($0) HTTP/1.1\r\nHost: x\r\n\r\n" }.joined())
+        expectEqual(statuses(answers), [403, 500, 500, 400, 503, 401, 303])
+        expectEqual(errors.map { "\(type(of: $0))" }, ["Odd", "Odd", "PromiseError"])
+        // The sentence of an error is sent, and its fields.
+        expect(
+            answers.contains(#"{"title":"Bad Request","status":400,"detail":"The body is not valid JSON."}"#), answers)
+        expect(answers.contains("\r\nWWW-Authenticate: Basic\r\n"), answers)
+        expect(answers.contains("\r\nLocation: /caf%C3%A9%201?a=%0D%0A%41\r\n"), answers)
     }
 
     @Test(.inRealTime) func anAsyncHandlerAnswers() throws {

@@ -6,7 +6,7 @@ import ReactorHTTPJSON
 package func notesService(_ notes: Notes, files folder: String) -> Router {
     let service = Router()
 
-    // Runs before and after each handler of the group.
+    // Is around every answer below the prefix, 404 and errors included.
     let group = service.group("/notes") { request, next in
         if request.body.length != 0, !request.headers.has("content-type", listing: "application/json") {
             throw HTTPError(Status(415), detail: "Send application/json.")

@@ -27,6 +27,7 @@ import Testing
             hang(after(.seconds(2)))
             let (gone, problem) = try send(Request(.get, "/notes/1"))
             #expect(gone.status == .notFound && problem.contains("There is no note 1."))
+            #expect(gone.headers["cache-control"] == "no-store")
         }
     }
 

@@ -23,6 +23,16 @@ func unescaped(_ text: some Collection<UInt8>, isForm: Bool = false) -> [UInt8]?
     return bytes
 }
 
+/// Escapes what cannot be in a URI: bytes that are not visible ASCII characters.
+func escaped(_ text: String) -> String {
+    var bytes: [UInt8] = []
+    let digits = Array("0123456789ABCDEF".utf8)
+    for byte in text.utf8 {
+        bytes += isVisible(byte) ? [byte] : [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+    }
+    return String(decoding: bytes, as: UTF8.self)
+}
+
 let base64Digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
 /// Base64: RFC 4648, section 4.

@@ -50,9 +50,10 @@ public struct ServedRequest: CustomStringConvertible {
     /// The time from the end of the request's head to the end of the response.
     public let duration: Duration
 
-    /// `127.0.0.1:54321 GET /path?query 200 0.0012 seconds`. Always one line, whatever the client sends.
+    /// `127.0.0.1:54321 GET /path?query 200 0.0012 seconds`, and the request's `id`, if it has one. Always one line,
+    /// whatever the client sends.
     public var description: String {
-        let (peer, request) = (peer?.description ?? "-", request?.description ?? "-")
-        return "\(peer) \(request) \(status.code) \(duration)"
+        let (peer, text) = (peer?.description ?? "-", request?.description ?? "-")
+        return "\(peer) \(text) \(status.code) \(duration)\(request?.id.map { " \($0.inOneLine)" } ?? "")"
     }
 }

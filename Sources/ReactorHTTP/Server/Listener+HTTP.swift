@@ -15,8 +15,9 @@ extension Connection {
     /// refused, with a status that tells the reason.
     /// - Parameters:
     ///   - options: the limits.
-    ///   - onError: called with a handler's error unless it is an `HTTPError`; the client gets status 500. Not called
-    ///     when a client leaves, does not read or breaks the protocol: `options.log` shows its requests.
+    ///   - onError: called with a handler's error unless it is an `HTTPError`; the client gets status 500, or 503 for
+    ///     `PromiseError.timedOut`. Without it, `conf.logHandler` gets a `LogEvent.handlerFailed`. Neither gets what a
+    ///     client causes, which leaves, does not read or breaks the protocol: `options.log` shows its requests.
     ///   - handler: returns the response to a request, or a promise of one; called on the connection's loop.
     /// - Returns: a promise that is fulfilled when the conversation has ended. Rejected with the error of a handler
     ///   that failed inside a response. The caller then closes the connection, as `serve` does.
@@ -24,8 +25,11 @@ extension Connection {
     @inlinable
     public func serveHTTP<Result: ResponseConvertible>(
         _ options: HTTPOptions = HTTPOptions(), onError: ((any Error, Connection) -> Void)? = nil,
-        handler: @escaping (Request) throws -> Result
-    ) -> Promise<Void> { Session.serve(self, Service(options, onError) { try handler($0).asAnswer() }) }
+        handler: @escaping (Request) throws -> Result, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<Void> {
+        let service = Service(options, onError, isOfListener: false, file, line) { try handler($0).asAnswer() }
+        return Session.serve(self, service)
+    }
 }
 
 extension Listener {
@@ -46,7 +50,9 @@ extension Listener {
     ///   - options: the limits per client.
     ///   - serving: the limits of the server, TLS, and the signals that stop it; see `serve`.
     ///   - onError: called with a handler's error unless it is an `HTTPError`, and with the error of a handshake or a
-    ///     memory limit; see `serve`. Not called for what a connected client causes: `options.log` shows its requests.
+    ///     memory limit; see `serve`. The client of the handler gets status 500, or 503 for `PromiseError.timedOut`.
+    ///     Without it, `conf.logHandler` gets the handler's error, as a `LogEvent.handlerFailed`. Neither gets what a
+    ///     connected client causes: `options.log` shows its requests.
     ///   - handler: returns the response to a request, or a promise of one; called on the loop of the listener.
     /// - Returns: as `serve`.
     @discardableResult
@@ -54,10 +60,13 @@ extension Listener {
     @inlinable
     public func serveHTTP<Result: ResponseConvertible>(
         _ options: HTTPOptions = HTTPOptions(), serving: ServeOptions = ServeOptions(),
-        onError: ((any Error, Connection) -> Void)? = nil, handler: @escaping (Request) throws -> Result
+        onError: ((any Error, Connection) -> Void)? = nil, handler: @escaping (Request) throws -> Result,
+        file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<DrainResult> {
-        let service = Service(options, onError) { try handler($0).asAnswer() }
-        return serve(serving, onError: service.onConnectionError) { connection in Session.serve(connection, service) }
+        let service = Service(options, onError, isOfListener: true, file, line) { try handler($0).asAnswer() }
+        return serve(
+            serving, onError: service.onConnectionError,
+            handler: { connection in Session.serve(connection, service) }, file: file, line: line)
     }
 
     /// As the form with promises, with an async `handler`, which runs in a task on this thread's loop.
@@ -73,11 +82,12 @@ extension Listener {
     @available(*, noasync, message: "no loop runs the handler in an async function")
     public func serveHTTP(
         _ options: HTTPOptions = HTTPOptions(), serving: ServeOptions = ServeOptions(),
-        onError: ((any Error, Connection) -> Void)? = nil, handler: @escaping (Request) async throws -> Response
+        onError: ((any Error, Connection) -> Void)? = nil, handler: @escaping (Request) async throws -> Response,
+        file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<DrainResult> {
-        serveHTTP(options, serving: serving, onError: onError) { request in
-            ResponseBox.promise { try await handler(request) }
-        }
+        serveHTTP(
+            options, serving: serving, onError: onError,
+            handler: { request in ResponseBox.promise { try await handler(request) } }, file: file, line: line)
     }
 
     /// As the form of one loop, on the loops of `group`; see `serve(on:)`. `handler` and `onError` are called on the
@@ -88,12 +98,12 @@ extension Listener {
     public func serveHTTP<Result: ResponseConvertible & SendableMetatype>(
         on group: LoopGroup, _ options: HTTPOptions = HTTPOptions(), serving: ServeOptions = ServeOptions(),
         onError: (@Sendable (any Error, Connection) -> Void)? = nil,
-        handler: @escaping @Sendable (Request) throws -> Result
+        handler: @escaping @Sendable (Request) throws -> Result, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<DrainResult> {
-        let service = Service(options, onError) { try handler($0).asAnswer() }
-        return serve(on: group, serving, onError: service.onConnectionError) { connection in
-            Session.serve(connection, service)
-        }
+        let service = Service(options, onError, isOfListener: true, file, line) { try handler($0).asAnswer() }
+        return serve(
+            on: group, serving, onError: service.onConnectionError,
+            handler: { connection in Session.serve(connection, service) }, file: file, line: line)
     }
 
     /// As the form with promises, with an async `handler`: each runs in a task on the loop of its connection.
@@ -103,11 +113,12 @@ extension Listener {
     public func serveHTTP(
         on group: LoopGroup, _ options: HTTPOptions = HTTPOptions(), serving: ServeOptions = ServeOptions(),
         onError: (@Sendable (any Error, Connection) -> Void)? = nil,
-        handler: @escaping @Sendable (Request) async throws -> Response
+        handler: @escaping @Sendable (Request) async throws -> Response, file: StaticString = #fileID,
+        line: UInt = #line
     ) -> Promise<DrainResult> {
-        serveHTTP(on: group, options, serving: serving, onError: onError) { request in
-            ResponseBox.promise { try await handler(request) }
-        }
+        serveHTTP(
+            on: group, options, serving: serving, onError: onError,
+            handler: { request in ResponseBox.promise { try await handler(request) } }, file: file, line: line)
     }
 }
 

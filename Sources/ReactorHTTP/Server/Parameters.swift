@@ -70,7 +70,7 @@ public struct Parameters: Hashable, Sendable {
 
 extension Request {
     /// The parameters of the path that a `Router` has matched, without escapes.
-    public var pathParameters: Parameters { storage.routing ?? Parameters(refusal: .notFound) }
+    public var pathParameters: Parameters { storage.notes?.parameters ?? Parameters(refusal: .notFound) }
 
     /// The parameters of the query: `?page=2&word=two+words`.
     public var queryParameters: Parameters { Parameters(form: (query ?? "").utf8) }

@@ -64,12 +64,11 @@ final class RequestStorage {
     @exclusivity(unchecked) private var expectsContinue = false
     /// The body, if the handler has asked for it.
     @exclusivity(unchecked) var usedBody: Body?
-    /// The parameters of the path, if a `Router` has looked at it.
-    @exclusivity(unchecked) var routing: Parameters?
+    @exclusivity(unchecked) var notes: RequestNotes?
     /// Set while the handler may read the body from it.
     @exclusivity(unchecked) var connection: Connection?
-    /// The maximum sizes in bytes of the body and its trailers.
-    @exclusivity(unchecked) var limits = (body: 0, trailers: 0)
+    /// The limits, and who gets the errors; with the connection.
+    @exclusivity(unchecked) var service: Service?
     /// The status of a response that has been sent in part, so that no other one can follow.
     @exclusivity(unchecked) private(set) var begunStatus: Status?
     /// When the head was complete, if requests are logged.
@@ -93,7 +92,8 @@ final class RequestStorage {
     }
 
     private func makeBody() -> Body {
-        let body = Body(framing, of: connection, limit: limits.body, maxHead: limits.trailers)
+        let (limit, maxHead) = (service?.options.maxBody ?? 0, service?.options.maxHead ?? 0)
+        let body = Body(framing, of: connection, limit: limit, maxHead: maxHead)
         if expectsContinue {
             body.beforeFirstRead = { connection in
                 // A client that already sends the body does not wait for this.
@@ -119,7 +119,7 @@ final class RequestStorage {
     func begin(_ line: RequestLine, _ fields: HeadFields, _ bytes: Bytes) throws(HTTPError) {
         guard fields.hasHost || line.isHTTP10 else { throw .bad("no Host field") }
         framing = try fields.framing(isHTTP10: line.isHTTP10)
-        if routing != nil { routing = nil }
+        if notes != nil { notes = nil }
         method = Method(bytes.slice(line.method))
         isHTTP10 = line.isHTTP10
         (target, path) = (line.target, line.path)
@@ -132,6 +132,7 @@ final class RequestStorage {
     /// The response has been sent: the body can no longer be read.
     func end() {
         connection = nil
+        service = nil
         keptHead = nil
         begunStatus = nil
         usedBody.take()?.end()

@@ -47,10 +47,11 @@ public struct Response {
 
     /// A response that redirects the client.
     /// - Parameters:
-    ///   - location: the field `Location`.
+    ///   - location: the field `Location`: an address, or a path. Blanks, control characters and what is not ASCII are
+    ///     escaped, as `%20` is; all else is sent as it is, so escape what a user has chosen.
     ///   - status: 303, so that the client sends GET to the new address; 307 and 308 keep the method.
     public static func redirect(to location: String, status: Status = Status(303)) -> Response {
-        Response(status, headers: ["Location": location])
+        Response(status, headers: ["Location": location.utf8.allSatisfy(isVisible) ? location : escaped(location)])
     }
 
     /// A response whose body is written while it is being sent.
@@ -97,8 +98,21 @@ public struct Response {
         self.content = content
     }
 
-    /// The response to a request that has failed with `error`.
-    init(for error: any Error) { self.init("", status: (error as? HTTPError)?.status ?? .internalServerError) }
+    /// The response to a client that has broken the protocol, or whose request is refused.
+    /// - Parameter asProblem: whether it has a body in any case.
+    init(for error: any Error, asProblem: Bool = false) {
+        let error =
+            switch error {
+            case let error as HTTPError: error
+            case StreamError.timedOut: HTTPError(Status(408))
+            default: HTTPError(.badRequest)
+            }
+        if asProblem || error.detail != nil {
+            self = .problem(error.status, error.detail, headers: error.headers)
+        } else {
+            self.init("", status: error.status, headers: error.headers)
+        }
+    }
 
     /// Why no client would understand the response. `nil` if it is valid.
     var fault: ResponseError? {

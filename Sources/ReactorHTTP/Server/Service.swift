@@ -11,19 +11,37 @@ final class Service: @unchecked Sendable {
     let transforms: Bool
     let timeouts: FrameTimeouts
     let onError: ((any Error, Connection) -> Void)?
+    /// The line of the `serveHTTP`.
+    private let callSite: CallSite
+    /// Whether nobody receives the error with which a conversation ends.
+    let reportsEnds: Bool
     let handler: (Request) throws -> Answer
 
+    /// - Parameter isOfListener: whether the program does not get the promises of the conversations.
     @usableFromInline
     init(
-        _ options: HTTPOptions, _ onError: ((any Error, Connection) -> Void)?,
-        _ handler: @escaping (Request) throws -> Answer
+        _ options: HTTPOptions, _ onError: ((any Error, Connection) -> Void)?, isOfListener: Bool,
+        _ file: StaticString, _ line: UInt, _ handler: @escaping (Request) throws -> Answer
     ) {
         self.options = options
         transforms = options.transform != nil
         timeouts = FrameTimeouts(
             idle: options.idle, frame: options.headTime, message: options.requestTime, minimumRate: options.minimumRate)
         self.onError = onError
+        callSite = CallSite(file, line)
+        reportsEnds = isOfListener && onError == nil
         self.handler = handler
+    }
+
+    /// Reports an error of the program.
+    func report(_ error: any Error, of request: RequestStorage) {
+        guard let onError, let connection = request.connection else { return log(error, request.subject) }
+        onError(error, connection)
+    }
+
+    /// Reports an error that nobody else receives.
+    func log(_ error: any Error, _ subject: String) {
+        if !error.isCancelled { conf.log(.handlerFailed(error, request: subject, at: callSite)) }
     }
 
     /// For `serve`: filters the errors of a connection that `onError` gets.

@@ -44,7 +44,7 @@ final class Session {
     private func respond() throws -> Promise<Void> {
         guard let request = current else { return .value }
         request.connection = connection
-        request.limits = (service.options.maxBody, service.options.maxHead)
+        request.service = service
         if service.options.log != nil { request.began = .now }
         let sent: Promise<Void>
         do {
@@ -52,46 +52,16 @@ final class Session {
             case .now(let response): sent = send(response, to: request)
             case .later(let promise): sent = send(promise, to: request)
             }
-        } catch { sent = send(failure(error, of: request), to: request) }
+        } catch { sent = send(request.failure(error), to: request) }
         if sent.isPending { current?.keepHead(of: connection) }
         return sent
     }
 
     private func send(_ promise: Promise<Response>, to request: RequestStorage) -> Promise<Void> {
         promise.recover(policy: .allErrors) { error in
-            if self.hasLeft(with: error, request) { throw error }
-            return .value(self.failure(error, of: request))
+            if request.hasLeft(with: error) { throw error }
+            return .value(request.failure(error))
         }.then { self.send($0, to: request) }
-    }
-
-    /// Whether `error` means that the client has left. A handler gets the `SystemError` of its client's connection
-    /// through the body.
-    private func hasLeft(with error: any Error, _ request: RequestStorage) -> Bool {
-        (!(error is SystemError) || request.usedBody?.hasFailed == true) && connection.hasEnded(with: error)
-    }
-
-    /// The response after a handler has failed.
-    private func failure(_ error: any Error, of request: RequestStorage) -> Response {
-        var error = error
-        if !(error is HTTPError || Self.isOfBody(error, request)) {
-            service.onError?(error, connection)
-            // A status from another server, for instance, must not become this server's.
-            error = HTTPError(.internalServerError)
-        }
-        let response = Self.response(for: error)
-        return request.routing == nil ? response : .problem(response.status)
-    }
-
-    /// Whether `error` comes from reading the body. A handler may do without the body, and fail later.
-    private static func isOfBody(_ error: any Error, _ request: RequestStorage) -> Bool {
-        guard request.usedBody?.hasFailed == true else { return false }
-        return error is HTTPError || error is StreamError || error is BodyError
-    }
-
-    /// The response to a client that has broken the protocol.
-    private static func response(for error: any Error) -> Response {
-        if case StreamError.timedOut = error { return Response(for: HTTPError(Status(408))) }
-        return Response(for: error is BodyError || error is StreamError ? HTTPError(.badRequest) : error)
     }
 
     @inline(never)
@@ -174,7 +144,7 @@ final class Session {
         _ response: Response, to request: RequestStorage, isLast: Bool, skipping rest: Promise<Void>? = nil
     ) -> Promise<Void> {
         if let fault = response.fault {
-            return sendNow(failure(fault, of: request), to: request, isLast: isLast, skipping: rest)
+            return sendNow(request.failure(fault), to: request, isLast: isLast, skipping: rest)
         }
         let isLast = isLast || endsBehind(response, to: request)
         switch response.content {
@@ -185,8 +155,10 @@ final class Session {
                 let refusal = Response(Status(426), headers: ["Upgrade": name])
                 return sendNow(refusal, to: request, isLast: isLast, skipping: rest)
             }
+            let subject = service.reportsEnds ? request.subject : nil
             let sent = write(response, to: request, isLast: false)
-            return finish(sent, response.status, request, isLast: false).done { throw Upgraded(body: body) }
+            return finish(sent, response.status, request, isLast: false)
+                .done { throw Upgraded(body: body, subject: subject) }
         case .text, .bytes, .stream:
             let sent = write(response, to: request, isLast: isLast)
             return finish(sent, response.status, request, isLast: isLast, skipping: rest)
@@ -272,8 +244,8 @@ final class Session {
         if written.isFulfilled, request.framing == .none || isUnread || request.body.isComplete { return end() }
         return written.then { end() }.recover(policy: .allErrors) { [self] error in
             output.close()
-            if !output.isUnsent || hasLeft(with: error, request) { throw error }
-            let response = transformed(failure(error, of: request), for: request)
+            if !output.isUnsent || request.hasLeft(with: error) { throw error }
+            let response = transformed(request.failure(error), for: request)
             return sendNow(response, to: request, isLast: request.usedBody?.isComplete == false)
         }
     }
@@ -285,23 +257,32 @@ final class Session {
         // In HTTP/1.0 the end of the connection would complete the response: a reset shows that it is incomplete.
         if let request = current, request.begunStatus != nil {
             if request.isHTTP10 { connection.abort() }
-            if hasLeft || Self.isOfBody(error, request) { return .value }
-            throw error
+            if hasLeft || request.isOfBody(error) { return .value }
+            return try failed(error, request.subject)
         }
         switch error {
         case let upgraded as Upgraded:
             connection.frameTimeouts = nil
             if connection.writeTimeout == service.options.idle { connection.writeTimeout = nil }
-            return try upgraded.body(connection)
+            let conversation = firstly { try upgraded.body(connection) }
+            guard let subject = upgraded.subject else { return conversation }
+            return conversation.recover(policy: .allErrors) { [self] error in try failed(error, subject) }
         // Between two requests.
         case StreamError.timedOut(got: 0) where current == nil: return .value
-        case is HTTPError, StreamError.timedOut: return refuse(Self.response(for: error))
+        case is HTTPError, StreamError.timedOut: return refuse(Response(for: error))
         // The client has closed inside a request.
         case is StreamError, is BodyError: return .value
         default:
             if hasLeft { return .value }
             throw error
         }
+    }
+
+    /// The conversation has failed, and nothing more can be sent about that.
+    private func failed(_ error: any Error, _ subject: @autoclosure () -> String) throws -> Promise<Void> {
+        guard service.reportsEnds, !connection.hasEnded(with: error) else { throw error }
+        service.log(error, subject())
+        return .value
     }
 
     /// Answers a request that cannot be parsed. The connection ends, since it is unknown where the next request begins.
@@ -316,6 +297,8 @@ final class Session {
     private struct Upgraded: Error {
         // unsafe: it is thrown and caught within the session, on the thread of the connection.
         nonisolated(unsafe) let body: (Connection) throws -> Promise<Void>
+        /// The request, if the session reports the error of `body`.
+        let subject: String?
     }
 }
 

@@ -30,7 +30,6 @@ extension Request {
         if let body { output.append(framing: body.content.length) } else { output.append("\r\n" as StaticString) }
         let storage = RequestStorage()
         let options = HTTPOptions()
-        storage.limits = (options.maxBody, options.maxHead)
         var parser = HeadParser<RequestLine>(maxHead: .max, maxFields: .max)
         // The bytes are lent for the call, and nothing keeps the pointer.
         let head = try output.bytes.span.bytes.withUnsafeBytes { bytes throws(HTTPError) in

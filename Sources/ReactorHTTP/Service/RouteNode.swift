@@ -1,7 +1,29 @@
 /// A handler, and the names of its path parameters.
 struct Route {
-    let handler: (Request) throws -> Answer
+    let path: String
+    let handler: (Request) -> Answer
     let names: [String]
+}
+
+/// The methods of the paths that match.
+struct AllowedMethods {
+    private var methods: Set<String> = []
+    /// Whether the path is known. An OPTIONS for all paths below a prefix, as for CORS, does not make one known.
+    private var isKnown = false
+
+    mutating func add(_ routes: some Sequence<Method>, isRest: Bool) {
+        for method in routes {
+            methods.insert(method.name)
+            if !isRest || method != .options { isKnown = true }
+        }
+        if methods.contains("GET") { methods.insert("HEAD") }
+    }
+
+    /// The answer to another method.
+    var refusal: Response {
+        if !isKnown { return .problem(.notFound) }
+        return .problem(.methodNotAllowed, headers: ["Allow": methods.sorted().joined(separator: ", ")])
+    }
 }
 
 /// The routes below a path prefix.
@@ -13,13 +35,28 @@ final class RouteNode {
     private var tail: RouteNode?
     /// The routes that end here, by method.
     private var routes: [Method: Route] = [:]
+    /// The filters of the first group with this prefix that has any.
+    private var filters: [Router.Filter] = []
 
     private static var slash: UInt8 { UInt8(ascii: "/") }
 
-    func add(_ method: Method, _ path: String, _ handler: @escaping (Request) throws -> Answer) {
+    func add(_ method: Method, _ path: String, _ handler: @escaping (Request) -> Answer) {
         precondition(path.utf8.first == Self.slash, "a path begins with a slash: \(path)")
+        let (node, names) = node(at: path, path.utf8.dropFirst())
+        precondition(node.routes[method] == nil, "\(method) \(path) has a handler")
+        node.routes[method] = Route(path: path, handler: handler, names: names)
+    }
+
+    func add(_ filters: [Router.Filter], around prefix: String) {
+        precondition(prefix.isEmpty || prefix.utf8.first == Self.slash, "a prefix begins with a slash: \(prefix)")
+        let path = prefix.utf8.last == Self.slash ? prefix.utf8.dropLast() : prefix.utf8[...]
+        let node = path.isEmpty ? self : node(at: prefix, path.dropFirst()).0
+        if node.filters.isEmpty { node.filters = filters }
+    }
+
+    private func node(at path: String, _ parts: Substring.UTF8View) -> (RouteNode, [String]) {
         var (node, names, isTail) = (self, [String](), false)
-        for part in path.utf8.dropFirst().split(separator: Self.slash, omittingEmptySubsequences: false) {
+        for part in parts.split(separator: Self.slash, omittingEmptySubsequences: false) {
             precondition(!isTail, "nothing follows all that is left: \(path)")
             var name = part
             guard name.popFirst() == UInt8(ascii: "{"), name.popLast() == UInt8(ascii: "}") else {
@@ -31,8 +68,7 @@ final class RouteNode {
             names.append(String(Substring(isTail ? name.dropLast(3) : name)))
             node = isTail ? Self.next(&node.tail) : Self.next(&node.parameter)
         }
-        precondition(node.routes[method] == nil, "\(method) \(path) has a handler")
-        node.routes[method] = Route(handler: handler, names: names)
+        return (node, names)
     }
 
     private static func next(_ node: inout RouteNode?) -> RouteNode {
@@ -41,28 +77,50 @@ final class RouteNode {
         return next
     }
 
+    // MARK: Finding
+
     /// - Parameter allowed: collects the methods of all paths that match.
     /// - Returns: the best route for the method, with the values of its parameters.
-    func find(_ method: Method, _ path: String, _ allowed: inout Set<String>) -> (Route, [String])? {
-        guard path.utf8.first == Self.slash else { return nil }
-        let parts = path.utf8.dropFirst().split(separator: Self.slash, omittingEmptySubsequences: false)
-        if parts.contains(where: Self.isRelative) { return nil }
-        return find(method, parts[...], [], &allowed)
+    func find(
+        _ method: Method, _ path: String, _ allowed: inout AllowedMethods
+    ) -> (route: Route, parameters: Parameters)? {
+        guard let parts = Self.parts(of: path), let (route, values) = find(method, parts[...], [], &allowed) else {
+            return nil
+        }
+        var parameters = Parameters(refusal: .notFound)
+        for (name, value) in zip(route.names, values) { parameters.append(name, value) }
+        return (route, parameters)
     }
 
-    /// Whether a part is `.` or `..`, which a handler could take for a relative folder.
+    /// The filters of the group with the longest prefix of `path`.
+    func filters(around path: String) -> [Router.Filter] {
+        Self.parts(of: path).map { innermostFilters($0[...], depth: 0).filters } ?? filters
+    }
+
+    /// The segments; `nil` for a path that matches nothing.
+    private static func parts(of path: String) -> [Substring.UTF8View]? {
+        guard path.utf8.first == slash else { return nil }
+        let parts = path.utf8.dropFirst().split(separator: slash, omittingEmptySubsequences: false)
+        return parts.contains(where: isRelative) ? nil : parts
+    }
+
+    /// Whether a part is `.` or `..`, or contains one between escaped slashes: a handler could take it for a relative
+    /// folder.
     private static func isRelative(_ part: Substring.UTF8View) -> Bool {
-        guard let first = part.first, first == UInt8(ascii: ".") || first == UInt8(ascii: "%") else { return false }
-        return unescaped(part).map { $0.elementsEqual(".".utf8) || $0.elementsEqual("..".utf8) } == true
+        guard part.contains(where: { $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "%") }) else { return false }
+        return unescaped(part)?.split(separator: slash).contains {
+            $0.elementsEqual(".".utf8) || $0.elementsEqual("..".utf8)
+        } == true
     }
 
     /// Visits each node once at most, so the time is bounded by the number of routes: a part is decoded only there.
     private func find(
-        _ method: Method, _ parts: ArraySlice<Substring.UTF8View>, _ values: [String], _ allowed: inout Set<String>
+        _ method: Method, _ parts: ArraySlice<Substring.UTF8View>, _ values: [String], isRest: Bool = false,
+        _ allowed: inout AllowedMethods
     ) -> (Route, [String])? {
         guard let first = parts.first else {
-            allowed.formUnion(routes.keys.map(\.name))
             let route = routes[method] ?? (method == .head ? routes[.get] : nil)
+            if route == nil { allowed.add(routes.keys, isRest: isRest) }
             return route.map { ($0, values) }
         }
         let (part, others) = (unescaped(first), parts.dropFirst())
@@ -78,6 +136,22 @@ final class RouteNode {
         }
         guard let tail else { return nil }
         let rest = parts.map { String(Substring($0)) }.joined(separator: "/")
-        return tail.find(method, [], values + [rest], &allowed)
+        return tail.find(method, [], values + [rest], isRest: true, &allowed)
+    }
+
+    private func innermostFilters(
+        _ parts: ArraySlice<Substring.UTF8View>, depth: Int
+    ) -> (depth: Int, filters: [Router.Filter]) {
+        var best = (depth: filters.isEmpty ? -1 : depth, filters: filters)
+        guard let first = parts.first else { return best }
+        func look(in node: RouteNode?, _ parts: ArraySlice<Substring.UTF8View>) {
+            guard let found = node?.innermostFilters(parts, depth: depth + 1), found.depth > best.depth else { return }
+            best = found
+        }
+        let part = unescaped(first)
+        look(in: part.flatMap { self.parts[$0] }, parts.dropFirst())
+        if part?.isEmpty == false { look(in: parameter, parts.dropFirst()) }
+        look(in: tail, [])
+        return best
     }
 }

@@ -15,43 +15,62 @@ import Promises
 /// whole rest, with its escapes, as `StaticFiles` takes it. Where several paths match, a literal segment wins over a
 /// parameter, and that over a rest. A trailing slash counts, and `.` and `..` match nothing.
 ///
+/// A segment is compared without its escapes, and a parameter is the decoded segment: `a%2Fb` is `a/b`. A path matches
+/// nothing if `.` or `..` is between two of its slashes, escaped ones included: no parameter leads out of a folder.
+///
 /// HEAD is answered by the handler of GET, a method that the path does not have with 405 and `Allow`, and an unknown
-/// path with 404. These, and every error of a handler, are sent as `Response.problem`.
+/// path with 404; an OPTIONS for the whole rest, such as `/{path...}`, makes no path known. These, and every error of a
+/// handler, are sent as `Response.problem`. A filter sees each of them as an answer: see `group`.
 ///
 /// A router and its handlers belong to one thread: for `serveHTTP(on: group)` make one on each loop, as a value of a
 /// `LoopLocal`.
 public final class Router {
-    /// Answers a request with its handler; for middleware to call.
+    /// Answers a request with its handler; for filters to call.
+    ///
+    /// An error of the handler has become an answer already: an `HTTPError` has its status and its fields,
+    /// `PromiseError.timedOut` is 503, and any other is 500; `onError` has got the latter two. The promise is rejected
+    /// only if the client has left.
     public typealias Next = (Request) -> Promise<Response>
+
+    /// Code around the answers to requests: before them, after them, or in their place.
+    public typealias Filter = (Request, @escaping Next) throws -> Promise<Response>
 
     private let root: RouteNode
     private let prefix: String
-    private let around: [(Request, @escaping Next) throws -> Promise<Response>]
+    private let filters: [Filter]
 
-    private init(
-        _ root: RouteNode, _ prefix: String, _ around: [(Request, @escaping Next) throws -> Promise<Response>]
-    ) { (self.root, self.prefix, self.around) = (root, prefix, around) }
+    private init(_ root: RouteNode, _ prefix: String, _ filters: [Filter]) {
+        (self.root, self.prefix, self.filters) = (root, prefix, filters)
+        if !filters.isEmpty { root.add(filters, around: prefix) }
+    }
 
     /// A router without routes.
-    public convenience init() { self.init(RouteNode(), "", []) }
+    /// - Parameter around: the filter around all answers, of unknown paths too.
+    public convenience init(around: Filter? = nil) { self.init(RouteNode(), "", around.map { [$0] } ?? []) }
 
-    /// The routes below `prefix`, with middleware around their handlers: before them, after them, or in their place.
+    /// The routes below `prefix`, with a filter around their answers.
     ///
     /// ```swift
     /// let admin = service.group("/admin") { request, next in
-    ///     guard isAdmin(request) else { throw HTTPError(.unauthorized) }
-    ///     return next(request).tap { result in log(request, result) }
+    ///     guard isAdmin(request) else { throw HTTPError(.unauthorized, headers: ["WWW-Authenticate": "Basic"]) }
+    ///     return next(request).map { response in
+    ///         var response = response
+    ///         response.headers["Cache-Control"] = "no-store"
+    ///         return response
+    ///     }
     /// }
     /// admin.on(.get, "/users") { _ in Response(list) }
     /// ```
     ///
-    /// The middleware of a nested group runs inside the outer one's.
+    /// The filter of a nested group runs inside the outer one's. The router's own answers, 404 and 405, have the filters
+    /// of the group with the longest prefix of the path, and of the first one if several have the same prefix.
     /// - Parameters:
     ///   - prefix: begins with a slash, or is empty.
-    ///   - around: called with each request of the group and the function that answers it.
-    public func group(
-        _ prefix: String, around: ((Request, @escaping Next) throws -> Promise<Response>)? = nil
-    ) -> Router { Router(root, self.prefix + prefix, self.around + (around.map { [$0] } ?? [])) }
+    ///   - around: called with each request of the group and the function that answers it. Its own error becomes an
+    ///     answer as a handler's does.
+    public func group(_ prefix: String, around: Filter? = nil) -> Router {
+        Router(root, self.prefix + prefix, filters + (around.map { [$0] } ?? []))
+    }
 
     /// Adds a route. Traps if the route exists already, or if `path` is invalid.
     /// - Parameters:
@@ -60,14 +79,7 @@ public final class Router {
     ///   - handler: returns the response, or a promise of one. It is called on the loop of the connection.
     public func on<Result: ResponseConvertible>(
         _ method: Method, _ path: String, _ handler: @escaping (Request) throws -> Result
-    ) {
-        var answer: (Request) throws -> Answer = { try handler($0).asAnswer() }
-        for around in around.reversed() {
-            let inner = answer
-            answer = { request in .later(try around(request) { request in firstly { try inner(request).promise } }) }
-        }
-        root.add(method, prefix + path, answer)
-    }
+    ) { root.add(method, prefix + path, filters.around { try handler($0).asAnswer() }) }
 
     /// As the form with promises, with an async `handler`, which runs in a task on this thread's loop.
     @_disfavoredOverload
@@ -81,25 +93,23 @@ public final class Router {
     /// let response = try hang(service.respond(to: Request(.get, "/notes/7")).promise)
     /// assert(response.status == .notFound)
     /// ```
-    /// - Returns: a response, or a promise of one. Rejected with a handler's error that is not an `HTTPError`; a client
-    ///   sees 500, and `onError` gets the error.
+    /// - Returns: a response, or a promise of one. An error of a handler that is not an `HTTPError` becomes 500, or 503 if
+    ///   it is `PromiseError.timedOut`; `onError` of the server gets it, or else `conf.logHandler`. The promise is
+    ///   rejected only if the client has left.
     public func respond(to request: Request) -> Answer {
-        request.storage.routing = Parameters(refusal: .notFound)
-        var allowed: Set<String> = []
-        guard let (route, values) = root.find(request.method, request.path, &allowed) else {
-            if allowed.isEmpty { return .now(.problem(.notFound)) }
-            if allowed.contains("GET") { allowed.insert("HEAD") }
-            return .now(.problem(.methodNotAllowed, headers: ["Allow": allowed.sorted().joined(separator: ", ")]))
-        }
-        for (name, value) in zip(route.names, values) { request.storage.routing?.append(name, value) }
-        do {
-            switch try route.handler(request) {
-            case .now(let response): return .now(response)
-            case .later(let promise):
-                return .later(promise.recover(only: HTTPError.self) { .value(.problem($0.status, $0.detail)) })
-            }
-        } catch let error as HTTPError { return .now(.problem(error.status, error.detail)) } catch {
-            return .later(Promise(error: error))
+        var allowed = AllowedMethods()
+        let found = root.find(request.method, request.path, &allowed)
+        request.storage.note(found?.parameters ?? Parameters(refusal: .notFound), route: found?.route.path)
+        if let found { return found.route.handler(request) }
+        return root.filters(around: request.path).around { _ in .now(allowed.refusal) }(request)
+    }
+}
+
+extension [Router.Filter] {
+    /// `handler` with these filters, the first of which is the outermost, and with an answer for each of their errors.
+    fileprivate func around(_ handler: @escaping (Request) throws -> Answer) -> (Request) -> Answer {
+        reversed().reduce({ request in request.answer { try handler(request) } }) { inner, filter in
+            { request in request.answer { .later(try filter(request) { inner($0).promise }) } }
         }
     }
 }

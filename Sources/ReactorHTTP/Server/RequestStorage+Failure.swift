@@ -1,0 +1,51 @@
+import Promises
+import Reactor
+
+// The answer after a handler has failed.
+
+extension RequestStorage {
+    /// Whether `error` means that the client has left. A handler gets the `SystemError` of its client's connection
+    /// through the body.
+    func hasLeft(with error: any Error) -> Bool {
+        (!(error is SystemError) || usedBody?.hasFailed == true) && connection?.hasEnded(with: error) == true
+    }
+
+    /// Whether `error` comes from reading the body. A handler may do without the body, and fail later.
+    func isOfBody(_ error: any Error) -> Bool {
+        guard usedBody?.hasFailed == true else { return false }
+        return error is HTTPError || error is StreamError || error is BodyError
+    }
+
+    /// The answer that `error` of a handler or a filter becomes. An error of the program is reported here.
+    func failure(_ error: any Error) -> Response {
+        if isOfBody(error) { return Response(for: error, asProblem: notes?.parameters != nil) }
+        if let error = error as? HTTPError { return Response(for: error, asProblem: notes?.parameters != nil) }
+        report(error)
+        // A status from another server, for instance, must not become this server's. Time runs out under load.
+        let isLate = if case PromiseError.timedOut = error { true } else { false }
+        let status = isLate ? Status.serviceUnavailable : .internalServerError
+        return Response(for: HTTPError(status), asProblem: notes?.parameters != nil)
+    }
+
+    private func report(_ error: any Error) {
+        if let service { return service.report(error, of: self) }
+        if !error.isCancelled { conf.log(.handlerFailed(error, request: subject, at: nil)) }
+    }
+}
+
+extension Request {
+    /// The answer of `body`, or the one that its error becomes. Its promise is rejected only if the client has left.
+    func answer(_ body: () throws -> Answer) -> Answer {
+        do {
+            let answer = try body()
+            guard case .later(let promise) = answer else { return answer }
+            return .later(
+                promise.recover(policy: .allErrors) { [storage] error in
+                    if storage.hasLeft(with: error) { throw error }
+                    return .value(storage.failure(error))
+                })
+        } catch {
+            return storage.hasLeft(with: error) ? .later(Promise(error: error)) : .now(storage.failure(error))
+        }
+    }
+}
