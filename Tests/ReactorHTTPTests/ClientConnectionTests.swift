@@ -1,3 +1,5 @@
+@testable import ReactorHTTP
+
 import SimulatedNetwork
 
 /// When a connection serves the next request, and what a request tells about the client.
@@ -84,7 +86,7 @@ struct ClientConnectionTests {
         var options = HTTPClient.Options()
         options.startTLS = { connection, _ in after(.seconds(1)).map { connection } }
         let fetching = HTTPClient(options).fetch("https://\(address)/").then { $0.body.text() }
-        #expect(throws: HTTPError(Status(502), "bytes before the request")) {
+        #expect(throws: HTTPError.unusable("bytes before the request")) {
             try hang(fetching, timeout: .seconds(3600))
         }
     }

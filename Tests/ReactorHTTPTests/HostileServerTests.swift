@@ -99,6 +99,7 @@ struct HostileServerTests {
         let fetched = client.fetch("http://\(address)/").then { $0.body.bytes() }
         let error = #expect(throws: HTTPError.self) { _ = try hang(fetched, timeout: .seconds(3600)) }
         expect(error?.status == Status(502) && error?.reason.isEmpty == false)
+        expect(error?.description.hasPrefix("unusable response of the server: ") == true)
         expect(reason.isEmpty || error?.reason.contains(reason) == true, "\(String(describing: error))")
     }
 

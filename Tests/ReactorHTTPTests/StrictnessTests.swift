@@ -58,6 +58,17 @@ struct StrictnessTests {
             ("9112 7.1 chunks", chunks("2;a=b\r\nab\r\n0\r\nT: x\r\n\r\n" + hidden), [200, 200]),
             ("9112 7.1 bare LF", chunks("2\nab\r\n0\r\n\r\n" + hidden), [400]),
             ("9112 7.1.1 LF in an extension", chunks("2;\nxx\r\nab\r\n0\r\n\r\n" + hidden), [400]),
+            ("9112 7.1.1 long extensions", chunks(chunk(1, extension: 200, 100) + "0\r\n\r\n" + hidden), [400]),
+            (
+                "9112 7.1.1 many zeros",
+                chunks(
+                    String(repeating: String(repeating: "0", count: 200) + "1\r\na\r\n", count: 100) + "0\r\n\r\n"
+                        + hidden), [400]
+            ),
+            (
+                "9112 7.1.1 extensions like signatures", chunks(chunk(90, extension: 90, 400) + "0\r\n\r\n" + hidden),
+                [200, 200]
+            ),
         ] as [(String, String, [Int])])
     func isAnsweredOrRefused(_ section: String, _ sent: String, _ codes: [Int]) throws {
         try serve(echo)
@@ -68,6 +79,11 @@ struct StrictnessTests {
             expect(!answers.contains("hidden"))
             expect(answers.contains("Connection: close\r\n"))
         }
+    }
+
+    private static func chunk(_ size: Int, extension count: Int, _ times: Int) -> String {
+        let (digits, bytes) = (String(size, radix: 16), String(repeating: "a", count: size))
+        return String(repeating: "\(digits);\(String(repeating: "x", count: count - 1))\r\n\(bytes)\r\n", count: times)
     }
 
     /// Bytes are tested in groups: each place in a name, a value and a host, in and behind whole groups.

@@ -177,7 +177,7 @@ struct WebSocketClientTests {
             (accepted + "Sec-WebSocket-Extensions: permessage-deflate\r\n", "an extension"),
             (accepted + "Sec-WebSocket-Protocol: c\r\n", "a subprotocol"),
             (accepted + "Sec-WebSocket-Protocol: a\r\nSec-WebSocket-Protocol: a\r\n", "a subprotocol"),
-            ("SSH-2.0-x\r\n", "502"), ("HTTP/1.1 101 x\r\nA b\r\n", "502"),
+            ("SSH-2.0-x\r\n", "unusable"), ("HTTP/1.1 101 x\r\nA b\r\n", "unusable"),
             ("HTTP/1.1 101 x\r\nA: LONG\r\n", "65536"),
         ])
     func whatIsNoAnswerToTheHandshakeIsRefused(_ answer: String, _ reason: String) throws {

@@ -28,8 +28,9 @@ struct WebSocketTests {
     }
 
     /// RFC 6455, section 1.3, has this key and its answer.
-    @Test(.served) func theHandshakeIsAnswered() throws {
-        let (head, rest) = try answers(Self.frame(0x88, []), fields: "Sec-WebSocket-Protocol: a, c\r\n")
+    @Test(.served, arguments: ["a, c", "c,\ta", "c ,\t a\t ,d", "\tc\r\nSec-WebSocket-Protocol: x,a"])
+    func theHandshakeIsAnswered(_ protocols: String) throws {
+        let (head, rest) = try answers(Self.frame(0x88, []), fields: "Sec-WebSocket-Protocol: \(protocols)\r\n")
         expect(head.hasPrefix("HTTP/1.1 101 Switching Protocols\r\n"))
         expect(head.contains("Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"))
         expect(head.contains("Sec-WebSocket-Protocol: a\r\n"))

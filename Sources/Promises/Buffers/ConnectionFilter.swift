@@ -6,7 +6,7 @@
 /// the connection's reads, and changes of state.
 ///
 /// ```swift
-/// /// The line "PROXY TCP4 client server port port", with which a proxy begins. Then the filter leaves.
+/// /// The line "PROXY TCP4 client server port port" or "PROXY UNKNOWN", with which a proxy begins. Then the filter leaves.
 /// struct ProxyHeader: ConnectionFilter {
 ///     struct Malformed: Error {}
 ///
@@ -23,10 +23,13 @@
 ///             return
 ///         }
 ///         let words = String(decoding: header[..<end], as: UTF8.self).split { $0.isWhitespace }
-///         guard words.count == 6, words[0] == "PROXY", let port = UInt16(words[4]),
-///             let client = SocketAddress(host: String(words[2]), port: port)
-///         else { throw Malformed() }
-///         found(client)
+///         // A proxy that checks whether the server lives sends UNKNOWN: the client is the proxy itself.
+///         if words.prefix(2) != ["PROXY", "UNKNOWN"] {
+///             guard words.count == 6, words[0] == "PROXY", let port = UInt16(words[4]),
+///                 let client = SocketAddress(host: String(words[2]), port: port)
+///             else { throw Malformed() }
+///             found(client)
+///         }
 ///         output.deliver(header[(end + 1)...])
 ///         output.removeFilter()
 ///     }

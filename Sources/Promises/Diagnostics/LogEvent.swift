@@ -90,7 +90,8 @@ public enum LogEvent: Sendable {
     public enum Kind: String, Hashable, Sendable, CaseIterable {
         /// See the event of the same name.
         case
-            abandoned, unhandledRejection, cauterized, handlerFailed, undeliveredHandlers, loopLeftHandlers, hangStalled,
+            abandoned, unhandledRejection, cauterized, handlerFailed, undeliveredHandlers, loopLeftHandlers,
+            hangStalled,
             hangDeadlock, acceptPaused, watchPaused, threadShortage, staleWatch, slowHandler, taskOnEndedLoop,
             loopNotRunning, awaitStalled, loopFailed, suppressed
     }

@@ -16,6 +16,9 @@ package enum Place: Hashable, Sendable {
             self = .address(try Self.unix(name))
             return
         }
+        if let scheme = text.firstRange(of: "://") {
+            throw fail("write HOST:PORT, without '\(text[..<scheme.upperBound])' and without a path")
+        }
         guard let colon = text.utf8.lastIndex(of: UInt8(ascii: ":")), text.utf8.last != UInt8(ascii: "]") else {
             throw fail("the port is missing; write HOST:PORT")
         }

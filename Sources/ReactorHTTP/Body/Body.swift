@@ -202,7 +202,7 @@ public final class Body {
 
     /// The client's error for a body longer than `wholeLimit`.
     private func failWhole() -> any Error {
-        fail(HTTPError(Status(502), "a body of more than \(wholeLimit) bytes: read it in parts, or set its limit"))
+        fail(HTTPError.unusable("a body of more than \(wholeLimit) bytes: read it in parts, or set its limit"))
     }
 
     /// The whole body as text. Invalid UTF-8 is replaced.

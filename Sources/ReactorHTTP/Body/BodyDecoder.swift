@@ -15,6 +15,8 @@ final class BodyDecoder: FrameDecoder {
     private var state: State
     private var total = 0
     private var trailerBytes = 0
+    /// The bytes of the extensions of chunks, of the blanks before them, and of zeros before the sizes.
+    private var extensionBytes = 0
     private let maxHead: Int
     /// The trailer lines of a response, which may have the form that only a user agent accepts; `nil` for a request.
     private var trailerLines: [UInt8]?
@@ -94,6 +96,9 @@ final class BodyDecoder: FrameDecoder {
         case .chunkSize:
             guard let line = try nextLine(bytes, &position, limit: Self.maxChunkLine) else { return false }
             let size = try chunkSize(line)
+            // Beyond the digits of the size. Their parts may be as long as the body, and no proxy sends more.
+            extensionBytes += line.count - (Int.bitWidth - size.leadingZeroBitCount + 3) / 4
+            if extensionBytes > maxHead + total { throw .bad("extensions of chunks that are longer than the body") }
             if size > limit - total { throw tooLarge }
             total += size
             state = size == 0 ? .trailers : .data(left: size)

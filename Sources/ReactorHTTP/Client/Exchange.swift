@@ -28,7 +28,7 @@ final class Exchange {
     func run(on connection: Connection, _ lease: PoolRequest) -> Promise<Void> {
         // RFC 9112, section 9.2: it may belong to another client's request.
         if !lease.isReused, connection.hasInputAlready {
-            return Promise(error: HTTPError(Status(502), "bytes before the request"))
+            return Promise(error: HTTPError.unusable("bytes before the request"))
         }
         let parser = ResponseParser(
             maxHead: options.maxHead, maxFields: options.maxFields, isToHead: request.method == .head)
@@ -65,7 +65,7 @@ final class Exchange {
     private func named(_ error: any Error, timedOut limit: FetchError.Limit) -> any Error {
         switch error {
         // A response that no server may send; the status for this program's own clients is unrelated.
-        case let error as HTTPError: return HTTPError(Status(502), error.reason)
+        case let error as HTTPError: return HTTPError.unusable(error.reason)
         // The limit of writes. The kernel's own, of a connect for instance, has the same code.
         case let error as SystemError
         where error.code == ETIMEDOUT && [.send, .write].contains(error.call) && !isAnswered && options.idle != nil:

@@ -116,7 +116,8 @@ public struct StaticFiles: Sendable {
         if !file.isExpected(by: request.headers) { return Response(Status(412)) }
         if file.isCurrent(for: request.headers) { return Response(.notModified, headers: headers) }
         var (status, range) = (Status.ok, 0..<file.size)
-        switch file.range(for: request.headers) {
+        // Only GET has ranges: RFC 9110, section 14.2.
+        switch request.method == .get ? file.range(for: request.headers) : .whole {
         case .whole: break
         case .part(let part):
             (status, range) = (Status(206), part)
@@ -149,8 +150,10 @@ public struct StaticFiles: Sendable {
 
 /// The media type by file extension.
 private func contentType(of path: String) -> String {
-    let end = path.split(separator: "/").last?.split(separator: ".").last?.lowercased()
-    return end.flatMap { contentTypes[$0] } ?? "application/octet-stream"
+    let name = path.utf8.split(separator: UInt8(ascii: "/")).last ?? path.utf8[...]
+    guard let dot = name.lastIndex(of: UInt8(ascii: ".")) else { return "application/octet-stream" }
+    let end = Substring(name[dot...].dropFirst()).lowercased()
+    return contentTypes[end] ?? "application/octet-stream"
 }
 
 private let contentTypes = [

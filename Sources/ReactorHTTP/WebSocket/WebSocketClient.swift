@@ -53,7 +53,7 @@ extension HTTPClient {
             }
         }.recover(policy: .allErrors) { error in
             switch error {
-            case let error as HTTPError: throw HTTPError(Status(502), error.reason)
+            case let error as HTTPError: throw HTTPError.unusable(error.reason)
             case StreamError.endedEarly: throw FetchError.endedEarly
             case StreamError.timedOut: throw FetchError.timedOut(.firstByte)
             case let error as SocketAddress.ParseError: throw FetchError.badAddress(address, reason: error.reason)
@@ -82,7 +82,7 @@ extension WebSocketRequest {
     fileprivate func run(
         on connection: Connection, _ options: HTTPClient.Options, _ userAgent: [UInt8]
     ) -> Promise<String?> {
-        if connection.hasInputAlready { return Promise(error: HTTPError(Status(502), "bytes before the request")) }
+        if connection.hasInputAlready { return Promise(error: HTTPError.unusable("bytes before the request")) }
         connection.frameTimeouts = FrameTimeouts(idle: options.firstByte, frame: options.firstByte)
         let parser = ResponseParser(maxHead: options.maxHead, maxFields: options.maxFields, isUpgrade: true)
         return connection.write { write(to: &$0, userAgent: userAgent) }

@@ -36,7 +36,7 @@ extension Response {
         guard request.headers["sec-websocket-version"] == "13" else { return upgradeRequired }
         var headers: Headers = ["Sec-WebSocket-Accept": webSocketAccept(key)]
         let offered = request.headers.all("sec-websocket-protocol").joined(separator: ",").split(separator: ",")
-            .map { $0.drop { $0 == " " }.prefix { $0 != " " } }
+            .map { $0.drop { $0 == " " || $0 == "\t" }.prefix { $0 != " " && $0 != "\t" } }
         let chosen = protocols.first { offered.contains(Substring($0)) }
         if let chosen { headers.append("Sec-WebSocket-Protocol", chosen) }
         let content = Content.upgrade("websocket") { connection in

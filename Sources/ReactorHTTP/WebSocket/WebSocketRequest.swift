@@ -36,7 +36,7 @@ struct WebSocketRequest {
     func subprotocol(of head: ResponseHead) throws -> String? {
         guard head.status.code == 101 else { throw FetchError.refusedWebSocket(head.status) }
         let headers = head.headers
-        func refuse(_ reason: String) -> HTTPError { HTTPError(Status(502), reason) }
+        func refuse(_ reason: String) -> HTTPError { .unusable(reason) }
         guard headers.has("upgrade", listing: "websocket"), headers.has("connection", listing: "upgrade") else {
             throw refuse("an upgrade to something else than a WebSocket")
         }
