@@ -4,7 +4,7 @@
 ///     bits 48 … 62    the role
 ///
 /// Calling it retains nothing: functions and metadata exist for as long as the process.
-// On Linux no address of a process is above bit 47, unless the process asks for it.
+// On Linux no address of a process is above bit 47, unless the process asks for it, or for tags.
 @usableFromInline
 struct CoreCode {
     @usableFromInline let bits: UInt
@@ -25,7 +25,12 @@ struct CoreCode {
     }
 
     /// Calls the function of that class.
-    init(generic code: GenericCode.Type) { self.init(bits: unsafeBitCast(code, to: UInt.self) | Self.genericBit) }
+    init(generic code: GenericCode.Type) {
+        let address = unsafeBitCast(code, to: UInt.self)
+        // Unlike a function, such metadata is on the heap, whose addresses ARM64 can tag in bits 56 to 59.
+        if address > Self.addressMask { fatalError("promises need a heap without tags: glibc.mem.tagging=0") }
+        self.init(bits: address | Self.genericBit)
+    }
 
     /// Does nothing: for a core without an operation whose value needs no destruction.
     @inlinable

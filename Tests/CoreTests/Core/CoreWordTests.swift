@@ -44,6 +44,15 @@ struct CoreWordTests {
         core.state.store(.fulfilled(isTrivial: true))
     }
 
+    /// As on a heap whose addresses are tagged.
+    @Test(.ownThread) func metadataAtATaggedAddressEndsTheProcessWithAReason() async {
+        let ended = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            _ = CoreCode(generic: unsafeBitCast(1 << 56 | 4096 as UInt, to: GenericCode.Type.self))
+        }
+        let text = String(decoding: ended?.standardErrorContent ?? [], as: UTF8.self)
+        expect(text.contains("promises need a heap without tags"), text)
+    }
+
     @Test func marksAndANumberAreInOneWord() {
         let all = CoreMarks([.hasNextStep, .isEndingCancelled, .countsAsWaiting, .mayAdopt])
         let word = PromiseCore(root: Void.self)
