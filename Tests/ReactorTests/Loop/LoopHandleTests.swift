@@ -1,6 +1,6 @@
 /// The rule of all handles: see `LoopHandle`.
 struct LoopHandleTests {
-    enum Kind: String, Codable, CaseIterable {
+    enum Kind: CaseIterable {
         case timer, repeatingTimer, watch, signal, hook, laterHook, hold
 
         /// Whether its activity continues when the handle is released.
@@ -50,15 +50,19 @@ struct LoopHandleTests {
         expect(TestThread.run(hasEnded), "on another thread")
     }
 
-    @Test(.ownThread, arguments: [Kind.timer, .watch, .signal, .hook])
-    func itsUseOnAnotherThreadEndsTheProcessAlsoWhileTheLoopEnds(_ kind: Kind) async {
-        await #expect(processExitsWith: .failure) { [kind] in
-            let ends = Ends.pipe()
-            try EventLoop.withLoop { loop in
-                nonisolated(unsafe) let handle = try kind.make(on: loop, ends.near)
-                let words = LastWords { TestThread { handle.cancel() }.join() }
-                loop.enqueue { words.use() }
-            }
+    @Test(.ownThread) func itsUseOnAnotherThreadEndsTheProcessAlsoWhileTheLoopEnds() async {
+        await #expect(processExitsWith: .failure) { try Self.useElsewhere(.timer) }
+        await #expect(processExitsWith: .failure) { try Self.useElsewhere(.watch) }
+        await #expect(processExitsWith: .failure) { try Self.useElsewhere(.signal) }
+        await #expect(processExitsWith: .failure) { try Self.useElsewhere(.hook) }
+    }
+
+    private static func useElsewhere(_ kind: Kind) throws {
+        let ends = Ends.pipe()
+        try EventLoop.withLoop { loop in
+            nonisolated(unsafe) let handle = try kind.make(on: loop, ends.near)
+            let words = LastWords { TestThread { handle.cancel() }.join() }
+            loop.enqueue { words.use() }
         }
     }
 

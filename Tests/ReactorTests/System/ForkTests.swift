@@ -38,44 +38,47 @@ struct ForkTests {
         }
     }
 
-    enum Action: String, Codable, CaseIterable { case standard, ignored, handler, later }
+    private enum Action: CaseIterable { case standard, ignored, handler, later }
 
-    @Test(.ownThread, arguments: Action.allCases) func aSignalThatTheParentWatchesHasItsFormerActionThere(
-        _ action: Action
-    ) async {
-        await #expect(processExitsWith: .success) { [action] in
-            if action == .ignored { signal(SIGUSR1, SIG_IGN) }
-            if action == .handler { signal(SIGUSR1) { _ in _exit(43) } }
-            // A thread of Swift's pool blocks it.
-            try withSignals(SIG_UNBLOCK) {
-                let loop = EventLoop.current
-                var seen = 0
-                let watch = try loop.onSignal(SIGUSR1) { seen += 1 }
-                // Code unaware of the loop.
-                if action == .later { signal(SIGUSR1) { _ in _exit(44) } }
-                let status = statusOfForkedChild {
+    @Test(.ownThread) func aSignalThatTheParentWatchesHasItsFormerActionThere() async {
+        await #expect(processExitsWith: .success) {
+            for action in Action.allCases { try Self.watchAndFork(action) }
+        }
+    }
+
+    private static func watchAndFork(_ action: Action) throws {
+        signal(SIGUSR1, SIG_DFL)
+        if action == .ignored { signal(SIGUSR1, SIG_IGN) }
+        if action == .handler { signal(SIGUSR1) { _ in _exit(43) } }
+        // A thread of Swift's pool blocks it.
+        try withSignals(SIG_UNBLOCK) {
+            let loop = EventLoop.current
+            var seen = 0
+            let watch = try loop.onSignal(SIGUSR1) { seen += 1 }
+            // Code unaware of the loop.
+            if action == .later { signal(SIGUSR1) { _ in _exit(44) } }
+            let status = statusOfForkedChild {
+                raise(SIGUSR1)
+                // Ignored. The child may watch it too.
+                return EventLoop.withLoop { own in
+                    var isSeen = false
+                    let watch = try? own.onSignal(SIGUSR1) { isSeen = true }
                     raise(SIGUSR1)
-                    // Ignored. The child may watch it too.
-                    return EventLoop.withLoop { own in
-                        var isSeen = false
-                        let watch = try? own.onSignal(SIGUSR1) { isSeen = true }
-                        raise(SIGUSR1)
-                        try? own.turn(.poll)
-                        watch?.cancel()
-                        return isSeen ? 42 : 1
-                    }
+                    try? own.turn(.poll)
+                    watch?.cancel()
+                    return isSeen ? 42 : 1
                 }
-                let expected: [Action: CInt] = [
-                    .standard: SIGUSR1, .ignored: 42 << 8, .handler: 43 << 8, .later: 44 << 8,
-                ]
-                precondition(status == expected[action], "status \(status)")
-                if action != .later {
-                    raise(SIGUSR1)
-                    try loop.turn(.poll)
-                    precondition(seen == 1, "\(seen)")
-                }
-                watch.cancel()
             }
+            let expected: [Action: CInt] = [
+                .standard: SIGUSR1, .ignored: 42 << 8, .handler: 43 << 8, .later: 44 << 8,
+            ]
+            precondition(status == expected[action], "\(action): status \(status)")
+            if action != .later {
+                raise(SIGUSR1)
+                try loop.turn(.poll)
+                precondition(seen == 1, "\(action): \(seen)")
+            }
+            watch.cancel()
         }
     }
 

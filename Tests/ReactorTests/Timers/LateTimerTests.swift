@@ -32,7 +32,8 @@ struct LateTimerTests {
                 }
             }
             block(begin.advanced(by: .milliseconds(4)))
-            try loop.turn(.poll)
+            // The real time of a turn's jobs is limited, so a slow machine needs several.
+            if isVirtual { try loop.turn(.poll) } else { try loop.run() }
             expectEqual(order, (0..<4).flatMap { ["timer \($0)"] + [String](repeating: "job of \($0)", count: 3) })
         }
     }

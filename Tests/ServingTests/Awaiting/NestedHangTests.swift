@@ -5,54 +5,57 @@ import CLinux
 /// Handlers that hang inside each other until the stack is nearly exhausted. In separate processes: without the limit
 /// they end with a fault.
 struct NestedHangTests {
-    @Test(.ownThread, arguments: ["timer", "jobs"]) func handlersThatHangAreRefusedAtLast(kind: String) async {
-        await #expect(processExitsWith: .success) { [kind] in
-            try EventLoop.withLoop(clock: VirtualClock()) { loop in
-                let (never, resolver) = Promise<Void>.pending()
-                var codes: Set<CInt> = []
-                var depth = 0
-                func descend() {
-                    if !codes.isEmpty { return }
-                    depth += 1
-                    do { try hang(never) } catch {
-                        codes.insert((error as? SystemError)?.code ?? 0)
-                        resolver.fulfill(())
+    @Test(.ownThread) func handlersThatHangAreRefusedAtLast() async {
+        await #expect(processExitsWith: .success) {
+            for kind in ["timer", "jobs"] {
+                try EventLoop.withLoop(clock: VirtualClock()) { loop in
+                    let (never, resolver) = Promise<Void>.pending()
+                    var codes: Set<CInt> = []
+                    var depth = 0
+                    func descend() {
+                        if !codes.isEmpty { return }
+                        depth += 1
+                        do { try hang(never) } catch {
+                            codes.insert((error as? SystemError)?.code ?? 0)
+                            resolver.fulfill(())
+                        }
                     }
+                    if kind == "jobs" { for _ in 0..<scaled(100_000) { loop.enqueue { descend() } } }
+                    let timer = kind == "timer" ? loop.schedule(every: .milliseconds(1)) { descend() } : nil
+                    try hang(never)
+                    timer?.cancel()
+                    precondition(codes == [ELOOP] && depth > 50, "\(kind): \(codes) after \(depth)")
+                    // Less deeply nested, it may turn again.
+                    hang(after(.seconds(1)))
                 }
-                if kind == "jobs" { for _ in 0..<scaled(100_000) { loop.enqueue { descend() } } }
-                let timer = kind == "timer" ? loop.schedule(every: .milliseconds(1)) { descend() } : nil
-                try hang(never)
-                timer?.cancel()
-                precondition(codes == [ELOOP] && depth > 50, "\(codes) after \(depth)")
-                // Less deeply nested, it may turn again.
-                hang(after(.seconds(1)))
             }
         }
     }
 
     /// It has no error to throw, and peers decide how many handlers hang.
     // A sanitizer may have its own stack, which does not count as another one.
-    @Test(.ownThread, .disabled(if: isSanitized), arguments: [512 << 10, 8 << 20])
-    func hangsOnGuaranteesGoOnOnAnotherStack(size: Int) async {
-        await #expect(processExitsWith: .success) { [size] in
+    @Test(.ownThread, .disabled(if: isSanitized)) func hangsOnGuaranteesGoOnOnAnotherStack() async {
+        await #expect(processExitsWith: .success) {
             let count = scaled(50_000)
-            let ended = TestThread.run(stackSize: size) {
-                EventLoop.withLoop(clock: VirtualClock()) { loop in
-                    let (guarantee, fulfill) = Guarantee<Int>.pending()
-                    var (begun, ended) = (0, 0)
-                    for _ in 0..<count {
-                        loop.schedule(after: .milliseconds(1)) {
-                            begun += 1
-                            if begun == count { fulfill(1) }
-                            let one = hang(guarantee)
-                            ended += one
+            for size in [512 << 10, 8 << 20] {
+                let ended = TestThread.run(stackSize: size) {
+                    EventLoop.withLoop(clock: VirtualClock()) { loop in
+                        let (guarantee, fulfill) = Guarantee<Int>.pending()
+                        var (begun, ended) = (0, 0)
+                        for _ in 0..<count {
+                            loop.schedule(after: .milliseconds(1)) {
+                                begun += 1
+                                if begun == count { fulfill(1) }
+                                let one = hang(guarantee)
+                                ended += one
+                            }
                         }
+                        hang(guarantee)
+                        return ended
                     }
-                    hang(guarantee)
-                    return ended
                 }
+                precondition(ended == count, "\(size): \(ended)")
             }
-            precondition(ended == count, "\(ended)")
         }
     }
 
