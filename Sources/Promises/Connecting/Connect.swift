@@ -27,7 +27,7 @@ import Reactor
 /// - `SystemError` (`EINVAL`) for an empty array;
 /// - `PromiseError.timedOut` if `timeout` expires.
 ///
-/// Addresses of another family than that of `source` fail.
+/// Addresses of another family than that of `source` fail, with `EACCES` those that `lookup` does not allow.
 @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
 public func connect(
     to endpoint: some Endpoint, timeout: Duration? = nil, from source: SocketAddress? = nil,
@@ -41,9 +41,9 @@ public func connect(
         guard let first = places.first else { throw SystemError(.connect, EINVAL, detail: "no address") }
         var target: String? = endpoint.text
         if case .address = first, !endpoint.isList { target = nil }
-        let race = ConnectRace(to: target, from: source, options, on: EventLoop.ofCurrentThread)
+        let race = ConnectRace(to: target, from: source, options, lookup, on: EventLoop.ofCurrentThread)
         if case .host(let host, let port) = first {
-            race.start(timeout, lookingUp: host, port: port, lookup)
+            race.start(timeout, lookingUp: host, port: port)
         } else {
             race.start(timeout, places.flatMap(\.addresses))
         }

@@ -19,7 +19,7 @@ public struct ConnectError: Error, Hashable, Sendable, CustomStringConvertible {
     /// `cannot connect to example.com:80: connect 192.0.2.1:80: Connection refused (ECONNREFUSED); …`
     public var description: String {
         let reasons = failures.map { failure in
-            failure.error.detail == failure.address.description
+            failure.error.detail?.hasPrefix(failure.address.description) == true
                 ? "\(failure.error)" : "\(failure.address): \(failure.error)"
         }
         return "cannot connect to \(target): \(reasons.isEmpty ? "it has no address" : reasons.joined(separator: "; "))"

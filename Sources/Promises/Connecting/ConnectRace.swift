@@ -10,6 +10,7 @@ final class ConnectRace: IOProducer {
     private let target: String?
     private let source: SocketAddress?
     private let options: [SocketSetting]
+    private let names: any NameLookup
     private var untried: ArraySlice<SocketAddress> = []
     private var attempts: [ConnectAttempt] = []
     private var failures: [ConnectError.Failure] = []
@@ -22,10 +23,14 @@ final class ConnectRace: IOProducer {
     /// RFC 8305, section 5: "Connection Attempt Delay".
     static var delay: Duration { .milliseconds(250) }
 
-    init(to target: String?, from source: SocketAddress?, _ options: [SocketSetting], on loop: EventLoop) {
+    init(
+        to target: String?, from source: SocketAddress?, _ options: [SocketSetting], _ names: any NameLookup,
+        on loop: EventLoop
+    ) {
         self.target = target
         self.source = source
         self.options = options
+        self.names = names
         self.loop = loop
     }
 
@@ -50,10 +55,10 @@ final class ConnectRace: IOProducer {
         begin(addresses)
     }
 
-    func start(_ timeout: Duration?, lookingUp host: String, port: UInt16, _ lookup: any NameLookup) {
+    func start(_ timeout: Duration?, lookingUp host: String, port: UInt16) {
         startDeadline(timeout)
         // getaddrinfo returns both families together, so no resolution delay applies.
-        let found = lookup.addresses(of: host, port: port).done { [self] in begin(Self.interleaved($0)) }
+        let found = names.addresses(of: host, port: port).done { [self] in begin(Self.interleaved($0)) }
         self.lookup = found.core
         found.catch(policy: .allErrors) { [self] in fail($0) }
     }
@@ -76,6 +81,15 @@ final class ConnectRace: IOProducer {
         nextStart?.cancel()
         nextStart = nil
         while let address = untried.popFirst() {
+            let isAllowed = names.allows(address)
+            // The program may have cancelled.
+            if isOver { return }
+            if !isAllowed {
+                let detail = "\(address), which the lookup does not allow"
+                let error = SystemError(.connect, EACCES, detail: detail)
+                failures.append(ConnectError.Failure(address: address, error: error))
+                continue
+            }
             let attempt = ConnectAttempt(address, self)
             do throws(SystemError) {
                 try attempt.start(from: source, options)

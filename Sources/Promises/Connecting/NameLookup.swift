@@ -1,6 +1,7 @@
 import Reactor
 
-/// Finds the addresses of a host name: the system's lookup, your own cache, or a table in a test.
+/// Finds the addresses of a host name: the system's lookup, your own cache, or a table in a test. It also decides which
+/// addresses may be connected to.
 public protocol NameLookup: Sendable {
     /// Finds the addresses of `host`.
     ///
@@ -10,6 +11,18 @@ public protocol NameLookup: Sendable {
     ///   - port: the port that each address gets.
     /// - Returns: a promise of the addresses, in the order of preference.
     func addresses(of host: String, port: UInt16) -> Promise<[SocketAddress]>
+
+    /// Returns whether a connect may go to `address`. By default all may.
+    ///
+    /// Called on the thread that connects, before each attempt, wherever the address is from: a name, `localhost`, a
+    /// numeric host, an address of the program's, a redirect. An address that is not allowed fails with `EACCES`, and
+    /// the next one is tried. A proxy connects to addresses that this side never sees.
+    func allows(_ address: SocketAddress) -> Bool
+}
+
+extension NameLookup {
+    /// True for each address.
+    public func allows(_ address: SocketAddress) -> Bool { true }
 }
 
 /// The system's lookup, getaddrinfo(3): hosts file, name servers, and what nsswitch.conf configures.

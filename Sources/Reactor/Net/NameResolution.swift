@@ -35,7 +35,8 @@ extension SocketAddress {
     /// thread, possibly for many seconds.
     package static func lookUp(_ host: String, port: UInt16) throws(NameLookupError) -> [SocketAddress] {
         // C functions would take the zero byte as the end of the name.
-        if host.utf8.contains(0) { throw NameLookupError(host: host, code: EAI_NONAME) }
+        let isOdd = host.utf8.contains(0) || Place.endsInNumber(host[...]) && SocketAddress(host: host, port: 0) == nil
+        if isOdd { throw NameLookupError(host: host, code: EAI_NONAME) }
         var hints = addrinfo()
         hints.ai_family = AF_UNSPEC
         // Otherwise each address would appear once for each type of socket.

@@ -33,16 +33,35 @@ package enum Place: Hashable, Sendable {
         if !isBracketed && name.utf8.contains(UInt8(ascii: ":")) {
             throw fail("write an IPv6 address in brackets, as [::1]:7000")
         }
-        if !isBracketed && Self.isLocalhost(name) {
-            self = .localhost(port: port)
-        } else if let address = SocketAddress(host: String(name), port: port), isBracketed == address.isIPv6 {
-            self = .address(address)
-        } else if takesNames && !isBracketed && Self.isHostName(name) {
-            self = .host(String(name), port: port)
-        } else {
-            let rest = takesNames ? "nor the name of a host" : "and names are not looked up"
-            throw fail("'\(name)' is neither an IPv4 nor an IPv6 address, \(rest)")
+        guard let place = Self(host: name, isBracketed: isBracketed, port: port, takesNames: takesNames) else {
+            throw fail(Self.reason(name, takesNames: takesNames))
         }
+        self = place
+    }
+
+    /// - Parameters:
+    ///   - host: an address without brackets, or a name.
+    ///   - isBracketed: whether it was in brackets, as IPv6 addresses are.
+    package init?(host: Substring, isBracketed: Bool, port: UInt16, takesNames: Bool = true) {
+        if !isBracketed && Self.isLocalhost(host) {
+            self = .localhost(port: port)
+        } else if let address = SocketAddress(host: String(host), port: port), isBracketed == address.isIPv6 {
+            self = .address(address)
+        } else if takesNames && !isBracketed && Self.isHostName(host) {
+            self = .host(String(host), port: port)
+        } else {
+            return nil
+        }
+    }
+
+    /// Why `host` is no place.
+    package static func reason(_ host: Substring, takesNames: Bool = true) -> String {
+        let rest = takesNames ? "nor the name of a host" : "and names are not looked up"
+        // A percent sign without a colon, which an address with a zone has, is of an escaped name.
+        let isEscaped = host.utf8.contains(UInt8(ascii: "%")) && !host.utf8.contains(UInt8(ascii: ":"))
+        let isInternational = takesNames && (isEscaped || host.utf8.contains { $0 >= 0x80 })
+        let cure = isInternational ? "; write an international name in ASCII, as xn--bcher-kva.example" : ""
+        return "'\(host)' is neither an IPv4 nor an IPv6 address, \(rest)\(cure)"
     }
 
     /// The addresses, as far as they are known without a lookup: IPv6 first.
@@ -60,31 +79,51 @@ package enum Place: Hashable, Sendable {
     }
 
     /// Whether `name` is a host name: letters, digits, hyphens and underscores, in labels of at most 63 bytes with dots
-    /// between them, 253 bytes in all. It may end with a dot. If the last label is a number, the text was meant as an
-    /// IPv4 address and is not a name. See RFC 1123, 2.1.
+    /// between them, 253 bytes in all. It may end with a dot. See RFC 1123, 2.1.
     private static func isHostName(_ name: Substring) -> Bool {
-        var parts = name.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-        if parts.count > 1, parts.last?.isEmpty == true { parts.removeLast() }
-        guard name.utf8.count <= 253, let last = parts.last, !last.allSatisfy(isDigit) else { return false }
-        return parts.allSatisfy { part in
-            (1...63).contains(part.count) && part.first != UInt8(ascii: "-") && part.last != UInt8(ascii: "-")
-                && part.allSatisfy {
-                    isDigit($0) || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0 | 0x20)
-                        || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "_")
-                }
+        guard name.utf8.count <= 253, !endsInNumber(name) else { return false }
+        let (dot, hyphen) = (UInt8(ascii: "."), UInt8(ascii: "-"))
+        var (length, last) = (0, dot)
+        for byte in withoutFinalDot(name).utf8 {
+            if byte == dot {
+                guard (1...63).contains(length), last != hyphen else { return false }
+                length = 0
+            } else {
+                let isLetter = (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
+                guard isLetter || isDigit(byte) || byte == UInt8(ascii: "_") || byte == hyphen && length > 0
+                else { return false }
+                length += 1
+            }
+            last = byte
+        }
+        return (1...63).contains(length) && last != hyphen
+    }
+
+    private static func withoutFinalDot(_ name: Substring) -> Substring {
+        name.utf8.count > 1 && name.utf8.last == UInt8(ascii: ".") ? Substring(name.utf8.dropLast()) : name
+    }
+
+    /// Whether the last label is a number: then the text was meant as an IPv4 address and is not a name. getaddrinfo(3)
+    /// takes such texts, as `127.1` and `0x7f000001`, for addresses that no reader recognises.
+    static func endsInNumber(_ name: Substring) -> Bool {
+        let name = withoutFinalDot(name).utf8
+        let label = name.lastIndex(of: UInt8(ascii: ".")).map { name[name.index(after: $0)...] } ?? name[...]
+        if label.allSatisfy(isDigit) { return !label.isEmpty }
+        guard label.starts(with: "0x".utf8) || label.starts(with: "0X".utf8) else { return false }
+        return label.dropFirst(2).allSatisfy {
+            isDigit($0) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains($0 | 0x20)
         }
     }
 
     /// Whether `name` is `localhost` or a name below it, whatever its case, with or without a dot at its end. Such
     /// names are the loopback addresses, and are not looked up. See RFC 6761, 6.3.
     static func isLocalhost(_ name: Substring) -> Bool {
-        let name = name.utf8.last == UInt8(ascii: ".") ? Substring(name.utf8.dropLast()) : name
+        let short = withoutFinalDot(name).utf8
         let ending = "localhost".utf8
-        guard name.utf8.count >= ending.count, isHostName(name),
-            zip(name.utf8.suffix(ending.count), ending).allSatisfy({ $0 | 0x20 == $1 })
+        guard short.count >= ending.count, zip(short.suffix(ending.count), ending).allSatisfy({ $0 | 0x20 == $1 })
         else { return false }
-        let rest = name.utf8.dropLast(ending.count)
-        return rest.isEmpty || rest.last == UInt8(ascii: ".")
+        let rest = short.dropLast(ending.count)
+        return (rest.isEmpty || rest.last == UInt8(ascii: ".")) && isHostName(name)
     }
 
     private static func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }

@@ -1,10 +1,13 @@
 import Promises
+import Reactor
 
 /// The parts of `http://host:port/path?query` that a request uses.
 struct WebAddress: Equatable {
     var isSecure: Bool
     /// The host, with the brackets of an IPv6 address.
     var host: String
+    /// The zone of a link-local address, which no peer is told: RFC 6874, section 4. Empty for none.
+    var zone = ""
     var port: UInt16
     /// The path and query; begins with a slash.
     var target: String
@@ -32,24 +35,33 @@ struct WebAddress: Equatable {
         guard isSecure || text.slice(0..<colon).isEqual(ignoringCase: schemes.0),
             rest.starts(with: [UInt8(ascii: "/"), UInt8(ascii: "/")])
         else { throw Flaw(reason: "it begins with neither \(schemes.0):// nor \(schemes.1)://") }
-        if let byte = text.first(where: { !isVisible($0) }) {
+        let end = rest.dropFirst(2).firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") } ?? rest.count
+        if let byte = rest.slice(end..<rest.count).first(where: { !isVisible($0) }) {
             throw Flaw(reason: "the byte \(Self.escaped(byte)) must be escaped")
         }
-        let end = rest.dropFirst(2).firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") } ?? rest.count
         let authority = rest.slice(2..<end)
         // RFC 9110, section 4.2.4.
         if authority.contains(UInt8(ascii: "@")) {
             throw Flaw(reason: "it has an account, which belongs into the field Authorization")
         }
-        if authority.isEmpty { throw Flaw(reason: "it has no host") }
-        // Without the closing bracket there is no port.
-        let isBracketed = authority[0] == UInt8(ascii: "[")
+        let isBracketed = authority.first == UInt8(ascii: "[")
         let bracket = isBracketed ? authority.position(of: UInt8(ascii: "]")) ?? authority.count : 0
         let hostEnd = authority.position(of: UInt8(ascii: ":"), from: bracket) ?? authority.count
-        guard HeadFields.isHost(authority.slice(0..<hostEnd)) else {
-            throw Flaw(reason: "'\(authority.slice(0..<hostEnd).text)' is no host")
+        if hostEnd == 0 { throw Flaw(reason: "it has no host") }
+        // Without the closing bracket, or with more behind it, no address.
+        let isComplete = isBracketed && hostEnd == bracket + 1
+        let full = authority.slice(isComplete ? 1..<bracket : 0..<hostEnd).text
+        var name = full[...]
+        if isComplete, let percent = full.firstIndex(of: "%") {
+            name = full[..<percent]
+            let rest = full[percent...].dropFirst()
+            zone = String(rest.hasPrefix("25") && rest.count > 2 ? rest.dropFirst(2) : rest)
         }
-        host = authority.slice(0..<hostEnd).text.lowercased()
+        let place = zone.isEmpty ? full : "\(name)%\(zone)"
+        guard Place(host: place[...], isBracketed: isComplete, port: 0) != nil else {
+            throw Flaw(reason: Place.reason(place[...]))
+        }
+        host = isComplete ? "[\(name.lowercased())]" : name.lowercased()
         let digits = authority.dropFirst(hostEnd + 1)
         var number = digits.isEmpty ? isSecure ? 443 : 80 : 0
         for digit in digits {
@@ -132,15 +144,17 @@ struct WebAddress: Equatable {
     var text: String { "\(scheme)://\(authority)\(target)" }
 
     /// The pool key of its connections.
-    var key: PoolKey { .name("\(scheme)://\(host):\(port)") }
+    var key: PoolKey { .name("\(scheme)://\(hostWithZone):\(port)") }
 
     /// The address to connect to.
-    var endpoint: PoolKey { .name("\(host):\(port)") }
+    var endpoint: PoolKey { .name("\(hostWithZone):\(port)") }
+
+    private var hostWithZone: String { zone.isEmpty ? host : "\(host.dropLast())%\(zone)]" }
 
     /// The host without the brackets of an IPv6 address, for TLS to verify.
     var name: String { String(host.hasPrefix("[") ? host.dropFirst().dropLast() : host[...]) }
 
     func hasOrigin(of other: WebAddress) -> Bool {
-        (isSecure, host, port) == (other.isSecure, other.host, other.port)
+        (isSecure, host, zone, port) == (other.isSecure, other.host, other.zone, other.port)
     }
 }

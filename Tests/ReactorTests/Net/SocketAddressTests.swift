@@ -57,6 +57,58 @@ struct SocketAddressTests {
         expectEqual(error?.reason, reason)
     }
 
+    /// getaddrinfo(3) takes them for addresses.
+    @Test(arguments: ["127.1", "1", "0x7f000001", "0X7F.1", "0177.0.0.1", "2130706433", "127.0.0.0x1", "0x", "0x7f."])
+    func oddFormsOfIPv4AreNeitherAddressesNorNames(_ host: String) {
+        expectEqual(SocketAddress(host: host, port: 80), nil)
+        #expect(throws: SocketAddress.ParseError.self) { _ = try Place("\(host):80") }
+        #expect(throws: NameLookupError(host: host, code: EAI_NONAME)) { _ = try SocketAddress.lookUp(host, port: 80) }
+    }
+
+    @Test(arguments: ["x0", "0xg", "0x7f.a", "a.0x7f-1", "1a", "0-1.b", "7f", "x.1x"])
+    func namesWithNumbersAreNames(_ host: String) throws {
+        expectEqual(try Place("\(host):80"), .host(host, port: 80))
+    }
+
+    /// The first and the last address of each range, and their neighbours.
+    @Test func addressesOfOtherNetworksAreNotGlobal() throws {
+        let v4 =
+            [
+                ("0.0.0.0", "0.255.255.255"), ("10.0.0.0", "10.255.255.255"), ("100.64.0.0", "100.127.255.255"),
+                ("127.0.0.0", "127.255.255.255"), ("169.254.0.0", "169.254.255.255"), ("172.16.0.0", "172.31.255.255"),
+                ("192.0.0.0", "192.0.0.255"), ("192.0.2.0", "192.0.2.255"), ("192.88.99.0", "192.88.99.255"),
+                ("192.168.0.0", "192.168.255.255"), ("198.18.0.0", "198.19.255.255"),
+                ("198.51.100.0", "198.51.100.255"),
+                ("203.0.113.0", "203.0.113.255"), ("224.0.0.0", "255.255.255.255"),
+            ] as [(String, String)]
+        func number(_ text: String) -> UInt32 {
+            text.split(separator: ".").reduce(0) { $0 << 8 | UInt32($1)! }
+        }
+        func text(_ number: UInt32) -> String {
+            [24, 16, 8, 0].map { "\(number >> $0 & 255)" }.joined(separator: ".")
+        }
+        func expect(_ isGlobal: Bool, v4 number: UInt32) throws {
+            for form in ["\(text(number))", "[::ffff:\(text(number))]", "[64:ff9b::\(text(number))]"] {
+                TestSupport.expect(try SocketAddress("\(form):80").isGlobal == isGlobal, form)
+            }
+        }
+        for (first, last) in v4 {
+            for inside in [first, last, "169.254.169.254"] { try expect(false, v4: number(inside)) }
+            if first != "0.0.0.0" { try expect(true, v4: number(first) - 1) }
+            if last != "255.255.255.255" { try expect(true, v4: number(last) + 1) }
+        }
+        for local in [
+            "::", "::1", "::10.0.0.1", "::ffff:0:1.1.1.1", "64:ff9b:1::1.1.1.1", "100::1", "1fff::", "2001::1",
+            "2001:1ff:ffff::", "2001:db8::1", "2001:db8:ffff::", "2002:101:101::", "3fff::", "3fff:fff:ffff::",
+            "4000::",
+            "5f00::1", "fc00::", "fd12::1", "fe80::1", "fe80::1%lo", "ff02::1",
+        ] { TestSupport.expect(try !SocketAddress("[\(local)]:80").isGlobal, local) }
+        for global in ["2001:200::", "2001:db7:ffff::", "2001:db9::", "2003::", "2606:4700::1", "3ffe:ffff::"] {
+            TestSupport.expect(try SocketAddress("[\(global)]:80").isGlobal, global)
+        }
+        TestSupport.expect(try !SocketAddress("unix:/x").isGlobal && !SocketAddress("unix:@x").isGlobal)
+    }
+
     @Test func anotherFamilyIsNoAddress() {
         var storage = sockaddr_storage()
         storage.ss_family = sa_family_t(AF_UNIX)

@@ -5,7 +5,11 @@ struct TestLookup: NameLookup {
     // The closure stays on the thread of the test's loop, where connect calls it.
     nonisolated(unsafe) let answer: (String, UInt16) -> Promise<[SocketAddress]>
 
+    nonisolated(unsafe) var isAllowed: (SocketAddress) -> Bool = { _ in true }
+
     init(_ answer: @escaping (String, UInt16) -> Promise<[SocketAddress]>) { self.answer = answer }
+
+    func allows(_ address: SocketAddress) -> Bool { isAllowed(address) }
 
     func addresses(of host: String, port: UInt16) -> Promise<[SocketAddress]> { answer(host, port) }
 
@@ -31,6 +35,52 @@ struct NameLookupTests {
         }
         expect(connect(to: "::1:80", lookup: TestLookup.forbidden).error is SocketAddress.ParseError)
         expect(connect(to: "256.1.1.1:80", lookup: TestLookup.forbidden).error is SocketAddress.ParseError)
+    }
+
+    /// Wherever they are from; nothing is opened for them.
+    @Test(.listener) func whatTheLookupDoesNotAllowIsNotConnectedTo() throws {
+        let (open, port) = (listener.localAddress, listener.localAddress.port)
+        let closed = SocketAddress(host: "127.0.0.2", port: port)!
+        var seen: [SocketAddress] = []
+        var lookup = TestLookup { _, _ in .value([closed, open]) }
+        lookup.isAllowed = { address in
+            seen.append(address)
+            return address == open
+        }
+        let reason = "which the lookup does not allow: Permission denied (EACCES)"
+        let single = connect(to: closed, lookup: lookup)
+        expectEqual("\(single.error!)", "connect \(closed), \(reason)")
+        expect("\(connect(to: "unix:/x", lookup: lookup).error!)".hasPrefix("connect unix:/x, which"))
+        expect("\(connect(to: [closed, closed], lookup: lookup).error!)".hasSuffix("connect \(closed), \(reason)"))
+        let six = "[::1]:\(port)"
+        expectEqual(seen.map(\.description), ["\(closed)", "unix:/x", "\(closed)", "\(closed)"])
+        expectEqual(net.calls(.socket) - net.calls(.bind), 0)
+        for target in [["localhost:\(port)"], ["example.com:\(port)"], ["\(closed)", "\(open)"]] {
+            seen = []
+            let promise =
+                target.count == 1 ? connect(to: target[0], lookup: lookup) : connect(to: target, lookup: lookup)
+            let connection = try hang(promise, timeout: patience)
+            expectEqual(seen.last, open)
+            expectEqual(seen.count, 2)
+            expect(target[0].hasPrefix("local") ? "\(seen[0])" == six : seen[0] == closed)
+            connection.abort()
+        }
+    }
+
+    @Test(.network(.virtual)) func theLookupMayCancelTheConnect() throws {
+        let address = SocketAddress.loopback(port: 7)
+        for isAllowed in [true, false] {
+            var attempt: Promise<Connection>?
+            var lookup = TestLookup { _, _ in after(.seconds(1)).map { [address, address.with(port: 8)] } }
+            lookup.isAllowed = { _ in
+                attempt?.cancel()
+                return isAllowed
+            }
+            attempt = connect(to: "example.com:80", lookup: lookup)
+            net.settle(.seconds(2))
+            expectEqual(attempt?.error?.isCancelled, true)
+        }
+        expectEqual(net.calls(.socket), 0)
     }
 
     @Test(.network) func theErrorOfTheLookupIsTheErrorOfTheConnect() throws {
