@@ -76,6 +76,50 @@ struct ClientConnectionTests {
         expectEqual(ports.count, 3)
     }
 
+    /// A request that leaves as the server ends the connection would meet a reset. The time for its way is left out.
+    @Test(
+        .inLoop,
+        arguments: [
+            ("timeout=1", 400, 1), ("timeout=1", 600, 2), ("timeout=1", 1100, 2), ("Timeout=4, max=9", 2900, 1),
+            ("max=9,\ttimeout=4", 3100, 2), ("timeout=0", 0, 2), ("timeout=99999999999999999999", 29_000, 1),
+            ("timeout=-1", 29_000, 1), ("timeout", 29_000, 1), ("max=1", 29_000, 1), ("timeout=a", 29_000, 1),
+        ])
+    func aConnectionIsKeptForAsLongAsTheServerSays(_ field: String, _ milliseconds: Int, _ count: Int) throws {
+        var ports: Set<UInt16> = []
+        try servePeer { _, connection in
+            ports.insert(connection.peerAddress!.port)
+            return connection.write("HTTP/1.1 200 x\r\nKeep-Alive: \(field)\r\nContent-Length: 2\r\n\r\nok")
+        }
+        func post() throws {
+            let text = client.fetch("http://\(address)/", .post).then { $0.body.text() }
+            expectEqual(try hang(text, timeout: patience), "ok")
+        }
+        try post()
+        hang(after(.milliseconds(milliseconds)))
+        try post()
+        expectEqual(ports.count, count)
+    }
+
+    /// The last response counts, and each idle connection has its own limit.
+    @Test(.inLoop) func theLimitOfAConnectionIsThatOfItsLastResponse() throws {
+        var ports: Set<UInt16> = []
+        try servePeer { head, connection in
+            ports.insert(connection.peerAddress!.port)
+            let field = head.hasPrefix("POST /limited") ? "Keep-Alive: timeout=2\r\n" : ""
+            return connection.write("HTTP/1.1 200 x\r\n\(field)Content-Length: 0\r\n\r\n")
+        }
+        func post(_ path: String = "/") -> Promise<Void> { client.fetch("http://\(address)\(path)", .post).asVoid() }
+        try hang(post("/limited").then { post() }, timeout: patience)
+        hang(after(.seconds(20)))
+        try hang(post(), timeout: patience)
+        expectEqual(ports.count, 1)
+        // Two at once, of which one is limited.
+        try hang(when(fulfilled: post("/limited"), post()).asVoid(), timeout: patience)
+        hang(after(.seconds(2)))
+        try hang(when(fulfilled: post(), post()).asVoid(), timeout: patience)
+        expectEqual(ports.count, 3)
+    }
+
     /// RFC 9112, section 9.2. A program's own TLS, without a filter, gives the server time to be early.
     @Test(.inLoop) func aResponseBeforeItsRequestIsNone() throws {
         try servePeer { connection in

@@ -197,9 +197,12 @@
                 try waitForServer(stranger, "http://127.0.0.1:\(port)/")
                 let refused = try hang(stranger.fetch("http://127.0.0.1:\(port)/"), timeout: patience)
                 expectEqual(refused.status, Status(407))
-                #expect(throws: FetchError.refusedByProxy(Status(407))) {
-                    _ = try text(stranger, "https://127.0.0.1:\(port)/")
+                let error = #expect(throws: FetchError.self) { _ = try text(stranger, "https://127.0.0.1:\(port)/") }
+                guard case .refusedByProxy(let status, let headers, let body)? = error else {
+                    Issue.record("\(String(describing: error))")
+                    return
                 }
+                expect(status.code == 407 && headers.has("proxy-authenticate") && !body.isEmpty)
                 options.proxies = Proxies(http: "http://me:secret@\(proxy)", https: "http://me:secret@\(proxy)")
                 let client = HTTPClient(options)
                 for scheme in ["http", "https", "https"] {

@@ -92,13 +92,40 @@ struct RedirectTests {
                 requests += 1
                 if requests == 2 { return connection.write("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nthere") }
                 return connection.write("HTTP/1.1 302 x\r\nLocation: /\r\nContent-Length: 5\r\n\r\nab")
-                    .then { after(.seconds(how == "silence" ? 100 : 1)) }.done {
+                    .then { after(.milliseconds(how == "silence" ? 100_000 : 10)) }.done {
                         if how == "a reset" { connection.abort() }
                     }
             }
         }
+        let began = EventLoop.current.now
         let page = client.fetch("http://\(address)/").then { $0.body.text() }
         expectEqual(try hang(page, timeout: .seconds(60)), "there")
+        expect(began.duration(to: EventLoop.current.now) <= .milliseconds(100))
+    }
+
+    @Test(.served) func eachHopIsShownAndMayBeDeclined() throws {
+        try serve { request in
+            let hops = ["/": "/a?b#c", "/a": "//\(address)/d", "/d": "e", "/wrong": "http://\(address)/x"]
+            guard let next = hops[request.path] else { return .now(Response("end")) }
+            return .now(Response(Status(302), headers: ["Location": next, "X-Hop": request.path]))
+        }
+        let base = "http://\(address)"
+        let seen = LockedValue<[String]>([])
+        var options = HTTPClient.Options()
+        options.willRedirect = { response, address in
+            seen.withLock { $0.append("\(response.address) \(response.headers["x-hop"] ?? "-") \(address)") }
+            if address.hasSuffix("/x") { throw FetchError.badRequest("x") }
+            return !address.hasSuffix("/e")
+        }
+        useClient(options)
+        let last = try hang(client.fetch("\(base)/#z"), timeout: patience)
+        expect(last.status.code == 302 && last.address == "\(base)/d" && last.headers["location"] == "e")
+        let hops = ["\(base)/ / \(base)/a?b", "\(base)/a?b /a \(base)/d", "\(base)/d /d \(base)/e"]
+        expectEqual(seen.withLock { $0 }, hops)
+        #expect(throws: FetchError.badRequest("x")) { try hang(client.fetch("\(base)/wrong"), timeout: patience) }
+        useClient(HTTPClient.Options())
+        let end = try hang(client.fetch(base), timeout: patience)
+        expect(end.status == .ok && end.address == "\(base)/e")
     }
 
     /// For any bytes of a server: valid UTF-8 and others.

@@ -47,6 +47,66 @@ struct WebSocketClientTests {
         expectEqual(keys.count, 4)
     }
 
+    private static let long = "x" + String(repeating: "é", count: 70)
+
+    /// A close of each side: with its code and reason, and what the other one learns of it.
+    @Test(
+        .served, arguments: [true, false],
+        [
+            (4001, "token expired", "token expired"), (1012, "", ""), (1000, "bye", "bye"),
+            (1006, "no code", "no code"),
+            // 125 bytes in all, and no half of a character.
+            (4999, long, "x" + String(repeating: "é", count: 61)), (3000, "\u{0}\n", "\u{0}\n"),
+        ] as [(UInt16, String, String)])
+    func theReasonOfACloseReachesTheProgram(
+        _ isOfServer: Bool, _ close: (code: UInt16, reason: String, arrived: String)
+    ) throws {
+        let expected = WebSocketError(close.code == 1006 ? 1000 : close.code, close.arrived)
+        var server: WebSocket?
+        var messages: [WebSocket.Message] = []
+        var ended = false
+        try serve { request in
+            .now(
+                .webSocket(request) { socket in
+                    server = socket
+                    if isOfServer {
+                        socket.send("last")
+                        return socket.close(code: close.code, reason: close.reason)
+                    }
+                    return socket.forEach { messages.append($0) }.ensure { ended = true }
+                })
+        }
+        let socket = try hang(client.webSocket(base), timeout: patience)
+        if !isOfServer {
+            expectEqual(socket.peerClose, nil)
+            socket.send("last")
+            try hang(socket.close(code: close.code, reason: close.reason), timeout: patience)
+        } else {
+            try hang(socket.forEach { messages.append($0) }, timeout: patience)
+            ended = true
+        }
+        try EventLoop.current.run(until: { ended && listener.activeConnections == 0 })
+        expectEqual(messages, [.text("last")])
+        // The answer has the same code.
+        expectEqual(isOfServer ? socket.peerClose : server?.peerClose, expected)
+        expectEqual(isOfServer ? server?.peerClose : socket.peerClose, WebSocketError(expected.code, ""))
+    }
+
+    @Test(.inLoop, arguments: [[0x88, 0], [0x88, 2, 0x0F, 0xA1], []] as [[UInt8]])
+    func aCloseMayHaveNoReason(_ bytes: [UInt8]) throws {
+        var answer: [UInt8] = []
+        let socket = try connectToPeer { connection in
+            if bytes.isEmpty { return .value }
+            return connection.write(bytes).then { Self.frame(connection) }.done { answer = $0.payload }
+        }
+        let received = socket.receive()
+        hang(after(.seconds(1)))
+        expectEqual(socket.peerClose?.code, bytes.isEmpty ? nil : bytes.count == 2 ? 1005 : 4001)
+        expectEqual(received.isFulfilled, !bytes.isEmpty)
+        expect((received.error as? WebSocketError)?.code == (bytes.isEmpty ? 1006 : nil))
+        expectEqual(answer, bytes.count == 4 ? [0x0F, 0xA1] : [])
+    }
+
     // MARK: With a peer of the test's own
 
     /// The key in the head of a handshake.
@@ -456,7 +516,7 @@ struct WebSocketClientTests {
         arguments: [
             ("http://a/", "neither ws:// nor wss://"), ("ws:/a", "neither"), ("ws://", "no host"),
             ("ws://u:secret@a/", "***@a/"),
-            ("ws://a b/", "%20"), ("ws://a..b/", "nor the name of a host"), ("wss://a/", ".startTLS = {"),
+            ("ws://a b/", "'a b'"), ("ws://a..b/", "nor the name of a host"), ("wss://a/", ".startTLS = {"),
         ])
     func badAddressesAreRefused(_ address: String, _ reason: String) {
         let error = #expect(throws: FetchError.self) { try hang(client.webSocket(address), timeout: patience) }

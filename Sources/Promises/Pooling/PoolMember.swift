@@ -19,6 +19,8 @@ final class PoolMember: Linked {
     @exclusivity(unchecked) var use = Use.making
     /// When it was made.
     @exclusivity(unchecked) var opened = LoopInstant.distantFuture
+    /// How long its peer keeps it without a request, as far as it has said so.
+    @exclusivity(unchecked) var idleLimit: Duration?
     /// Whether its lifetime is over: it is closed when its request has ended.
     @exclusivity(unchecked) var isOld = false
     enum List: Int { case all, ofLine, idle, aging }
@@ -114,7 +116,12 @@ package final class PoolRequest: Numbered, Linked {
 
     /// Ends the lease before the promise of its body settles, which must then be fulfilled: the body no longer needs
     /// the resource.
-    package func giveBack() { owner?.didFinish(self) }
+    /// - Parameter idleLimit: the time after which no further request may use the resource, although its peer has not
+    ///   ended it yet; `nil` for no limit but the pool's.
+    package func giveBack(idleLimit: Duration? = nil) {
+        member?.idleLimit = idleLimit
+        owner?.didFinish(self)
+    }
 
     /// Cancelled if the pool takes the resource back.
     @usableFromInline

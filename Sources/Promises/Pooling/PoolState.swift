@@ -82,7 +82,8 @@ final class PoolState {
 
     /// A request for a resource. It is answered by one `lend` or `reject`, unless it is cancelled first.
     func request(_ key: PoolKey, at now: LoopInstant) -> PoolRequest {
-        let line = line(of: key)
+        var line = line(of: key)
+        if closeOutlived(line, at: now) { line = self.line(of: key) }
         let request = PoolRequest(nextRequest, line, at: now)
         nextRequest += 1
         let isTooMany = !hasRoom(line) && line.waiting.count - line.making.count >= limits.waiting
@@ -103,6 +104,20 @@ final class PoolState {
             advance(line)
         }
         return request
+    }
+
+    /// Closes idle resources whose peer is about to end them: a request might meet that end on its way.
+    /// - Returns: whether there was one; then the line may be forgotten.
+    private func closeOutlived(_ line: PoolLine, at now: LoopInstant) -> Bool {
+        var isClosed = false
+        while let member = line.idle.last, let limit = member.idleLimit, case .idle(let since) = member.use,
+            since.advanced(by: limit) <= now
+        {
+            drop(member)
+            actions.append(.close(member))
+            isClosed = true
+        }
+        return isClosed
     }
 
     func cancel(_ request: PoolRequest) {

@@ -31,7 +31,7 @@ final class Exchange {
             return Promise(error: HTTPError.unusable("bytes before the request"))
         }
         let parser = ResponseParser(
-            maxHead: options.maxHead, maxFields: options.maxFields, isToHead: request.method == .head)
+            maxHead: options.maxHead, maxFields: options.maxFields, request.method == .head ? .forHead : .forContent)
         // Read while writing: a server may answer, and close, before it has received the whole request.
         let sent = send(on: connection)
         let limits = FrameTimeouts(idle: options.firstByte, frame: options.firstByte)
@@ -128,14 +128,34 @@ final class Exchange {
                     connection.close()
                 }
                 // Before the program sees the end and makes its next request.
-                lease.giveBack()
+                lease.giveBack(idleLimit: keepAliveTime(head.headers))
                 end.fulfill()
                 return nil
             })
-        resolver.take()?.fulfill(Fetched(status: head.status, headers: head.headers, body: body))
+        resolver.take()?.fulfill(
+            Fetched(status: head.status, headers: head.headers, body: body, place: request.address))
         // A rejection closes the connection, so that reads of the body fail, pending and later ones.
         return request.deadline.map { done.timeout(EventLoop.current.now.duration(to: $0)) } ?? done
     }
+}
+
+/// How long a server keeps the connection without a request, by the field `Keep-Alive` (RFC 2068, section 19.7.1), less
+/// the time that a request may take to arrive; `nil` if it does not say.
+private func keepAliveTime(_ headers: Headers) -> Duration? {
+    guard let field = headers.bytes("keep-alive") else { return nil }
+    var time: Duration?
+    field.withUnsafeBytes { bytes in
+        Bytes(bytes).forEachElement { element in
+            let digits = element.slice(min(8, element.count)..<element.count)
+            guard time == nil, element.slice(0..<min(8, element.count)).isEqual(ignoringCase: "timeout="),
+                !digits.isEmpty, digits.allSatisfy(isDigit)
+            else { return }
+            // A day is as good as any longer time.
+            let seconds = Duration.seconds(digits.reduce(0) { min($0 * 10 + Int($1 & 15), 86_400) })
+            time = seconds - min(.seconds(1), seconds / 2)
+        }
+    }
+    return time
 }
 
 /// The response of a server.
@@ -147,6 +167,11 @@ public struct Fetched {
     /// The body. Read it, or release it: until then its connection serves no other request. Releasing an unread body
     /// closes the connection.
     public let body: Body
+    let place: WebAddress
+
+    /// The address of this response, after redirects: without the fragment, and with the port if it is not the scheme's
+    /// own.
+    public var address: String { place.text }
 
     /// This response if its status is from 200 to 299.
     ///

@@ -11,10 +11,11 @@ public enum FetchError: Error, Hashable, Sendable, CustomStringConvertible {
     case noTLS(String)
     /// Not an address of the form `http://user:password@host:port`; user and password are left out.
     case badProxy(String)
-    /// The server has answered the WebSocket handshake with this status.
-    case refusedWebSocket(Status)
-    /// The proxy has answered with this status and opened no tunnel.
-    case refusedByProxy(Status)
+    /// The server has answered the WebSocket handshake with this response. `body` is the beginning of its body: of
+    /// 64 KiB at most what arrives within a second.
+    case refusedWebSocket(Status, headers: Headers, body: [UInt8])
+    /// The proxy has answered with this response and opened no tunnel. The body is as above.
+    case refusedByProxy(Status, headers: Headers, body: [UInt8])
     /// More redirects than allowed.
     case tooManyRedirects(limit: Int)
     /// More redirects than allowed, in a loop that leads back to this address.
@@ -39,14 +40,14 @@ public enum FetchError: Error, Hashable, Sendable, CustomStringConvertible {
     /// A sentence for people. Control characters, which a redirect may contain, are escaped.
     public var description: String {
         switch self {
-        case .badAddress(let text, let reason): "'\(text.inOneLine)' is not an address of HTTP: \(reason)"
+        case .badAddress(let text, let reason): "'\(text.inOneLine)' is not an address of HTTP: \(reason.inOneLine)"
         case .badRequest(let text): "a request cannot be made so: \(text.inOneLine)"
         case .noTLS(let text):
             "'\(text.inOneLine)' needs TLS: with ReactorTLS, and once HTTPClient.defaultOptions.startTLS = "
                 + "{ $0.startTLS(as: tls, serverName: $1) }, or the same in the options of the client"
         case .badProxy(let text): "'\(text)' is not the address of a proxy for HTTP"
-        case .refusedWebSocket(let status): "the server has opened no WebSocket: \(status)"
-        case .refusedByProxy(let status): "the proxy has opened no tunnel: \(status)"
+        case .refusedWebSocket(let status, _, _): "the server has opened no WebSocket: \(status)"
+        case .refusedByProxy(let status, _, _): "the proxy has opened no tunnel: \(status)"
         case .tooManyRedirects(let limit): "more than \(limit) redirects"
         case .redirectLoop(let text): "redirects that lead back to '\(text.inOneLine)', again and again"
         case .timedOut(.connect): "no connection within connections.makeTimeout"

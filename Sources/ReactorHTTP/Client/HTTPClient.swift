@@ -21,6 +21,9 @@ public final class HTTPClient {
         public var total: Duration?
         /// The number of redirects to follow; with 0 the redirect itself is returned.
         public var maxRedirects = 5
+        /// Called with each redirect before it is followed, and the address that it leads to. If it returns `false`, the
+        /// redirect itself is returned; if it throws, the request is rejected with its error. `nil` follows all.
+        public var willRedirect: (@Sendable (_ response: Fetched, _ address: String) throws -> Bool)?
         /// The maximum size of a head in bytes.
         public var maxHead = 65_536
         /// The maximum number of fields in a head.
@@ -51,7 +54,7 @@ public final class HTTPClient {
 
     /// - Parameters:
     ///   - options: the limits.
-    ///   - lookup: finds the addresses of a name.
+    ///   - lookup: finds the addresses of a name, and decides which may be connected to.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public init(_ options: Options = Options(), lookup: any NameLookup = SystemNameLookup.shared) {
         (self.options, self.lookup) = (options, lookup)
@@ -79,7 +82,7 @@ public final class HTTPClient {
     /// Cancelling the promise ends the request and closes its connection.
     /// - Parameters:
     ///   - address: `http://host:port/path?query`, or with `https:`. Bytes that are not allowed in a URI must be
-    ///     escaped.
+    ///     escaped; an international host is written in ASCII, as `xn--bcher-kva.example`.
     ///   - method: the method.
     ///   - headers: further fields. `Host` replaces the host of the address, also in a redirect to the same server, and
     ///     `Connection: close` ends the connection with the response. Other options of `Connection`, `Content-Length`,
@@ -118,11 +121,15 @@ public final class HTTPClient {
                 throw isLoop
                     ? FetchError.redirectLoop(next.address.text) : .tooManyRedirects(limit: options.maxRedirects)
             }
-            // Read short bodies so that the connection can be reused; a long one is not worth it.
+            if let willRedirect = options.willRedirect, try !willRedirect(response, next.address.text) {
+                return .value(response)
+            }
+            // Read short bodies so that the connection can be reused. A long one is not worth it, nor is one that does
+            // not come: where to go is known.
             let isShort = response.body.length.map { $0 <= 65_536 } ?? false
-            // Where to go is known, even if the rest is cut.
-            let rest = isShort ? response.body.discard().recover { _ in .value } : .value
-            return rest.then { try self.follow(next, behind: before) }
+            let rest = isShort ? response.body.discard() : .value
+            let rested = rest.isPending ? rest.timeout(.milliseconds(100)) : rest
+            return rested.recover { _ in .value }.then { try self.follow(next, behind: before) }
         }
     }
 
@@ -180,11 +187,13 @@ extension HTTPClient.Options {
         let target = "\(address.host):\(address.port)"
         let account = proxy.authorization.map { "Proxy-Authorization: \($0)\r\n" } ?? ""
         let sent = connection.write("CONNECT \(target) HTTP/1.1\r\nHost: \(target)\r\n\(account)\r\n")
-        // A successful response to CONNECT has no body, whatever its fields say, like the response to HEAD.
-        let parser = ResponseParser(maxHead: maxHead, maxFields: maxFields, isToHead: true)
-        return sent.then { connection.readFrame(parser) }.done { head in
+        let parser = ResponseParser(maxHead: maxHead, maxFields: maxFields, .forTunnel)
+        return sent.then { connection.readFrame(parser) }.then { head -> Promise<Void> in
             guard let head else { throw FetchError.endedEarly }
-            guard head.status.isSuccess else { throw FetchError.refusedByProxy(head.status) }
+            if head.status.isSuccess { return .value }
+            return head.refusal(on: connection, self).map { body in
+                throw FetchError.refusedByProxy(head.status, headers: head.headers, body: body)
+            }
         }
     }
 }

@@ -146,11 +146,14 @@ extension Headers: Sequence {
     }
 }
 
-extension Headers: Equatable, CustomStringConvertible {
+extension Headers: Hashable, CustomStringConvertible {
     /// `true` if both have the same lines.
     public static func == (one: Headers, other: Headers) -> Bool {
         one.lines[one.start...] == other.lines[other.start...]
     }
+
+    /// Feeds the lines to `hasher`.
+    public func hash(into hasher: inout Hasher) { hasher.combine(lines[start...]) }
 
     /// The lines.
     public var description: String { String(decoding: lines[start...], as: UTF8.self) }

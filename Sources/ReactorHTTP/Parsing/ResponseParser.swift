@@ -16,14 +16,22 @@ final class ResponseParser: FrameDecoder {
     private typealias StatusLine = (status: Status, isHTTP10: Bool, end: Int)
 
     private var parser: HeadParser<StatusLine>
-    /// Whether the request's method (HEAD) means that the response has no body.
-    private let isToHead: Bool
-    /// Whether the request has asked for an upgrade, so that 101 is valid.
-    private let isUpgrade: Bool
+    private let asked: Asked
 
-    init(maxHead: Int, maxFields: Int, isToHead: Bool = false, isUpgrade: Bool = false) {
+    /// The request's part in the meaning of the response.
+    enum Asked {
+        case forContent
+        /// HEAD, whose response has no body.
+        case forHead
+        /// An upgrade, so that 101 is valid.
+        case forUpgrade
+        /// CONNECT, whose response has no body if it is a success, whatever its fields say.
+        case forTunnel
+    }
+
+    init(maxHead: Int, maxFields: Int, _ asked: Asked = .forContent) {
         parser = HeadParser(maxHead: maxHead, maxFields: maxFields)
-        (self.isToHead, self.isUpgrade) = (isToHead, isUpgrade)
+        self.asked = asked
     }
 
     func decode(_ bytes: RawSpan) throws -> DecodedFrame<ResponseHead> {
@@ -39,7 +47,8 @@ final class ResponseParser: FrameDecoder {
                     headers.replace(with: lines, from: 0)
                 }
                 // Without a body, the fields describe some other response: RFC 9112, section 6.3.
-                let hasBody = !isToHead && !line.status.hasNoBody
+                let isWithoutBody = asked == .forHead || asked == .forTunnel && line.status.isSuccess
+                let hasBody = !isWithoutBody && !line.status.hasNoBody
                 return ResponseHead(
                     status: line.status, headers: headers,
                     framing: hasBody ? try fields.framingOfResponse(isHTTP10: line.isHTTP10) : .none,
@@ -60,7 +69,7 @@ final class ResponseParser: FrameDecoder {
             guard isDigit(digit) else { throw .bad("a status that is not a number") }
             code = code * 10 + Int(digit - UInt8(ascii: "0"))
         }
-        guard code >= 100, code != 101 || isUpgrade && !isHTTP10 else {
+        guard code >= 100, code != 101 || asked == .forUpgrade && !isHTTP10 else {
             throw .bad("the status \(code), which nobody has asked for")
         }
         return (Status(code), isHTTP10, position + line.count + 2)

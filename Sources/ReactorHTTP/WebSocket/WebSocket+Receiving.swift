@@ -6,7 +6,7 @@ import Reactor
 // pending `receive` or `forEach`, or queues them for the next one.
 
 extension WebSocket {
-    /// The next message; `nil` when the peer or this side has closed, or the listener drains.
+    /// The next message; `nil` when the peer or this side has closed, or the listener drains: `peerClose` tells which.
     ///
     /// Rejected with `WebSocketError` if the peer breaks the protocol, after which it gets the error's code; with 1006
     /// if the connection ends without a close, or the peer is silent for too long or does not read; with the
@@ -146,8 +146,9 @@ extension WebSocket {
         // Nothing may follow a close frame.
         case .ping(let payload) where !hasSentClose: return pong(payload)
         case .message, .ping, .signOfLife: return .value
-        case .close(let code):
-            ending = .closed(code)
+        case .close(let close):
+            peerClose = close
+            ending = .closed(close.code)
             return Promise(error: StopReading())
         }
     }
@@ -166,7 +167,7 @@ extension WebSocket {
     /// | no frame of the peer can follow that | false | true | `nil` | true |
     enum Ending {
         /// The peer has closed.
-        case closed(UInt16?)
+        case closed(UInt16)
         case drained
         case failed(any Error)
     }

@@ -16,6 +16,10 @@ public final class WebSocket {
 
     /// The negotiated subprotocol.
     public let subprotocol: String?
+    /// The code and the reason with which the peer has closed, or answered the close of this side; 1005 for a close
+    /// without a code. `nil` before, and if the connection ends without it. Set when it arrives, which may be before the
+    /// last messages are received.
+    public internal(set) var peerClose: WebSocketError?
     let connection: Connection
     let decoder: WebSocketDecoder
     private let idle: Duration?
@@ -108,20 +112,26 @@ public final class WebSocket {
 
     /// Closes the socket: sends the code, and waits up to five seconds for the peer's. Messages that nobody has
     /// received are dropped, and a pending `receive` or `forEach` ends as if the peer had closed.
-    /// - Parameter code: 1000 for a normal closure; RFC 6455, section 7.4, has the others. A code that may not be sent
-    ///   becomes 1000.
+    ///
+    /// ```swift
+    /// socket.close(code: 4001, reason: "token expired")
+    /// ```
+    /// - Parameters:
+    ///   - code: 1000 for a normal closure; RFC 6455, section 7.4, has the others, and 4000 to 4999 are the program's.
+    ///     A code that may not be sent becomes 1000.
+    ///   - reason: a text for the peer, of which the first 123 bytes are sent.
     /// - Returns: a promise that is fulfilled when the peer has answered, or is given up. Cancelling it, for instance by
     ///   a shorter time limit, stops nothing.
     @discardableResult
-    public func close(code: UInt16 = 1000) -> Promise<Void> {
-        let closing = closing ?? beginClose(code).mayBeIgnored
+    public func close(code: UInt16 = 1000, reason: String = "") -> Promise<Void> {
+        let closing = closing ?? beginClose(code, reason).mayBeIgnored
         self.closing = closing
         // One for each caller: cancelling it leaves the others, and the end of the connection.
         return closing.map { $0 }
     }
 
-    private func beginClose(_ code: UInt16) -> Promise<Void> {
-        let sent = sendClose(isCloseCode(code) ? code : 1000)
+    private func beginClose(_ code: UInt16, _ reason: String) -> Promise<Void> {
+        let sent = sendClose(isCloseCode(code) ? code : 1000, reason)
         dropMessages()
         let closed = sent.then { [self] in clientDidClose() }.timeout(.seconds(5))
             .recover(policy: .allErrors) { [self] _ in
@@ -155,11 +165,20 @@ public final class WebSocket {
         if let receiver, !isInBody { finish(receiver, nil) }
     }
 
+    /// - Parameter code: 1005 for a frame without a code.
     @discardableResult
-    func sendClose(_ code: UInt16?) -> Promise<Void> {
+    func sendClose(_ code: UInt16, _ reason: String = "") -> Promise<Void> {
         if hasSentClose { return .value }
         hasSentClose = true
-        return write(0x88, code.map { [UInt8($0 >> 8), UInt8(truncatingIfNeeded: $0)] } ?? [])
+        if code == 1005 { return write(0x88, []) }
+        var payload = [UInt8(code >> 8), UInt8(truncatingIfNeeded: code)]
+        // A control frame has at most 125 bytes, and the text must stay valid.
+        for character in reason.unicodeScalars {
+            let bytes = UTF8.encode(character)!
+            if payload.count + bytes.count > 125 { break }
+            payload += bytes
+        }
+        return write(0x88, payload)
     }
 
     private func write(_ first: UInt8, _ payload: [UInt8]) -> Promise<Void> {

@@ -25,7 +25,8 @@ extension HTTPClient {
     ///   - limit: the maximum size of a message from the server in bytes.
     ///   - idle: after this time without a frame from the server a ping is sent. The connection ends if nothing comes
     ///     for the same time again, or if the server reads nothing for as long. `nil` for no limit.
-    /// - Returns: a promise of the socket. Rejected as `fetch`, and with `FetchError.refusedWebSocket`.
+    /// - Returns: a promise of the socket. Rejected as `fetch`, and with `FetchError.refusedWebSocket`, which has the
+    ///   server's response.
     @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
     public func webSocket(
         _ address: String, protocols: [String] = [], headers: Headers = Headers(), limit: Int = 1 << 20,
@@ -84,12 +85,15 @@ extension WebSocketRequest {
     ) -> Promise<String?> {
         if connection.hasInputAlready { return Promise(error: HTTPError.unusable("bytes before the request")) }
         connection.frameTimeouts = FrameTimeouts(idle: options.firstByte, frame: options.firstByte)
-        let parser = ResponseParser(maxHead: options.maxHead, maxFields: options.maxFields, isUpgrade: true)
+        let parser = ResponseParser(maxHead: options.maxHead, maxFields: options.maxFields, .forUpgrade)
         return connection.write { write(to: &$0, userAgent: userAgent) }
             .then { connection.readFrame(parser) }
-            .map { head in
+            .then { head -> Promise<String?> in
                 guard let head else { throw FetchError.endedEarly }
-                return try subprotocol(of: head)
+                if head.status.code == 101 { return .value(try subprotocol(of: head)) }
+                return head.refusal(on: connection, options).map { body in
+                    throw FetchError.refusedWebSocket(head.status, headers: head.headers, body: body)
+                }
             }
     }
 }

@@ -6,7 +6,7 @@ enum WebSocketEvent {
     case ping([UInt8])
     /// A pong, or a fragment that is not the last.
     case signOfLife
-    case close(UInt16?)
+    case close(WebSocketError)
 }
 
 /// Decodes the peer's frames, and joins the fragments of messages: RFC 6455, section 5.
@@ -87,7 +87,7 @@ final class WebSocketDecoder: FrameDecoder {
 
     private func event(_ code: UInt8, _ isLast: Bool, _ payload: [UInt8]) throws(WebSocketError) -> WebSocketEvent {
         switch code {
-        case 8: return .close(try closeCode(payload))
+        case 8: return .close(try close(payload))
         case 9: return .ping(payload)
         case 10: return .signOfLife
         default: break
@@ -109,15 +109,15 @@ final class WebSocketDecoder: FrameDecoder {
     }
 
     /// RFC 6455, sections 5.5.1 and 7.4.
-    private func closeCode(_ payload: [UInt8]) throws(WebSocketError) -> UInt16? {
-        if payload.isEmpty { return nil }
+    private func close(_ payload: [UInt8]) throws(WebSocketError) -> WebSocketError {
+        if payload.isEmpty { return WebSocketError(1005, "") }
         guard payload.count >= 2 else { throw WebSocketError(1002, "half a code") }
         let code = UInt16(payload[0]) << 8 | UInt16(payload[1])
         guard isCloseCode(code) else { throw WebSocketError(1002, "the code \(code)") }
-        guard (try? String(utf8: payload.span.bytes.extracting(2...))) != nil else {
+        guard let reason = try? String(utf8: payload.span.bytes.extracting(2...)) else {
             throw WebSocketError(1007, "a reason that is not UTF-8")
         }
-        return code
+        return WebSocketError(code, reason)
     }
 }
 
@@ -170,13 +170,13 @@ func isCloseCode(_ code: UInt16) -> Bool {
 
 /// Why a WebSocket has ended, with the close code: RFC 6455, section 7.4.
 public struct WebSocketError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The code of the close frame; 1006 if the connection has ended without one.
+    /// The code of the close frame: 1005 for a frame without a code, and 1006 if the connection has ended without one.
     public let code: UInt16
-    /// The reason, for logs.
+    /// The reason: the peer's, which may be any text of up to 123 bytes, or the library's own.
     public let reason: String
 
     init(_ code: UInt16, _ reason: String) { (self.code, self.reason) = (code, reason) }
 
     /// `1002: a frame without a mask`.
-    public var description: String { "\(code): \(reason)" }
+    public var description: String { reason.isEmpty ? "\(code)" : "\(code): \(reason.inOneLine)" }
 }

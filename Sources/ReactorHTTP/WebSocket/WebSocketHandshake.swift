@@ -14,7 +14,8 @@ extension Response {
     /// socket is closed when the promise of `body` settles: with 1000 if it is fulfilled, otherwise with 1011; then
     /// `onError` gets the error, unless it is a `WebSocketError` or an error of the connection, which clients cause.
     ///
-    /// When the client closes or a drain begins, `receive` and `forEach` end. If `body` never receives, its promise is
+    /// When the client closes or a drain begins, `receive` and `forEach` end; after the former, `socket.peerClose` has its
+    /// code and reason. If `body` never receives, its promise is
     /// cancelled instead, after the client has been answered.
     /// - Parameters:
     ///   - request: the request that the handler was called with.

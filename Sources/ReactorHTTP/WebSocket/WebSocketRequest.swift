@@ -32,9 +32,9 @@ struct WebSocketRequest {
         output.append("\r\n" as StaticString)
     }
 
+    /// - Parameter head: the head of a response that switches protocols.
     /// - Returns: the subprotocol that the server has chosen.
     func subprotocol(of head: ResponseHead) throws -> String? {
-        guard head.status.code == 101 else { throw FetchError.refusedWebSocket(head.status) }
         let headers = head.headers
         func refuse(_ reason: String) -> HTTPError { .unusable(reason) }
         guard headers.has("upgrade", listing: "websocket"), headers.has("connection", listing: "upgrade") else {

@@ -1,0 +1,16 @@
+import Promises
+
+extension ResponseHead {
+    /// Reads the beginning of the body of a response after which `connection` is not used: of 64 KiB at most what
+    /// arrives within a second. A refusal is known without it.
+    func refusal(on connection: Connection, _ options: HTTPClient.Options) -> Promise<[UInt8]> {
+        let limit = 65_536
+        var kept: [UInt8] = []
+        let body = Body(framing, of: connection, limit: limit, maxHead: options.maxHead, isOfResponse: true)
+        let rest = body.forEach { part in
+            kept += part.prefix(limit - kept.count)
+            if kept.count == limit { throw StopReading() }
+        }
+        return rest.timeout(.seconds(1)).recover { _ in .value }.map { kept }
+    }
+}
