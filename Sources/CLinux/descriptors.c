@@ -3,6 +3,8 @@
 #include "CLinux.h"
 #include <poll.h>
 #include <stdio.h>
+// It would hide SOCK_DGRAM from the Glibc module if CLinux.h included it.
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <termios.h>
 
@@ -37,6 +39,8 @@ int clinux_open_terminal(int fd) {
     if (own < 0 && tcgetsid(fd) == getsid(0)) own = open("/dev/tty", flags);
     return clinux_above_standard(own);
 }
+
+int clinux_waiting_bytes(int fd, _Bool unread, int *count) { return ioctl(fd, unread ? FIONREAD : TIOCOUTQ, count); }
 
 static _Bool is_same_file(int one, int other) {
     struct stat first, second;

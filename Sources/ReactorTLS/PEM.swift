@@ -1,6 +1,6 @@
 #if TLS
 import COpenSSL
-import Glibc
+import Libc
 import Reactor
 
 /// Reads files and their PEM contents.

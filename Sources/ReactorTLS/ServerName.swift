@@ -1,5 +1,5 @@
 #if TLS
-import Glibc
+import Libc
 
 /// The name that a server's certificate must match: an IP address, or a DNS name as it is sent (SNI), in lower case and
 /// without a final dot.

@@ -1,6 +1,6 @@
 #if TLS
 import COpenSSL
-import Glibc
+import Libc
 import Reactor
 
 /// The values of a certificate, of a peer or an identity.

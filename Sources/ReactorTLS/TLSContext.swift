@@ -1,6 +1,6 @@
 #if TLS
 import COpenSSL
-import Glibc
+import Libc
 import Reactor
 
 /// An `SSL_CTX`, shared by all connections of a configuration.

@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 import Reactor
 
 /// Turns the loops of all hosts on one thread, in virtual time.

@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 import Reactor
 
 /// Lines for users and for the process that has started the server.

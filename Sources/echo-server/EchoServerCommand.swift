@@ -1,5 +1,5 @@
 import CLinux
-import Glibc
+import Libc
 import Promises
 import Reactor
 
@@ -76,8 +76,7 @@ enum EchoServerCommand {
     /// memory at the top of the heap to the kernel as soon as 128 KiB of it are free, and faults it in again for the
     /// next chunk. With these settings the server needs half the time for 16 KiB messages. See mallopt(3).
     private static func keepFreedMemory() {
-        mallopt(M_TRIM_THRESHOLD, 16 << 20)
-        mallopt(M_TOP_PAD, 1 << 20)
+        clinux_keep_freed_memory(16 << 20, 1 << 20)
     }
 
     private static func exitCode(_ error: any Error) -> CInt {

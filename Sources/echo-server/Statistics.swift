@@ -38,7 +38,7 @@ final class OpenCount: Sendable {
     private let mostSinceTrim = Atomic(0)
     private let trim: @Sendable () -> Void
 
-    init(trim: @escaping @Sendable () -> Void = { malloc_trim(0) }) { self.trim = trim }
+    init(trim: @escaping @Sendable () -> Void = { clinux_return_freed_memory() }) { self.trim = trim }
 
     var peak: Int { most.load(ordering: .relaxed) }
 

@@ -5,7 +5,6 @@
 #ifndef CLINUX_H
 #define CLINUX_H
 
-#include <asm/ioctls.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -38,12 +37,8 @@ static inline uintptr_t clinux_this_thread(void) { return (uintptr_t)pthread_sel
 // pthread_setname_np(3); hidden without _GNU_SOURCE. At most 15 bytes and a zero.
 int pthread_setname_np(pthread_t thread, const char *name);
 
-// ioctl(2) with a request that returns a number of bytes: unread ones (FIONREAD), or sent and unacknowledged ones
-// (TIOCOUTQ, which is SIOCOUTQ). See tcp(7). Swift does not import variadic functions, and the header, <sys/ioctl.h>,
-// would hide SOCK_DGRAM from the Glibc module.
-int ioctl(int fd, unsigned long request, ...);
-enum { clinux_FIONREAD = FIONREAD, clinux_TIOCOUTQ = TIOCOUTQ };
-static inline int clinux_waiting_bytes(int fd, unsigned long request, int *count) { return ioctl(fd, request, count); }
+// ioctl(2): the number of unread bytes, or else of those sent and not acknowledged; see tcp(7).
+int clinux_waiting_bytes(int fd, _Bool unread, int *count);
 
 // Constants of socket(2) and epoll_ctl(2): some are members of enumerations in glibc and macros in musl, and Swift imports
 // these as different types.
@@ -70,6 +65,17 @@ enum { clinux_O_ACCMODE = O_ACCMODE };
 static inline void clinux_set_handler(struct sigaction *action, void (*handler)(int)) { action->sa_handler = handler; }
 static inline _Bool clinux_has_same_handler(const struct sigaction *one, const struct sigaction *other) {
     return one->sa_handler == other->sa_handler;
+}
+
+// mallopt(3) and malloc_trim(3); without effect in musl, which lacks them.
+int mallopt(int parameter, int value) __attribute__((weak));
+int malloc_trim(size_t kept) __attribute__((weak));
+// M_TRIM_THRESHOLD and M_TOP_PAD.
+static inline void clinux_keep_freed_memory(int most, int step) {
+    if (mallopt) mallopt(-1, most), mallopt(-2, step);
+}
+static inline void clinux_return_freed_memory(void) {
+    if (malloc_trim) malloc_trim(0);
 }
 
 // flock(2), which Swift confuses with the structure of fcntl(2).

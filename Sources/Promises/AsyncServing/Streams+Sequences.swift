@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 import Reactor
 
 // Streams and listeners as asynchronous sequences.

@@ -1,5 +1,5 @@
 import CLinux
-import Glibc
+import Libc
 
 // The decoders of common framings.
 

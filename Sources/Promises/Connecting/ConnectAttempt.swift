@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 import Reactor
 
 /// One socket that is connecting to one address. The poller or a timer retains it meanwhile.

@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 import Reactor
 
 /// A UDP socket on this thread's loop.

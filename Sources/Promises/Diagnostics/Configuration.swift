@@ -1,5 +1,5 @@
 import CLinux
-import Glibc
+import Libc
 import Reactor
 import Synchronization
 

@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 
 /// Watches an idle connection of a pool for the peer's end.
 final class Parking: ConnectionAttachment {

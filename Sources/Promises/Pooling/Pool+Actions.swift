@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 import Reactor
 
 // The pool's side effects. `PoolState` decides; resources, promises and timers are changed only here.

@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 import Reactor
 
 /// A listener for stream connections, TCP or Unix, on this thread's loop.

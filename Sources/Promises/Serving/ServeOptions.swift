@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 import Reactor
 
 /// The limits of a server, and the signals that stop it.

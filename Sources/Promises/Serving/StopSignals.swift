@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 import Reactor
 
 /// Watches the signals that stop one or several listeners: the first one drains them, and a later one aborts the rest.

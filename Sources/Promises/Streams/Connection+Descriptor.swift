@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 import Reactor
 
 // Making connections from descriptors, and detaching them.

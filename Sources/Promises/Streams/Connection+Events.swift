@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 import Reactor
 
 // Events from the loop and from promises, and the next interest for the loop.

@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 import Reactor
 
 // Errors of a handler that its peer has caused. No program can prevent them, and a peer can cause them at will: a log of

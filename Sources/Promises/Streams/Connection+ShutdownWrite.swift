@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 import Reactor
 
 // The end of the write side, by `shutdownWrite` or by `close`.

@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 import Reactor
 
 // The system calls of a connection, by the kind of its descriptor.

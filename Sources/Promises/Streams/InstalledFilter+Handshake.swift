@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 import Reactor
 
 // From the call of `filter` until the filter is ready.

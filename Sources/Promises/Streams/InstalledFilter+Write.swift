@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 import Reactor
 
 // Written bytes on their way through a filter: its output is queued, and leaves like other writes.

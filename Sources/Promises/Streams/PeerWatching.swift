@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 import Reactor
 
 /// Detects the peer's end without a read.

@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 import Reactor
 
 /// Fails a connection on which nothing has happened for a time: the clock of `idleTimeout`, and that of `writeTimeout`,

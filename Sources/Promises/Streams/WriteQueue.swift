@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 
 /// A connection's bytes that the kernel has not taken yet, and the promises of their writes.
 ///

@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 import Reactor
 
 /// The output and the exit status of a program.

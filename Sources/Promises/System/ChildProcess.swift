@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 import Reactor
 
 /// A program that runs in its own process, watched by this thread's loop.

@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 
 /// The events that Reactor itself reports, and the handler that receives them. The layer above may replace the handler.
 package enum LoopEvent: Sendable {

@@ -1,5 +1,5 @@
 import CLinux
-import Glibc
+import Libc
 import Synchronization
 
 /// A group of loops that share work, each on a thread that the group starts.

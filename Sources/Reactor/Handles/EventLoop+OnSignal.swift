@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 
 extension EventLoop {
     /// Calls `handler` on this loop after the process has received `signal`.

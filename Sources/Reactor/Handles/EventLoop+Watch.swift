@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 
 extension EventLoop {
     /// Calls `handler` on this loop whenever `fd` is ready for `interest`, until the watch is cancelled. The handler

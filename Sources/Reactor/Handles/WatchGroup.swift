@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 
 /// The watches of one descriptor, which epoll registers only once.
 final class WatchGroup: ReadinessHandler {

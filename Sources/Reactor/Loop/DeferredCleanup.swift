@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 
 // Another thread may release an object that belongs to a loop: an actor or a task that held a connection can end on any
 // thread. The cleanup of the object's descriptor and timers still takes place on the loop's own thread.
@@ -28,7 +28,7 @@ extension EventLoop {
     package func closeDescriptor(_ fd: CInt) {
         guard isOwnedByThisThread else {
             // The loop has ended and forgotten every descriptor.
-            _ = Glibc.close(fd)
+            _ = Libc.close(fd)
             return
         }
         forget(fd)

@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 
 // The descriptors of a loop, for the layers above.
 

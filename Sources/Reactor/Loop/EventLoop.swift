@@ -1,5 +1,5 @@
 import CLinux
-import Glibc
+import Libc
 import Synchronization
 
 /// A single-threaded event loop over epoll: ready jobs, timers, descriptors, signals, and a mailbox for other threads.

@@ -1,5 +1,5 @@
 import CLinux
-import Glibc
+import Libc
 import Synchronization
 
 /// The loop of each thread, made on first use. It ends with its thread, or with the function that is passed to

@@ -1,5 +1,5 @@
 import CLinux
-import Glibc
+import Libc
 import Synchronization
 
 /// The stages of a loop's life, in order. A loop may skip stages, and never goes back.

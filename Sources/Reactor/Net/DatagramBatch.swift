@@ -1,5 +1,5 @@
 import CLinux
-import Glibc
+import Libc
 
 /// The buffers for one recvmmsg(2).
 package final class DatagramBatch {

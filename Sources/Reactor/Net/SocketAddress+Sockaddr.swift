@@ -1,5 +1,5 @@
 import CLinux
-import Glibc
+import Libc
 
 // Conversion of addresses to and from the kernel's format.
 

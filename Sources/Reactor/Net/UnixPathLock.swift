@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 
 /// Keeps two servers that start at the same time from replacing each other's socket at a Unix path.
 ///

@@ -1,5 +1,5 @@
 import CLinux
-import Glibc
+import Libc
 
 /// An object that is notified when a descriptor is ready.
 package protocol ReadinessHandler: AnyObject {

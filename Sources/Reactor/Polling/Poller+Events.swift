@@ -1,5 +1,5 @@
 import CLinux
-import Glibc
+import Libc
 
 /// Fetching events, and delivering them one by one; see `Poller`.
 extension Poller {

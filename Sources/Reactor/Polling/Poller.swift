@@ -1,5 +1,5 @@
 import CLinux
-import Glibc
+import Libc
 
 /// The epoll side of a loop: its descriptors, their interests, and fetched events.
 ///

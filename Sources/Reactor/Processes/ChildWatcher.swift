@@ -1,5 +1,5 @@
 import CLinux
-import Glibc
+import Libc
 import Synchronization
 
 /// How a child process has ended.

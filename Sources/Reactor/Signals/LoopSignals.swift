@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 import Synchronization
 
 /// A loop's signals: its watches, and the slot through which the signal handler reaches the loop.

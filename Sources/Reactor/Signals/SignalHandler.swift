@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 
 /// A signal watch, which is itself the job that calls the handler.
 ///

@@ -1,5 +1,5 @@
 import CLinux
-import Glibc
+import Libc
 
 /// The system calls of a loop. It counts each call by name, and repeats calls that a signal has interrupted.
 ///

@@ -1,5 +1,5 @@
 import CLinux
-import Glibc
+import Libc
 
 /// The description of a child process to start.
 package struct SpawnRequest {

@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 
 /// An error of a system call: the call, the `errno`, and the subject. The library also throws it when it refuses a call
 /// itself.

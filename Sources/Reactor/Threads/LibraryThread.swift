@@ -1,5 +1,5 @@
 import CLinux
-import Glibc
+import Libc
 
 /// Starts the library's own threads: named, and with signals blocked.
 package enum LibraryThread {

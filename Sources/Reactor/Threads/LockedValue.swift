@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 
 /// A value that several threads share, protected by a pthread mutex: unlike `Mutex`, the thread sanitizer understands
 /// it. For values that are rarely accessed.

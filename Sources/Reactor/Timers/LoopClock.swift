@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 
 /// The source of a loop's time.
 package enum LoopClock {

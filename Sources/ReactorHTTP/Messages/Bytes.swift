@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 
 /// Bytes lent for the duration of a call. No function keeps them.
 typealias Bytes = UnsafeRawBufferPointer

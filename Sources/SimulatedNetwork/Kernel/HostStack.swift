@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 import Reactor
 
 /// A machine's kernel state apart from processes: addresses, ports, Unix paths.

@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 import Reactor
 
 /// The shared state of all machines of a simulated network: descriptors, packets in transit, links, dice.

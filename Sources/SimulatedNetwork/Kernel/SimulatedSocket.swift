@@ -1,5 +1,5 @@
 import CLinux
-import Glibc
+import Libc
 
 /// The common part of all sockets: socket(7).
 class SimulatedSocket: SimulatedFile {

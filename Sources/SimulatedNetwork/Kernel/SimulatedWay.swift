@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 import Reactor
 
 /// One direction of a link: latency, bandwidth and faults.

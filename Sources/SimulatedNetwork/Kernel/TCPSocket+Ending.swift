@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 import Reactor
 
 // The end of TCP connections, and the detection of a vanished peer.

@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 import Reactor
 
 // The handshake of TCP connections.

@@ -1,4 +1,4 @@
-import Glibc
+import Libc
 import Reactor
 
 // The transport of a TCP connection's bytes and ends: segments, acknowledgements, and the window.

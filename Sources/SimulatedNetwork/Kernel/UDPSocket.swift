@@ -1,5 +1,5 @@
 import CLinux
-import Glibc
+import Libc
 import Reactor
 
 /// A simulated UDP socket: udp(7).
