@@ -21,6 +21,7 @@ let package = Package(
     products: [
         .executable(name: "check-addresses", targets: ["check-addresses"]),
         .executable(name: "count-lines", targets: ["count-lines"]),
+        .executable(name: "deployed-service", targets: ["deployed-service"]),
         .executable(name: "http-server", targets: ["http-server"]),
         .executable(name: "json-service", targets: ["json-service"]),
         .executable(name: "kv-server", targets: ["kv-server"]),
@@ -40,6 +41,9 @@ let package = Package(
         .executableTarget(name: "check-addresses", dependencies: ["AddressChecks", "ExampleSupport"] + libraries),
         // The program of the README.
         .executableTarget(name: "count-lines", dependencies: libraries),
+        // The program of docs/guides/deployment.md.
+        .executableTarget(name: "deployed-service", dependencies: [http] + libraries),
+        .testTarget(name: "DeployedServiceTests", dependencies: ["deployed-service", http] + libraries),
         .executableTarget(
             name: "http-server",
             dependencies: ["ExampleSupport", http] + libraries + tls,

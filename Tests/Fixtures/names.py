@@ -2,7 +2,8 @@
 """Prints the names of the documentation that programs cannot use: names.py PRODUCTS
 
 Looks at the inline code and the indented code of the pages that `snippets.py` compiles, and compares it with the public symbols of
-the modules in PRODUCTS, the folder of a build. A name also exists if a compiled block has it. Reported are
+the modules in PRODUCTS, the folder of a build. A name also exists if a compiled block has it, or one of ini or
+yaml. Reported are
 
     Type.member       of a type of these modules that has no such member
     .member           if no type has such a static member or case
@@ -31,7 +32,7 @@ MODULES = re.findall(r'\.library\(name: "(\w+)"', (ROOT / "Package.swift").read_
 OTHERS = ["PackageDescription", "XCTest"]
 MANIFESTS = Path(shutil.which("swift-symbolgraph-extract")).resolve().parent.parent / "lib/swift/pm/ManifestAPI"
 TYPES = {f"swift.{kind}" for kind in ("struct", "class", "enum", "protocol", "typealias", "associatedtype")}
-NAME = re.compile(r"(?<![\w/.$-])[A-Za-z]\w*(?![\w/-])")
+NAME = re.compile(r"(?<![\w/.$-])[A-Za-z]\w*(?![\w/-]|\.so\b)")
 
 
 def base(name):
@@ -128,7 +129,7 @@ def pieces_of(path):
             lines.append((number, ""))
         elif fence is None:
             lines.append((number, line))
-        elif fence == "```swift":
+        elif fence in ("```swift", "```ini", "```yaml"):
             words.update(re.findall(r"\w+", line))
     return lines, words
 
