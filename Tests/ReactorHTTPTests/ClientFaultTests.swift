@@ -18,7 +18,7 @@
             ("a WebSocket, and no frame", WebSocketTests.handshake + "\r\n\u{7F}\u{7F}"),
             ("another protocol, half a frame", upgrade + "\u{5}abc"),
             ("another protocol, too long a frame", upgrade + "\u{7F}abc"),
-        ], [false, true])
+        ] as [(String, String)], [false, true])
     func clientsCauseNoErrorOfTheService(_ fault: (description: String, sent: String), resets: Bool) throws {
         let large = [UInt8](repeating: 0, count: 1 << 20)
         try serve { request in
@@ -109,7 +109,7 @@
         arguments: [
             ("", false), ("GET / HTTP/1.1\r\nHo", false), (get, false), (post, false),
             ("PUT" + post.dropFirst(4), false), ("!", false), ("!", true),
-        ])
+        ] as [(String, Bool)])
     func ofAFilterOnlyAHandshakeIsAnErrorOfTheService(_ sent: String, _ isHandshake: Bool) throws {
         struct Broken: Error {}
         struct Filter: ConnectionFilter {

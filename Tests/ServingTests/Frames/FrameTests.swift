@@ -60,7 +60,7 @@ struct FrameTests {
             try hang(b.write(ascii + [0x0A]), timeout: patience)
             expectEqual(try hang(a.readLine(), timeout: patience), String(decoding: ascii, as: UTF8.self))
             for place in 0..<length {
-                let text = Array(ascii[..<place] + "ü".utf8 + ascii[(place + 1)...])
+                let text: [UInt8] = ascii[..<place] + Array("ü".utf8) + ascii[(place + 1)...]
                 try hang(b.write(text + [0x0D, 0x0A]), timeout: patience)
                 expectEqual(try hang(a.readLine(), timeout: patience), String(decoding: text, as: UTF8.self))
                 var flawed = ascii
