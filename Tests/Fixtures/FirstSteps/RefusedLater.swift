@@ -18,6 +18,13 @@ struct Counter {
     }
 }
 
+func laterReader(_ connection: Connection) -> Promise<Void> {
+    connection.forEachFrame(LineDecoder()) { line, reader -> Promise<Void> in
+        let later = after(.seconds(1))
+        return later.then { connection.write(reader.rest()) }  // error: lifetime-dependent value escapes its scope
+    }
+}
+
 func keptBytes(_ connection: Connection) -> Promise<Void> {
     connection.forEachFrame(LineDecoder()) { line, reader -> Promise<Void> in
         let bytes = reader.rest()  // error: lifetime-dependent variable 'bytes' escapes its scope
