@@ -66,6 +66,41 @@ struct BadPeerTests {
         expect(try error(of: ends.client.write("x")) as? TLSError == fault)
     }
 
+    enum Send: CaseIterable { case atOnce, queued, ofTwo }
+
+    /// In TLS 1.3 the client sends before the server has seen its certificate, so the alert meets a failed send.
+    @Test(.tls, arguments: Send.allCases, [true, false]) func anAlertSurvivesAFailedSend(_ form: Send, _ reads: Bool)
+        throws
+    {
+        var table = Syscalls()
+        var code = 0
+        let (send, sendVector) = (table.send, table.sendVector)
+        table.send = { code == 0 ? send($0, $1, $2) : -code }
+        table.sendVector = { code == 0 ? sendVector($0, $1, $2) : -code }
+        let server = serverConfiguration {
+            ($0.clientCertificates, $0.trustRoots) = (.required, .pem(Certificates.shared.authority))
+        }
+        try EventLoop.withLoop(syscalls: table) { _ in
+            let ends = try net.handshake(try TLSClient(clientConfiguration()), try TLSServer(server))
+            let client = try hang(ends.clientReady, timeout: patience)
+            // The alert is on its way, or has arrived.
+            expectEqual(try cause(of: ends.serverReady), .certificate(.missing))
+            let read = reads ? client.readLine() : nil
+            code = Int(form == .queued ? EAGAIN : EPIPE)
+            var writes = [client.write([UInt8](repeating: 1, count: 100_000))]
+            if form != .atOnce { writes.append(client.write("more")) }
+            code = Int(EPIPE)
+            for write in writes { expectEqual(try cause(of: write), .alert(116)) }
+            for promise in [read ?? client.readLine(), client.readLine()] {
+                expectEqual(try cause(of: promise), .alert(116))
+            }
+            expectEqual(try cause(of: client.write("x")), .alert(116))
+            code = 0
+            client.abort()
+            ends.server.abort()
+        }
+    }
+
     @Test(.tls) func plainTextIsATypedErrorForTheClient() throws {
         let (near, far) = try net.pair()
         let connecting = near.startTLS(as: try TLSClient(clientConfiguration()), serverName: "localhost")

@@ -40,6 +40,36 @@ struct FetchTests {
         hang(listener.drain(deadline: .zero))
     }
 
+    /// The client learns that after it has begun to send.
+    @Test(.tls(turns: .max), arguments: [false, true]) func anUploadThatIsRefusedForItsCertificateSaysSo(isStream: Bool)
+        throws
+    {
+        let server = try TLSServer(
+            serverConfiguration {
+                ($0.clientCertificates, $0.trustRoots) = (.required, .pem(Certificates.shared.authority))
+            })
+        let listener = try Listener.bind("127.0.0.1:0")
+        // As a server that does not read on: the upload meets its reset.
+        listener.serve { connection in
+            connection.startTLS(as: server).asVoid().recover(policy: .allErrors) { _ in
+                connection.abort()
+                return .value
+            }
+        }
+        let client = HTTPClient(options(try TLSClient(clientConfiguration())))
+        let part = [UInt8](repeating: 1, count: 1 << 20)
+        for _ in 0..<20 {
+            let body: RequestBody =
+                isStream
+                ? .stream { output in output.write(part).then { output.write(part) }.then { output.write(part) } }
+                : .bytes(part + part + part)
+            let fetched = client.fetch("https://localhost:\(listener.localAddress.port)/", .post, body: body)
+            expectEqual(try cause(of: fetched), .alert(116))
+        }
+        client.close()
+        hang(listener.drain(deadline: .zero))
+    }
+
     /// No request is sent to a server whose certificate is from a stranger or for another name.
     @Test(.tls, arguments: [nil, "localhost", "127.0.0.1"]) func refusesACertificateBeforeTheRequest(host: String?)
         throws

@@ -143,8 +143,11 @@ public final class Connection {
     /// - Parameter losesOutput: whether written bytes that have left the queue are lost.
     func fail(_ error: SystemError, losesOutput: Bool = false) {
         noteFailure(error)
+        let filter = path == .filtered && error.call == writeCall ? cold?.filter : nil
+        let hasNews = filter?.readLastWords() == true
         failWrites(losesOutput: losesOutput)
         if lifecycle.isOpenOrFailed { updateInterest() } else { release() }
+        if hasNews { filter?.proceed() }
     }
 
     /// Closes the descriptor, or gives it away. The number is never used again: it may belong to another descriptor by

@@ -80,6 +80,22 @@ extension InstalledFilter {
         if !connection.lifecycle.isOpenOrFailed { connection.release() }
     }
 
+    /// Reads once after a send has failed: the peer's reason may have arrived, and then the writes are rejected with it.
+    /// - Returns: whether anything had arrived.
+    func readLastWords() -> Bool {
+        let connection = connection
+        guard isCurrent, !isCalling, !inputHasEnded, !sourceHasEnded, connection.lifecycle.isOpenOrFailed else {
+            return false
+        }
+        let buffer = connection.loop.borrowScratch()
+        defer { connection.loop.giveBack(buffer) }
+        let count = connection.callReceive(into: buffer, atMost: .max)
+        guard count > 0, connection.didReceive(count) != nil else { return false }
+        let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+        call { try $0.receive(bytes.bytes, &$1) }
+        return true
+    }
+
     private func discard() {
         let count = connection.receiveOnce(into: connection.loop.scratch) ?? 1
         if count <= 0 { sourceHasEnded = true }

@@ -135,9 +135,18 @@ final class InstalledFilter {
         expectsWrite = false
         if let error = output.error {
             inputHasEnded = true
-            fail(error)
+            if connection.failure == nil { fail(error) } else { explainFailure(error) }
             write?.reject(error)
         }
+    }
+
+    /// A send has failed, and the filter finds the reason in what the peer has sent before: the alert of TLS 1.3, for
+    /// instance, by which a server refuses a certificate after the client's handshake.
+    private func explainFailure(_ error: any Error) {
+        guard !sourceHasEnded, let failure = connection.failure, failure.call == connection.writeCall,
+            connection.cold?.rare?.failure?.cause == nil
+        else { return }
+        connection.ensuredRareState.failure?.cause = error
     }
 
     /// Does whatever the output of a call has made possible: deferred writes, the end record, the end of the filter,
