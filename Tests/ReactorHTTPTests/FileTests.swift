@@ -191,7 +191,7 @@ struct FileTests {
 
     /// What the kernel tells of a file.
     struct Stamps: Sendable {
-        var inode: __ino_t = 7
+        var inode: ino_t = 7
         /// Seconds before now, or absolute ones if they are 0 or 1; and nanoseconds.
         var modified: (Int, Int), changed: (Int, Int)
 
