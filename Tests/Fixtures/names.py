@@ -30,7 +30,8 @@ ROOT = Path(__file__).resolve().parents[2]
 MODULES = re.findall(r'\.library\(name: "(\w+)"', (ROOT / "Package.swift").read_text())
 # Of the toolchain, for manifests and tests.
 OTHERS = ["PackageDescription", "XCTest"]
-MANIFESTS = Path(shutil.which("swift-symbolgraph-extract")).resolve().parent.parent / "lib/swift/pm/ManifestAPI"
+TOOLS = Path(shutil.which("swiftc")).resolve().parent
+MANIFESTS = TOOLS.parent / "lib/swift/pm/ManifestAPI"
 TYPES = {f"swift.{kind}" for kind in ("struct", "class", "enum", "protocol", "typealias", "associatedtype")}
 NAME = re.compile(r"(?<![\w/.$-])[A-Za-z]\w*(?![\w/-]|\.so\b)")
 
@@ -44,8 +45,8 @@ def graphs(modules, folder, options=()):
     with tempfile.TemporaryDirectory() as output:
         for module in modules:
             subprocess.run(
-                ["swift-symbolgraph-extract", "-module-name", module, "-target", f"{platform.machine()}-unknown-linux-gnu", "-I", folder,
-                 *options, "-minimum-access-level", "public", "-skip-inherited-docs", "-output-dir", output],
+                [TOOLS / "swift-symbolgraph-extract", "-module-name", module, "-target", f"{platform.machine()}-unknown-linux-gnu",
+                 "-I", folder, *options, "-minimum-access-level", "public", "-skip-inherited-docs", "-output-dir", output],
                 check=True, stdout=subprocess.DEVNULL)
         for file in Path(output).glob("*.json"):
             yield json.loads(file.read_text())
@@ -60,7 +61,8 @@ class API:
         # By a type's name: its members, and the protocols it conforms to. By a function's: the labels of its overloads.
         self.members, self.protocols, self.labels = defaultdict(set), defaultdict(set), defaultdict(set)
         paths, conformances = {}, []
-        maps = [word for file in products.glob("*.build/module.modulemap") for word in ("-Xcc", f"-fmodule-map-file={file}")]
+        headers = [*products.glob("*.build/module.modulemap"), *ROOT.glob("Sources/*/module.modulemap")]
+        maps = [word for file in headers for word in ("-Xcc", f"-fmodule-map-file={file}")]
         built = [name for name in MODULES if (products / f"Modules/{name}.swiftmodule").exists()]
         for graph in graphs(built, products / "Modules", maps):
             for symbol in graph["symbols"]:
