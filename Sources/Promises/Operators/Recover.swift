@@ -20,7 +20,12 @@ extension Catchable {
         policy: CatchPolicy = conf.catchPolicy, _ body: @escaping (any Error) throws -> any Thenable<T>,
         file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<T> {
-        derived("recover", RecoverByPolicy(body, policy), file, line)
+        #if compiler(>=6.3)
+        return derived("recover", RecoverByPolicy(body, policy), file, line)
+        #else
+        let replace = { (error: any Error) throws in try policy.catches(error) ? body(error) : nil }
+        return derived("recover", Recover(replace), file, line)
+        #endif
     }
 
     /// Replaces every rejection, including a cancellation, with the guarantee that `body` returns.
@@ -85,7 +90,9 @@ struct Recover<T>: Operation {
     }
 }
 
+#if compiler(>=6.3)
 /// `Recover` without a closure around the program's.
+// 6.2 does not compile it in release: its own check of a stored closure with such a result fails.
 @usableFromInline
 struct RecoverByPolicy<T>: Operation {
     @usableFromInline typealias Output = T
@@ -106,6 +113,7 @@ struct RecoverByPolicy<T>: Operation {
         }
     }
 }
+#endif
 
 @usableFromInline
 struct RecoverAlways<T>: Operation {

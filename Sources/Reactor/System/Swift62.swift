@@ -1,5 +1,6 @@
-// Swift 6.2's library lacks two functions of 6.3's. This file has what takes their place there, and all `#if compiler` of the
-// sources: when docs/reference/stability.md no longer names 6.2, the branches of 6.3 move to their callers, and it goes.
+// Swift 6.2's library lacks two functions of 6.3's. This file has what takes their place there, and with Recover.swift all
+// `#if compiler` of the sources. When docs/reference/stability.md no longer names 6.2, the branches of 6.3 move to their
+// callers, and it goes.
 
 extension EventLoop {
     /// True if `actor` lives on this loop.
