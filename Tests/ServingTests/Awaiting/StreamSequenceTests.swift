@@ -95,8 +95,8 @@
     @Test(.inRealTime) func oneCallerAtATimeWaitsForASignal() throws {
         let loop = EventLoop.current
         let (isDelivered, resolver) = Promise<Void>.pending()
-        let watch = try loop.onSignal(61) { resolver.fulfill(()) }
-        nonisolated(unsafe) let sequence = try signals(61)
+        let watch = try loop.onSignal(60) { resolver.fulfill(()) }
+        nonisolated(unsafe) let sequence = try signals(60)
         func next(after promise: Promise<Void>) -> Promise<String> {
             Promise(on: loop) {
                 try await promise.value
@@ -108,8 +108,9 @@
         let second = next(after: isDelivered)
         let third = next(after: isDelivered)
         try loop.turn(.poll)
-        kill(getpid(), 61)
-        expect(first, gives: "61")
+        // qemu-user keeps the last four signals to itself: it refuses to send them.
+        expectEqual(kill(getpid(), 60), 0)
+        expect(first, gives: "60")
         let refused = "\(PromiseError.badInput("signals: two callers wait for the next one"))"
         expect(second, gives: refused)
         expect(third, gives: refused)
