@@ -20,8 +20,10 @@ struct PagesTests {
         let program = pages.folder / "program"
         let said = try Compiler.program(
             program, of: files, module: "Pages",
-            libraries: ["CLinux", "PromiseKitNames", "Promises", "Reactor", "ReactorDispatch", "SimulatedNetwork"],
-            Self.limits)
+            libraries: [
+                "CLinux", "PromiseKitNames", "Promises", "Reactor", "ReactorDispatch", "ReactorHTTP",
+                "SimulatedNetwork",
+            ], Self.limits)
         try #require(said == "")
         let output = try Compiler.run(["sh", "-c", "timeout 120 \"$0\" && echo ended well", program])
         let lines = output.split(separator: "\n").filter { !$0.hasSuffix(" started.") }

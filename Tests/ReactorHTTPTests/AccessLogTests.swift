@@ -8,9 +8,14 @@ struct AccessLogTests {
             let line = "\(request)"
             lines.change { $0.append(line) }
         }
-        try serve(limits: options) { _ in .now(Response("")) }
-        _ = try conversation(Self.get + "GET /\u{1}\r\n\r\n")
-        expectEqual(lines.value.count, 2)
+        try serve(limits: options) { request in
+            if request.path == "/id" { request.id = "a\n1" }
+            return .now(Response(""))
+        }
+        _ = try conversation(Self.get.replacing(" / ", with: " /id ") + Self.get + "GET /\u{1}\r\n\r\n")
+        expectEqual(lines.value.count, 3)
+        let named = lines.change { $0.removeFirst() }
+        expect(named.contains(" GET /id 200 ") && named.hasSuffix(" seconds a\\n1"), named)
         expect(lines.value[0].hasPrefix("127.0.0.1:") && lines.value[0].contains(" GET / 200 "))
         expect(lines.value[1].contains(" - 400 "))
     }

@@ -140,7 +140,7 @@ struct RouterTests {
             ("GET", "/v1/notes", 404, "root v1 notes"), ("GET", "/v1/note", 404, "root v1"),
             ("GET", "/v2", 404, "root"),
             ("GET", "/v1/..", 404, "root"), ("OPTIONS", "*", 404, "root"), ("GET", "/v1/free", 200, "root v1"),
-            ("GET", "/v1/x/files/a", 404, "root v1 files"), ("GET", "/v1/admin/x", 404, "root v1 first"),
+            ("GET", "/v1/x/files/a", 404, "root v1 files"), ("GET", "/v1/admin/x", 404, "root v1 first inside"),
             ("GET", "/v1/admin/second", 200, "root v1 second"), ("GET", "/v1/late", 503, "root v1 late"),
         ])
     func filtersAreAroundEveryAnswer(_ method: String, _ target: String, _ status: Int, _ filters: String) throws {
@@ -168,7 +168,8 @@ struct RouterTests {
             }
         }
         _ = version.group("/{name}/files", around: named("files"))
-        _ = version.group("/admin", around: named("first"))
+        let first = version.group("/admin", around: named("first"))
+        for name in ["inside", "late"] { _ = first.group("").group("", around: named(name)) }
         version.group("/admin", around: named("second")).on(.get, "/second") { _ in Response("") }
         version.group("/late", around: named("late")).group("") { _, _ in throw PromiseError.timedOut }
             .on(.get, "") { _ in Response("") }

@@ -37,11 +37,13 @@ extension Promises.LogEvent {
     /// - `event`: its kind;
     /// - `origin`: the source line, as `Module/File.swift:12`;
     /// - `promise`: the name of the promise, if it has one;
+    /// - `request`: of a failed handler, the method and the route;
     /// - `error`: the error, and `error.type` its type.
     public var metadata: Logger.Metadata {
         var metadata: Logger.Metadata = ["event": "\(kind.rawValue)"]
         if let callSite { metadata["origin"] = "\(callSite)" }
         if let name = provenance?.name { metadata["promise"] = "\(name)" }
+        if case .handlerFailed(_, let request?, _) = self { metadata["request"] = "\(request)" }
         if let error {
             metadata["error"] = "\(error)"
             metadata["error.type"] = "\(type(of: error))"
@@ -62,7 +64,8 @@ extension Promises.LogEvent {
     private var error: (any Error)? {
         switch self {
         case .unhandledRejection(let error, _), .cauterized(let error, _), .acceptPaused(let error),
-            .watchPaused(let error), .threadShortage(let error), .awaitStalled(_, let error), .loopFailed(_, let error):
+            .watchPaused(let error), .threadShortage(let error), .awaitStalled(_, let error), .loopFailed(_, let error),
+            .handlerFailed(let error, _, _):
             error
         default: nil
         }
@@ -76,7 +79,7 @@ extension Promises.LogEvent.Kind {
         switch self {
         case .loopFailed: .critical
         case .abandoned, .unhandledRejection, .undeliveredHandlers, .loopLeftHandlers, .hangDeadlock, .loopNotRunning,
-            .awaitStalled:
+            .awaitStalled, .handlerFailed:
             .error
         case .cauterized: .notice
         case .hangStalled, .acceptPaused, .watchPaused, .threadShortage, .staleWatch, .slowHandler, .taskOnEndedLoop,

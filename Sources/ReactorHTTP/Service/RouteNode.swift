@@ -35,8 +35,10 @@ final class RouteNode {
     private var tail: RouteNode?
     /// The routes that end here, by method.
     private var routes: [Method: Route] = [:]
-    /// The filters of the first group with this prefix that has any.
-    private var filters: [Router.Filter] = []
+    /// The filters around the router's own answers below this prefix.
+    private var filters = Router.Filters()
+    /// The number of groups with filters. Of the root only.
+    private var groups = 0
 
     private static var slash: UInt8 { UInt8(ascii: "/") }
 
@@ -47,11 +49,17 @@ final class RouteNode {
         node.routes[method] = Route(path: path, handler: handler, names: names)
     }
 
-    func add(_ filters: [Router.Filter], around prefix: String) {
+    func takeNumber() -> Int {
+        groups += 1
+        return groups
+    }
+
+    /// Adds the filters of a group, unless another one has this prefix that the group is not inside of.
+    func add(_ filters: Router.Filters, around prefix: String, inside outer: Int) {
         precondition(prefix.isEmpty || prefix.utf8.first == Self.slash, "a prefix begins with a slash: \(prefix)")
         let path = prefix.utf8.last == Self.slash ? prefix.utf8.dropLast() : prefix.utf8[...]
         let node = path.isEmpty ? self : node(at: prefix, path.dropFirst()).0
-        if node.filters.isEmpty { node.filters = filters }
+        if node.filters.all.isEmpty || node.filters.group == outer { node.filters = filters }
     }
 
     private func node(at path: String, _ parts: Substring.UTF8View) -> (RouteNode, [String]) {
@@ -94,7 +102,7 @@ final class RouteNode {
 
     /// The filters of the group with the longest prefix of `path`.
     func filters(around path: String) -> [Router.Filter] {
-        Self.parts(of: path).map { innermostFilters($0[...], depth: 0).filters } ?? filters
+        Self.parts(of: path).map { innermostFilters($0[...], depth: 0).filters } ?? filters.all
     }
 
     /// The segments; `nil` for a path that matches nothing.
@@ -142,7 +150,7 @@ final class RouteNode {
     private func innermostFilters(
         _ parts: ArraySlice<Substring.UTF8View>, depth: Int
     ) -> (depth: Int, filters: [Router.Filter]) {
-        var best = (depth: filters.isEmpty ? -1 : depth, filters: filters)
+        var best = (depth: filters.all.isEmpty ? -1 : depth, filters: filters.all)
         guard let first = parts.first else { return best }
         func look(in node: RouteNode?, _ parts: ArraySlice<Substring.UTF8View>) {
             guard let found = node?.innermostFilters(parts, depth: depth + 1), found.depth > best.depth else { return }

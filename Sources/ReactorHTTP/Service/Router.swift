@@ -37,16 +37,28 @@ public final class Router {
 
     private let root: RouteNode
     private let prefix: String
-    private let filters: [Filter]
+    private let filters: Filters
 
-    private init(_ root: RouteNode, _ prefix: String, _ filters: [Filter]) {
-        (self.root, self.prefix, self.filters) = (root, prefix, filters)
-        if !filters.isEmpty { root.add(filters, around: prefix) }
+    /// The filters of a group, the outermost first.
+    struct Filters {
+        var all: [Filter] = []
+        /// Of the innermost group that has one.
+        var group = 0
+    }
+
+    private init(_ root: RouteNode, _ prefix: String, in outer: Filters, _ around: Filter?) {
+        (self.root, self.prefix) = (root, prefix)
+        guard let around else {
+            filters = outer
+            return
+        }
+        filters = Filters(all: outer.all + [around], group: root.takeNumber())
+        root.add(filters, around: prefix, inside: outer.group)
     }
 
     /// A router without routes.
     /// - Parameter around: the filter around all answers, of unknown paths too.
-    public convenience init(around: Filter? = nil) { self.init(RouteNode(), "", around.map { [$0] } ?? []) }
+    public convenience init(around: Filter? = nil) { self.init(RouteNode(), "", in: Filters(), around) }
 
     /// The routes below `prefix`, with a filter around their answers.
     ///
@@ -63,13 +75,14 @@ public final class Router {
     /// ```
     ///
     /// The filter of a nested group runs inside the outer one's. The router's own answers, 404 and 405, have the filters
-    /// of the group with the longest prefix of the path, and of the first one if several have the same prefix.
+    /// of the group with the longest prefix of the path: of the first one with this prefix, and of the first one in it
+    /// that adds no prefix.
     /// - Parameters:
     ///   - prefix: begins with a slash, or is empty.
     ///   - around: called with each request of the group and the function that answers it. Its own error becomes an
     ///     answer as a handler's does.
     public func group(_ prefix: String, around: Filter? = nil) -> Router {
-        Router(root, self.prefix + prefix, filters + (around.map { [$0] } ?? []))
+        Router(root, self.prefix + prefix, in: filters, around)
     }
 
     /// Adds a route. Traps if the route exists already, or if `path` is invalid.
@@ -79,7 +92,7 @@ public final class Router {
     ///   - handler: returns the response, or a promise of one. It is called on the loop of the connection.
     public func on<Result: ResponseConvertible>(
         _ method: Method, _ path: String, _ handler: @escaping (Request) throws -> Result
-    ) { root.add(method, prefix + path, filters.around { try handler($0).asAnswer() }) }
+    ) { root.add(method, prefix + path, filters.all.around { try handler($0).asAnswer() }) }
 
     /// As the form with promises, with an async `handler`, which runs in a task on this thread's loop.
     @_disfavoredOverload

@@ -30,6 +30,11 @@ struct LogHandlerTests {
             (.unhandledRejection(Flaw(1), known), "unhandled rejection: \(Flaw(1)) (promise made at A.swift:12)"),
             (.unhandledRejection(Flaw(1), unknown), "unhandled rejection: \(Flaw(1))\(hint)"),
             (.unhandledRejection(Flaw(1), named), "unhandled rejection: \(Flaw(1)) (Promise<Int> \"login\")\(hint)"),
+            (
+                .handlerFailed(Flaw(1), request: nil, at: place),
+                "a handler of the server at A.swift:12 has failed: \(Flaw(1))"
+            ),
+            (.handlerFailed(Flaw(1), request: "GET /", at: nil), "a handler has failed: \(Flaw(1)) (GET /)"),
             (.undeliveredHandlers(1), "an event loop ended with 1 undelivered handler"),
             (.undeliveredHandlers(2), "an event loop ended with 2 undelivered handlers"),
             (.hangStalled(unknown, at: place), "hang at A.swift:12 waits for a promise, \(stalled)"),

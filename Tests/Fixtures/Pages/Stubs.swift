@@ -5,18 +5,18 @@ import Reactor
 // The names that the documentation's snippets use without declaring them. A snippet shows its subject, and assumes a
 // `request`, a `Page`, a `database`.
 
-struct Response: Sendable {
+struct Reply: Sendable {
     var name: String
 }
 
 struct Page: Sendable {
     var text: String
 
-    init(_ response: Response) { text = response.name }
+    init(_ reply: Reply) { text = reply.name }
 }
 
 struct Session: Sendable {
-    init(_ response: Response) {}
+    init(_ reply: Reply) {}
 }
 
 struct Answer: Sendable {}
@@ -24,7 +24,7 @@ struct Answer: Sendable {}
 struct NotYet: Error {}
 
 /// A request answered after a hundredth of a second.
-func request(_ path: String) -> Promise<Response> { after(.milliseconds(10)).map { Response(name: path) } }
+func request(_ path: String) -> Promise<Reply> { after(.milliseconds(10)).map { Reply(name: path) } }
 
 let url = "https://example.org"
 let mirror = "https://mirror.example.org"
