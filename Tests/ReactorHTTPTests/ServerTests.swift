@@ -94,6 +94,28 @@ struct ServerTests {
         expectEqual(parts.map(\.label), ["method", "target", "headers"])
     }
 
+    /// By an idle client, by requests that the program keeps, and by none at all.
+    @Test(.inRealTime) func aHandlerIsReleasedWithItsServer() throws {
+        final class Kept { var requests: [Request] = [] }
+        let tally = Tally()
+        var kept: Kept? = Kept()
+        weak let released = kept
+        for keeps in [true, false, true] {
+            try serveHTTP { [kept, token = tally.token()] listener in
+                listener.serveHTTP { request in
+                    withExtendedLifetime(token) { if keeps { kept?.requests.append(request) } }
+                    return Response("")
+                }
+            }
+            let clients = try (0..<2).map { _ in try connected() }
+            for client in clients + clients { try hang(client.write(Self.get).then { client.read(until: "\r\n\r\n") }) }
+            clients.forEach { $0.close() }
+            try endServer()
+        }
+        kept = nil
+        expect(released == nil && tally.alive == 0)
+    }
+
     @Test(.served) func anErrorOfAHandlerIsAnswered() throws {
         struct Odd: Error {}
         try serve { request in

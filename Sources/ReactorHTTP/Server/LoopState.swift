@@ -19,7 +19,10 @@ final class LoopState {
 
     func takeRequest() -> RequestStorage {
         // It has no weak references, which this check would miss: see `Request`.
-        if var request = last.take(), isKnownUniquelyReferenced(&request) { return request }
+        if var request = last.take() {
+            if isKnownUniquelyReferenced(&request) { return request }
+            request.service = nil
+        }
         return RequestStorage()
     }
 
@@ -71,9 +74,14 @@ final class LoopState {
         return output.bytes
     }
 
-    /// Keeps a request's memory for the next one.
+    /// Keeps a request's memory for the next one, and its service. A request that is neither being answered nor `last`
+    /// has none: a program that keeps requests would retain its handler by them, perhaps in a cycle.
     func giveBack(_ request: consuming RequestStorage) {
         request.end()
+        last?.service = nil
         last = request
     }
+
+    /// The conversation with a client has ended, perhaps the last one of `service`.
+    func forget(_ service: Service) { if last?.service === service { last?.service = nil } }
 }

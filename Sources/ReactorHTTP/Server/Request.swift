@@ -67,7 +67,7 @@ final class RequestStorage {
     @exclusivity(unchecked) var notes: RequestNotes?
     /// Set while the handler may read the body from it.
     @exclusivity(unchecked) var connection: Connection?
-    /// The limits, and who gets the errors; with the connection.
+    /// The limits, and who gets the errors. Kept between requests, so that no reference is counted for each.
     @exclusivity(unchecked) var service: Service?
     /// The status of a response that has been sent in part, so that no other one can follow.
     @exclusivity(unchecked) private(set) var begunStatus: Status?
@@ -92,7 +92,9 @@ final class RequestStorage {
     }
 
     private func makeBody() -> Body {
-        let (limit, maxHead) = (service?.options.maxBody ?? 0, service?.options.maxHead ?? 0)
+        // A handler that goes on behind its connection has no service any more.
+        let limit = service?.options.maxBody ?? HTTPOptions().maxBody
+        let maxHead = service?.options.maxHead ?? HTTPOptions().maxHead
         let body = Body(framing, of: connection, limit: limit, maxHead: maxHead)
         if expectsContinue {
             body.beforeFirstRead = { connection in
@@ -132,7 +134,6 @@ final class RequestStorage {
     /// The response has been sent: the body can no longer be read.
     func end() {
         connection = nil
-        service = nil
         keptHead = nil
         begunStatus = nil
         usedBody.take()?.end()

@@ -24,7 +24,13 @@ final class Session {
 
     // The client has left, or a drain has ended the handler: only this deinit can log a request that was cancelled
     // before its response.
-    deinit { if let current { log(.value, current.begunStatus ?? Status(499), current) } }
+    deinit {
+        if let current {
+            log(.value, current.begunStatus ?? Status(499), current)
+            current.service = nil
+        }
+        state.forget(service)
+    }
 
     /// Answers one request after the other, until the client or the server ends the conversation.
     @usableFromInline
@@ -44,7 +50,7 @@ final class Session {
     private func respond() throws -> Promise<Void> {
         guard let request = current else { return .value }
         request.connection = connection
-        request.service = service
+        if request.service !== service { request.service = service }
         if service.options.log != nil { request.began = .now }
         let sent: Promise<Void>
         do {
