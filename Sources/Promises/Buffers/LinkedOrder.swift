@@ -33,3 +33,11 @@ struct LinkedOrder<Value> {
     mutating func popFirst() -> Value? { first.flatMap { remove($0) } }
     mutating func popLast() -> Value? { last.flatMap { remove($0) } }
 }
+
+extension LinkedOrder {
+    /// Adds `value`, which belongs to `promise`, at the end. The list must retain the promise.
+    mutating func append(_ value: Value, of promise: PromiseCore) { append(value, Int(bitPattern: promise.address)) }
+
+    @discardableResult
+    mutating func remove(of promise: PromiseCore) -> Value? { remove(Int(bitPattern: promise.address)) }
+}

@@ -27,7 +27,7 @@ extension Listener {
         if isClosed { return Promise(refused: SystemError(.accept, EBADF, detail: "the listener is closed")) }
         if service != nil { return Promise(refused: SystemError(.accept, EBUSY, detail: "serve is running")) }
         let core = PromiseCore.pending(Connection.self, by: self)
-        waiting.append(core)
+        waiting.append(core, of: core)
         updateInterest()
         return Promise(core)
     }

@@ -43,7 +43,7 @@ public final class Listener: CustomStringConvertible {
     let loop: EventLoop
     private let acceptor: Acceptor
     /// The waiting calls of `accept`, in order; none while `serve` is running.
-    var waiting: [PromiseCore] = []
+    var waiting = LinkedOrder<PromiseCore>()
     /// The call of `serve`, until its last connection has ended.
     var service: Service?
     let refused = RefusedClients()
@@ -95,7 +95,7 @@ public final class Listener: CustomStringConvertible {
         acceptor.close()
         service?.server.listenerDidClose()
         let refusal = error ?? SystemError(.accept, ECANCELED, detail: "the listener was closed")
-        while !waiting.isEmpty { waiting.removeFirst().reject(refusal) }
+        while let promise = waiting.popFirst() { promise.reject(refusal) }
         if let error { service?.finish()?.reject(error) }
         endServiceIfDone()
     }
@@ -127,7 +127,11 @@ extension Listener: IOProducer {
     }
 
     func take(_ accepted: Accepted) {
-        guard let service else { return waiting.removeFirst().fulfill(accepted.connection(on: loop)) }
+        guard let service else {
+            // There is one: see `hasRoom`.
+            waiting.popFirst()?.fulfill(accepted.connection(on: loop))
+            return
+        }
         if !service.isBelowLimit, case .refuse(let answer) = service.options.overflow {
             let limit = service.options.lingeringLimit()
             return refused.take(accepted.connection(on: loop), answer, limit: limit)
@@ -144,8 +148,7 @@ extension Listener: IOProducer {
             end(nil)
             return true
         }
-        guard let index = waiting.firstIndex(where: { $0 === promise }) else { return false }
-        waiting.remove(at: index)
+        guard waiting.remove(of: promise) != nil else { return false }
         updateInterest()
         return true
     }

@@ -165,7 +165,7 @@ private final class ChildEnd: IOProducer {
 
     let child: Child
     private let outputs: [Output]
-    private var waiting: [(promise: PromiseCore, kills: Bool)] = []
+    private var waiting = LinkedOrder<(promise: PromiseCore, kills: Bool)>()
     /// The child's status, once reported.
     private var status: ChildExitStatus?
     /// The maximum number of turns by which the report is delayed: a pipe may hold a megabyte, of which a turn reads 64
@@ -179,7 +179,7 @@ private final class ChildEnd: IOProducer {
     }
 
     // The loop has ended before the report.
-    deinit { for (promise, _) in waiting { promise.producerDidEnd(.loopEnded) } }
+    deinit { while let (promise, _) = waiting.popFirst() { promise.producerDidEnd(.loopEnded) } }
 
     /// Reports the child's exit status, after everything that the child has written.
     private func tell(_ status: ChildExitStatus, turnsLeft: Int) {
@@ -190,22 +190,20 @@ private final class ChildEnd: IOProducer {
             return
         }
         self.status = status
-        let promises = waiting.map(\.promise)
-        waiting = []
-        for promise in promises { promise.fulfill(status) }
+        while let (promise, _) = waiting.popFirst() { promise.fulfill(status) }
     }
 
     func wait(kills: Bool) -> PromiseCore {
         if let status { return .fulfilled(status) }
         let promise = PromiseCore.pending(ChildExitStatus.self, by: self)
-        waiting.append((promise, kills))
+        waiting.append((promise, kills), of: promise)
         return promise
     }
 
     func stop(_ promise: PromiseCore) -> Bool {
-        guard let index = waiting.firstIndex(where: { $0.promise === promise }) else { return false }
+        guard let wait = waiting.remove(of: promise) else { return false }
         // The child may have ended since; then there is no process to kill.
-        if waiting.remove(at: index).kills { try? child.kill(SIGKILL, wholeGroup: child.hasOwnGroup) }
+        if wait.kills { try? child.kill(SIGKILL, wholeGroup: child.hasOwnGroup) }
         return true
     }
 }
