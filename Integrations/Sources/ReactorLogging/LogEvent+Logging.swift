@@ -54,7 +54,8 @@ extension Promises.LogEvent {
     private var provenance: Provenance? {
         switch self {
         case .abandoned(let promise), .unhandledRejection(_, let promise), .cauterized(_, let promise),
-            .hangStalled(let promise, _), .hangDeadlock(let promise, _), .awaitStalled(let promise, _):
+            .hangStalled(let promise, _), .hangDeadlock(let promise, _), .hangNested(let promise, _),
+            .awaitStalled(let promise, _):
             promise
         case .slowHandler(_, let promise): promise
         default: nil
@@ -82,7 +83,8 @@ extension Promises.LogEvent.Kind {
             .awaitStalled, .handlerFailed:
             .error
         case .cauterized: .notice
-        case .hangStalled, .acceptPaused, .watchPaused, .threadShortage, .staleWatch, .slowHandler, .taskOnEndedLoop,
+        case .hangStalled, .hangNested, .acceptPaused, .watchPaused, .threadShortage, .staleWatch, .slowHandler,
+            .taskOnEndedLoop,
             .suppressed:
             .warning
         }

@@ -12,13 +12,16 @@ import Reactor
 /// here, once and in order, and the outer handler continues afterwards. Because `hang` always drives the loop, waiting
 /// never starves a promise that this loop must settle.
 ///
-/// In two situations `hang` logs an event, once per line of code, and continues to wait:
+/// In three situations `hang` logs an event, once per line of code, and continues to wait:
 /// - `LogEvent.hangDeadlock`: the promise is settled by a handler further down this thread's stack, which cannot return
 ///   before `hang` does; this is logged at once. Or this is a job of a pool, and for a second all threads of the pool
 ///   have waited, without a time limit, for jobs in the pool's queue.
 /// - `LogEvent.hangStalled`: for a second, nothing on the loop could have settled the promise, and no dispatcher had a
 ///   handler of this thread. Only another thread can settle it. With a `timeout`, this is logged when the time limit
 ///   expires.
+/// - `LogEvent.hangNested`: a handler calls it that runs inside a turn of another handler. That one, which waits in a
+///   `hang` too, cannot return before this one does. So the handlers of a server wait with `then`: with `hang`, each
+///   client waits for all that come after it.
 ///
 /// - Parameters:
 ///   - promise: the promise to wait for.
@@ -114,8 +117,12 @@ func driveLoop(
     defer { loop.borrow { WakeUp.giveBack(wakeUp, to: $0) } }
     let timer = timeout.map { limit in loop.borrow { $0.schedule(after: limit) {} } }
     defer { timer?.cancel() }
-    if loop.borrow({ $0.isBeingDriven }) && StackSearch.isHeldUp(core) {
-        HangReports.report(core, what, callSite, isDeadlock: true)
+    if loop.borrow({ $0.isBeingDriven }) {
+        if StackSearch.isHeldUp(core) {
+            HangReports.report(.deadlock, core, what, callSite)
+        } else if loop.borrow({ $0.isHandlerInsideHandler }) {
+            HangReports.report(.nested, core, what, callSite)
+        }
     }
     var watch = HangWatch()
     var pool = timeout == nil ? PoolWait.ofThisThread(loop) : nil
@@ -126,13 +133,13 @@ func driveLoop(
         let rest = watch.isWatching ? pool?.timeUntilReport(of: core) : nil
         if rest == .zero {
             watch.end()
-            HangReports.report(core, what, callSite, isDeadlock: true)
+            HangReports.report(.deadlock, core, what, callSite)
             continue
         }
         let isStuck = watch.isWatching && !loop.borrow { $0.canWakeItself }
         // With a time limit, the report is made when the limit expires and this call's own timer has fired.
         if isStuck && watch.isOver(isTimedOut: timer != nil) {
-            HangReports.report(core, what, callSite, isDeadlock: false)
+            HangReports.report(.stalled, core, what, callSite)
             continue
         }
         if let timer, !timer.isActive { throw PromiseError.timedOut }

@@ -81,14 +81,20 @@ struct PoolWait {
     func end() { pool.endWait(loop.address) }
 }
 
-/// The reports of calls of `hang` that cannot end, one for each call site.
+/// The reports of calls of `hang`: for each call site one that it cannot end, and one that it is nested.
 enum HangReports {
-    private static let reported = LockedValue<Set<CallSite>>.ofProcess([])
+    enum Kind { case stalled, deadlock, nested }
+
+    private static let reported = LockedValue<[Bool: Set<CallSite>]>.ofProcess([:])
 
     @inline(never)
-    static func report(_ core: PromiseCore, _ what: () -> String, _ callSite: CallSite, isDeadlock: Bool) {
-        guard reported.withLock({ $0.insert(callSite).inserted }) else { return }
+    static func report(_ kind: Kind, _ core: PromiseCore, _ what: () -> String, _ callSite: CallSite) {
+        guard reported.withLock({ $0[kind == .nested, default: []].insert(callSite).inserted }) else { return }
         let promise = core.provenance(type: what(), callSite: core.callSite)
-        conf.log(isDeadlock ? .hangDeadlock(promise, at: callSite) : .hangStalled(promise, at: callSite))
+        switch kind {
+        case .stalled: conf.log(.hangStalled(promise, at: callSite))
+        case .deadlock: conf.log(.hangDeadlock(promise, at: callSite))
+        case .nested: conf.log(.hangNested(promise, at: callSite))
+        }
     }
 }

@@ -40,6 +40,11 @@ public enum LogEvent: Sendable {
     ///
     /// The values are the promise and the line of the `hang`. Reported once per line.
     case hangDeadlock(Provenance, at: CallSite)
+    /// A handler calls `hang` that runs inside the `hang`, or another turn, of another handler, which cannot return
+    /// before. Handlers of a server that wait like this hold each other up, however short each is: wait with `then`.
+    ///
+    /// The values are the promise and the line of the `hang`. Reported once per line.
+    case hangNested(Provenance, at: CallSite)
     /// A listener cannot accept, and pauses for 100 ms at a time: descriptors or memory have run out, or the kernel
     /// refused 64 connections in a row. Reported once per episode, which ends when a connection is accepted.
     case acceptPaused(any Error)
@@ -91,9 +96,8 @@ public enum LogEvent: Sendable {
         /// See the event of the same name.
         case
             abandoned, unhandledRejection, cauterized, handlerFailed, undeliveredHandlers, loopLeftHandlers,
-            hangStalled,
-            hangDeadlock, acceptPaused, watchPaused, threadShortage, staleWatch, slowHandler, taskOnEndedLoop,
-            loopNotRunning, awaitStalled, loopFailed, suppressed
+            hangStalled, hangDeadlock, hangNested, acceptPaused, watchPaused, threadShortage, staleWatch, slowHandler,
+            taskOnEndedLoop, loopNotRunning, awaitStalled, loopFailed, suppressed
     }
 
     /// The kind of this event.
@@ -121,6 +125,9 @@ extension LogEvent: CustomStringConvertible {
             "hang at \(callSite) waits for \(promise), and nothing on this loop can settle it; only another thread still can"
         case .hangDeadlock(let promise, let callSite):
             "hang at \(callSite) waits for \(promise), which is settled by a handler that cannot return before the hang does"
+        case .hangNested(let promise, let callSite):
+            "hang at \(callSite) waits for \(promise) in a handler that runs inside another handler's hang, which cannot return "
+                + "before; wait with then"
         case .acceptPaused(let error):
             "cannot accept connections for now: \(error)"
         case .watchPaused(let error): LoopEvent.watchPaused(error).description

@@ -27,6 +27,7 @@ extension LogEvent {
         case .loopLeftHandlers(_, let callSite): LogKey(.loopLeftHandlers, at: callSite)
         case .hangStalled(_, let callSite): LogKey(.hangStalled, at: callSite)
         case .hangDeadlock(_, let callSite): LogKey(.hangDeadlock, at: callSite)
+        case .hangNested(_, let callSite): LogKey(.hangNested, at: callSite)
         case .acceptPaused(let error): LogKey(.acceptPaused, error)
         case .watchPaused(let error): LogKey(.watchPaused, error)
         case .threadShortage(let error): LogKey(.threadShortage, error)

@@ -56,7 +56,9 @@
         func degrees(_ source: Sensor.Source) async throws -> Int { try await Sensor().degrees(source) }
     }
 
-    @Test(.inRealTime, arguments: Sensor.Source.allCases) private func theResultOrTheReason(source: Sensor.Source) throws {
+    @Test(.inRealTime, arguments: Sensor.Source.allCases) private func theResultOrTheReason(source: Sensor.Source)
+        throws
+    {
         let (station, hermit) = (Station(EventLoop.current.remote), Hermit())
         let here: [@Sendable () async throws -> Int] = [{ try await station.degrees(source) }]
         let elsewhere: [@Sendable () async throws -> Int] = [

@@ -155,6 +155,28 @@ struct HangTimeoutTests {
         }
         expectEqual(lines.filter { !$0.hasPrefix("hang at ") }, [])
     }
+
+    /// Handlers of a server, say, whose clients come one after the other: the first waits for the last.
+    @Test(.inLoop, arguments: [1, 2, 20]) func handlersThatHoldEachOtherUp(count: Int) throws {
+        let loop = EventLoop.current
+        var longest = Duration.zero
+        let lines = logged {
+            let clients = (1...count).map { number in
+                after(.milliseconds(100 * number)).done {
+                    let began = loop.now
+                    hang(after(.milliseconds(300)), "HangTests.swift", UInt(1000 + count))
+                    longest = max(longest, began.duration(to: loop.now))
+                }
+            }
+            hang(when(guarantees: clients))
+        }
+        expectEqual(longest, .milliseconds(300 + 100 * (count - 1)))
+        expectEqual(lines.count, count == 1 ? 0 : 1)
+        for line in lines {
+            expect(line.hasPrefix("hang at HangTests.swift:\(1000 + count) waits for a Guarantee<()> "), "\(line)")
+            expect(line.contains("inside another handler's hang"))
+        }
+    }
 }
 
 /// `var runs = 0; p.done { runs += 1 }; while runs == 0 { … }`: the optimiser must not assume that `runs` is never
