@@ -111,7 +111,7 @@ final class AsyncBodyExecutor: TaskExecutor {
         let job = UnownedJob(job)
         // No refusal is possible: the queue has no limit, since a running task cannot be refused, and keeps jobs.
         _ = try? Self.threads.ofThisProcess.take(
-            ClosureJob { job.runSynchronously(on: self.asUnownedTaskExecutor()) })
+            PoolJob { job.runSynchronously(on: self.asUnownedTaskExecutor()) })
     }
 
     /// Called before a task is made. Once there is a thread, it stays.

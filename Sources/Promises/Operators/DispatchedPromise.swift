@@ -59,6 +59,8 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         var plan: Plan?
         /// Set while it is queued.
         var work: Work?
+        /// Set while it is queued at a pool.
+        var poolJob: (workers: ThreadPoolWorkers, job: PoolJob)?
         /// Set while it waits or follows: the promise that it waits for, and its waiter there.
         var place: Place?
         /// The cancellation of a promise whose closure is running, or will run all the same: its error, if it has one of
@@ -150,9 +152,26 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     private func dispatch(on dispatcher: (any Dispatcher)?) {
         guard let dispatcher else { return runJob() }
         let ticket = Ticket(self)
-        do { try dispatcher.dispatch { ticket.promise.runJob() } } catch { didNotRun(error) }
+        do {
+            if let pool = dispatcher as? ThreadPool {
+                try queue(PoolJob { ticket.promise.runJob() }, at: pool.threads)
+            } else {
+                try dispatcher.dispatch { ticket.promise.runJob() }
+            }
+        } catch { didNotRun(error) }
         // A ticket released before the error is caught would replace the error with its own.
         withExtendedLifetime(ticket) {}
+    }
+
+    // The pool, its job and this object retain each other until a thread has taken the job, or a cancellation has
+    // withdrawn it.
+    private func queue(_ job: PoolJob, at workers: ThreadPoolWorkers) throws {
+        try workers.take(job)
+        let isCancelled = progress.withLock { progress in
+            if progress.stage == .queued { progress.poolJob = (workers, job) }
+            return progress.stage == .ended
+        }
+        if isCancelled { workers.withdraw(job) }
     }
 
     /// The job.
@@ -295,6 +314,8 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
             }
             return willRun
         }
+        // So that it no longer counts in the pool's queue.
+        if !willRun, let (workers, job) = previous.poolJob { workers.withdraw(job) }
         return (willRun, previous.stage, previous.place)
     }
 

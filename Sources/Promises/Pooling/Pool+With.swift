@@ -107,14 +107,18 @@ extension Pool {
         if let refusal = request.refusal { return Promise(error: refusal, file, line) }
         let (promise, resolver) = Promise<PoolRequest>.pending(file, line)
         request.resolver = resolver
+        // On the loop's thread a cancelled request gives its place in line back at once, before that job runs.
+        promise.core.whenEnded { [self] in if loop.isUsableHere { withdraw(request) } }
         // While the request waits, this closure retains the pool.
         resolver.onCancel { [self] in
-            request.resolver = nil
-            state.cancel(request)
+            withdraw(request)
             perform()
         }
         return promise
     }
+
+    /// For a request that has been cancelled. `perform` is called later.
+    private func withdraw(_ request: PoolRequest) { if request.resolver.take() != nil { state.cancel(request) } }
 
     @usableFromInline
     func begin(_ lease: PoolRequest, _ retry: PoolRetry?) throws -> PoolBox<Resource> {

@@ -35,7 +35,7 @@ enum DefaultActorJob {
         // In a forked child the task belongs to the parent, and so do the threads.
         if loop.isForked { return }
         loop.shared.work.externalWork.begin()
-        let processing = InternalJob {
+        let processing = PoolJob {
             SwiftJob.run(job, purpose, nil)
             loop.endExternalWork()
         }

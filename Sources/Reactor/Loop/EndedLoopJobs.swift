@@ -21,7 +21,7 @@ enum EndedLoopJobs {
     static func enqueue(_ body: @escaping @Sendable () -> Void) {
         let workers = threads.ofThisProcess
         // No refusal is possible: the queue has no limit, and keeps jobs.
-        if (try? workers.take(ClosureJob(body))) == false { awaitsThread.store(true, ordering: .relaxed) }
+        if (try? workers.take(PoolJob(body))) == false { awaitsThread.store(true, ordering: .relaxed) }
     }
 
     /// Called at the end of a loop: starts the thread if jobs wait for one. Without success after a tenth of a second,

@@ -67,7 +67,7 @@ public final class ThreadPool: Dispatcher {
     /// Runs `job` on one of the threads, when one is free. May be called on any thread.
     /// - Throws: `DispatchError.queueIsFull`, `.poolIsShutDown` or `.poolIsForked`; `SystemError` of `pthread_create`
     ///   if the pool has no thread at all and none can be started.
-    public func dispatch(_ job: @escaping @Sendable () -> Void) throws { try threads.take(ClosureJob(job)) }
+    public func dispatch(_ job: @escaping @Sendable () -> Void) throws { try threads.take(PoolJob(job)) }
 
     /// Refuses further jobs, runs the waiting ones, and ends the threads. Returns when all threads have ended. Further
     /// calls do nothing.

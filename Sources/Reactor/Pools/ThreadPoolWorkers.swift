@@ -5,8 +5,11 @@ import Libc
 /// pool as long as there are jobs.
 package final class ThreadPoolWorkers: Sendable {
     private struct WorkersState: ~Copyable {
+        /// All are `PoolJob`s.
         var queue = JobQueue()
+        /// The number of jobs in the queue that have not been withdrawn.
         var queued = 0
+        var tombstones = 0
         /// All started threads, in start order. Each of them is running a job, or takes the next one.
         var handles: [LibraryThread.Handle] = []
         var busy = 0
@@ -57,11 +60,12 @@ package final class ThreadPoolWorkers: Sendable {
     /// the lock.
     /// - Returns: false if the job is kept although there is no thread.
     @discardableResult
-    package func take(_ job: Job) throws -> Bool {
+    package func take(_ job: PoolJob) throws -> Bool {
         if isForked { throw DispatchError.poolIsForked(name: name) }
         let hasThread = try state.withLock { state in
             if state.isClosed { throw DispatchError.poolIsShutDown(name: name) }
             if state.queued >= state.free { try makeRoom(&state) }
+            job.progress = .queued
             state.queue.append(.passRetained(job))
             state.queued += 1
             return !state.handles.isEmpty
@@ -136,11 +140,50 @@ package final class ThreadPoolWorkers: Sendable {
     /// Waits for a job. Returns `nil` when the pool is closed and has none.
     private func nextJob() -> Unmanaged<Job>? {
         state.wait(for: hasWork) { state -> Unmanaged<Job>?? in
-            guard let job = state.queue.popFirst() else { return state.isClosed ? .some(nil) : nil }
-            state.queued -= 1
-            state.busy += 1
-            return job
+            while let job = state.queue.popFirst() {
+                if Self.progress(of: job) == .withdrawn {
+                    // Without a body nothing of the program's is released here, under the lock.
+                    state.tombstones -= 1
+                    job.release()
+                    continue
+                }
+                job._withUnsafeGuaranteedRef { unsafeDowncast($0, to: PoolJob.self).progress = .taken }
+                state.queued -= 1
+                state.busy += 1
+                return job
+            }
+            return state.isClosed ? .some(nil) : nil
         }
+    }
+
+    private static func progress(of job: Unmanaged<Job>) -> PoolJob.Progress {
+        job._withUnsafeGuaranteedRef { unsafeDowncast($0, to: PoolJob.self).progress }
+    }
+
+    /// Withdraws a job that was given to this pool: it no longer counts, and its body is released, unless a thread has
+    /// taken it. Takes constant time on average.
+    package func withdraw(_ job: PoolJob) {
+        if isForked { return }
+        // Released after the lock.
+        let body = state.withLock { state -> (() -> Void)? in
+            guard job.progress == .queued else { return nil }
+            job.progress = .withdrawn
+            state.queued -= 1
+            state.tombstones += 1
+            if state.tombstones >= 64 && state.tombstones > state.queued { Self.sweep(&state) }
+            return job.body.take()
+        }
+        withExtendedLifetime(body) {}
+    }
+
+    /// Removes the tombstones.
+    private static func sweep(_ state: inout WorkersState) {
+        var kept = JobQueue()
+        while let job = state.queue.popFirst() {
+            if progress(of: job) == .withdrawn { job.release() } else { kept.append(job) }
+        }
+        state.queue = kept
+        state.tombstones = 0
     }
 
     // MARK: Jobs that wait for jobs

@@ -56,14 +56,14 @@ struct ThreadPoolThreadTests {
         let workers = ThreadPoolWorkers(
             "poor", 1, .max, { isShort.value ? EAGAIN : LibraryThread.create($0, $1) }, keepsJobs: true)
         let ran = SharedList<Int>()
-        for job in 1...2 { expect(try !workers.take(ClosureJob { ran.append(job) })) }
+        for job in 1...2 { expect(try !workers.take(PoolJob { ran.append(job) })) }
         expectEqual(
             failure { try workers.startThreadIfNeeded() } as? SystemError,
             SystemError(.threadCreate, EAGAIN, detail: "of the pool \"poor\""))
         expect(workers.metrics.queued == 2 && workers.metrics.threads == 0)
         isShort.value = false
         for _ in 0..<2 { try workers.startThreadIfNeeded() }
-        expect(try workers.take(ClosureJob { ran.append(3) }))
+        expect(try workers.take(PoolJob { ran.append(3) }))
         workers.shutDown()
         expectEqual(ran.value, [1, 2, 3])
         expectEqual(workers.metrics.threads, 1)
