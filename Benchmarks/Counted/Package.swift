@@ -14,6 +14,7 @@ let package = Package(
         .library(name: "CSupport", targets: ["CSupport"]),
         .library(name: "Workload", targets: ["Workload"]),
         .library(name: "OurRows", targets: ["OurRows"]),
+        .executable(name: "byte-rows", targets: ["byte-rows"]),
         .executable(name: "chunk-echo", targets: ["chunk-echo"]),
         .executable(name: "counted-rows", targets: ["counted-rows"]),
         .executable(name: "loops-echo", targets: ["loops-echo"]),
@@ -28,6 +29,9 @@ let package = Package(
         .target(
             name: "OurRows",
             dependencies: ["Workload", .product(name: "ReactorHTTP", package: "swift-reactor")] + libraries),
+        // `.ci/counts.py --debug` compiles it alone.
+        .executableTarget(
+            name: "byte-rows", dependencies: [.product(name: "ReactorHTTP", package: "swift-reactor")] + libraries),
         .executableTarget(name: "chunk-echo", dependencies: libraries),
         .executableTarget(name: "loops-echo", dependencies: libraries),
         .executableTarget(name: "counted-rows", dependencies: ["OurRows", "Workload"] + libraries),

@@ -27,21 +27,31 @@ package struct FileOperation: Sendable {
         // One byte more than expected, to detect the end. (Files of /proc report that they are empty.)
         let expected = size == .max ? size : size + 1
         try checkMemory(for: expected)
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(expected)
-        while true {
-            try checkCancelled()
-            let room = min(max(expected - bytes.count, 4096), Self.chunk)
-            var count = 0
-            let start = bytes.count
-            bytes.append(contentsOf: repeatElement(0, count: room))
-            try bytes.withUnsafeMutableBytes { buffer in
-                count = try retrying(.read) { calls.read(fd, buffer.baseAddress! + start, room) }
-            }
-            bytes.removeLast(room - count)
-            if count == 0 { return bytes }
+        var (bytes, hasEnded) = try readPart(fd, atMost: max(expected, 4096))
+        while !hasEnded {
             if bytes.count > limit { throw tooLarge(limit) }
+            let part = try readPart(fd, atMost: min(max(bytes.count, 4096), Self.chunk))
+            bytes += part.bytes
+            hasEnded = part.hasEnded
         }
+        if bytes.count > limit { throw tooLarge(limit) }
+        return bytes
+    }
+
+    /// Reads `most` bytes, or what there is up to the end. No loop handles each byte: a debug build takes 170 ns for
+    /// that.
+    private func readPart(_ fd: CInt, atMost most: Int) throws -> (bytes: [UInt8], hasEnded: Bool) {
+        var hasEnded = false
+        let bytes = try [UInt8](unsafeUninitializedCapacity: most) { buffer, filled in
+            while filled < most && !hasEnded {
+                try checkCancelled()
+                let (rest, room) = (buffer.baseAddress! + filled, min(most - filled, Self.chunk))
+                let count = try retrying(.read) { calls.read(fd, rest, room) }
+                filled += count
+                hasEnded = count == 0
+            }
+        }
+        return (bytes, hasEnded)
     }
 
     /// Asks the allocator for the memory before an array does, because an array whose allocation fails ends the

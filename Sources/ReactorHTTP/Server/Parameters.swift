@@ -17,15 +17,28 @@ public struct Parameters: Hashable, Sendable {
     /// that are not UTF-8 are replaced.
     init(form text: some Collection<UInt8>) {
         self.init()
-        for pair in text.split(separator: UInt8(ascii: "&")) {
-            let end = pair.firstIndex(of: UInt8(ascii: "=")) ?? pair.endIndex
-            append(Self.decoded(pair[..<end]), Self.decoded(pair[end...].dropFirst()))
+        if text.withContiguousStorageIfAvailable({ append(form: Bytes($0)) }) == nil {
+            Array(text).withUnsafeBytes { append(form: $0) }
+        }
+    }
+
+    private mutating func append(form text: Bytes) {
+        var start = 0
+        while start < text.count {
+            let end = text.position(of: UInt8(ascii: "&"), from: start) ?? text.count
+            let pair = text.slice(start..<end)
+            start = end + 1
+            if pair.isEmpty { continue }
+            let middle = pair.position(of: UInt8(ascii: "=")) ?? pair.count
+            append(
+                Self.decoded(pair.slice(0..<middle)), Self.decoded(pair.slice(min(middle + 1, pair.count)..<pair.count))
+            )
         }
     }
 
     mutating func append(_ name: String, _ value: String) { fields.append(Field(name: name, value: value)) }
 
-    private static func decoded(_ text: some Collection<UInt8>) -> String {
+    private static func decoded(_ text: Bytes) -> String {
         String(decoding: unescaped(text, isForm: true) ?? [], as: UTF8.self)
     }
 

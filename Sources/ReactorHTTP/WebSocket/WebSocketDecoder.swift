@@ -141,18 +141,29 @@ extension [UInt8] {
 /// RFC 6455, section 5.3.
 /// - Parameter memory: as many bytes; may be the input itself.
 private func unmask(_ bytes: UnsafeRawBufferPointer, _ mask: UInt32, into memory: UnsafeMutableRawBufferPointer) {
-    let wide = UInt64(mask) << 32 | UInt64(mask)
-    var index = 0
-    // Eight at a time; each access lies within both, by the condition of the loop.
-    while index + 8 <= bytes.count {
-        let word = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)) ^ wide
-        memory.storeBytes(of: word.littleEndian, toByteOffset: index, as: UInt64.self)
-        index += 8
+    guard let start = memory.baseAddress, let source = bytes.baseAddress else { return }
+    if source != UnsafeRawPointer(start) { start.copyMemory(from: source, byteCount: bytes.count) }
+    var mask = mask
+    func unmask(_ range: Range<Int>) {
+        for index in range {
+            memory[index] ^= UInt8(truncatingIfNeeded: mask)
+            mask = mask >> 8 | mask << 24
+        }
     }
-    while index < bytes.count {
-        memory[index] = bytes[index] ^ UInt8(truncatingIfNeeded: mask >> (8 * UInt32(index & 3)))
-        index += 1
+    // Eight at a time, from an aligned address on. Through a typed pointer: through a raw one, a debug build takes 300
+    // instructions for each eight.
+    let first = min(-Int(bitPattern: start) & 7, bytes.count)
+    unmask(0..<first)
+    let count = (bytes.count - first) / 8
+    let wide = (UInt64(mask) << 32 | UInt64(mask)).littleEndian
+    (start + first).withMemoryRebound(to: UInt64.self, capacity: count) { words in
+        var index = 0
+        while index < count {
+            words[index] ^= wide
+            index &+= 1
+        }
     }
+    unmask(first + count * 8..<bytes.count)
 }
 
 private func decodedText(_ bytes: RawSpan) throws(WebSocketError) -> String {
