@@ -320,6 +320,11 @@ struct HostileServerTests {
         expectEqual(outcome(.stream(length: 5) { $0.write("abc") }).0, "\(BodyError.endedEarly)")
         try endServer()
         expect(got.hasSuffix("\r\n\r\nabc") && !got.contains("0\r\n\r\n"))
+        // Inside the response, too, the program gets its own error.
+        try serveHostile(
+            Self.asked { $0.write("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab").then { after(.seconds(9)) } })
+        expectEqual(outcome(body).0, "Flaw()")
+        try endServer()
     }
 
     /// Valid responses with random changes, in random parts, from servers that then end, reset or wait.

@@ -119,7 +119,7 @@ final class Exchange {
         let body = Body(
             head.framing, of: connection, limit: options.maxBody, maxHead: options.maxHead, isOfResponse: true,
             onEnd: { [self] error in
-                if let error = error.map({ named($0, timedOut: .idle) }) {
+                if let error = error.map({ failure ?? named($0, timedOut: .idle) }) {
                     end.reject(error)
                     return error
                 }
