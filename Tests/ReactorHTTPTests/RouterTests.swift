@@ -218,6 +218,26 @@ struct RouterTests {
         expectEqual(try text(hang(service.respond(to: request).promise, timeout: patience)), "me 0 a")
     }
 
+    /// They may own a connection to a database, which no later request would give back.
+    @Test(.inRealTime) func valuesOfFiltersEndWithTheRequest() throws {
+        final class Lease {}
+        weak var lease: Lease?
+        let service = Router { request, next in
+            let made = Lease()
+            lease = made
+            request[Lease.self] = made
+            return next(request)
+        }
+        let (client, server) = try Connection.pair()
+        let served = server.serveHTTP { service.respond(to: $0) }
+        let head = client.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n").then { client.read(until: "\r\n\r\n") }
+        expect(try hang(head, timeout: patience) != nil && served.isPending)
+        expect(lease == nil)
+        client.close()
+        try hang(served, timeout: patience)
+        server.close()
+    }
+
     // MARK: Errors
 
     @Test(

@@ -78,6 +78,11 @@ final class LoopState {
     /// has none: a program that keeps requests would retain its handler by them, perhaps in a cycle.
     func giveBack(_ request: consuming RequestStorage) {
         request.end()
+        // What filters have left for the handlers may own more than memory, and ends with the request.
+        if request.notes?.values.isEmpty == false {
+            request.service = nil
+            return
+        }
         last?.service = nil
         last = request
     }

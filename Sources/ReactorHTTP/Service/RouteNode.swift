@@ -115,7 +115,7 @@ final class RouteNode {
     /// Whether a part is `.` or `..`, or contains one between escaped slashes: a handler could take it for a relative
     /// folder.
     private static func isRelative(_ part: Substring.UTF8View) -> Bool {
-        guard part.contains(where: { $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "%") }) else { return false }
+        guard part.first == UInt8(ascii: ".") || part.contains(UInt8(ascii: "%")) else { return false }
         return unescaped(part)?.split(separator: slash).contains {
             $0.elementsEqual(".".utf8) || $0.elementsEqual("..".utf8)
         } == true
