@@ -1,4 +1,5 @@
 import Reactor
+
 /// Builds a message of a protocol: bytes, integers, texts, and length-prefixed parts.
 ///
 /// ```swift
