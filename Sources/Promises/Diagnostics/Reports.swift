@@ -8,11 +8,4 @@ enum Reports {
         if error.isCancelled || [.abandoned, .loopEnded].contains(error as? PromiseError) { return }
         conf.log(.unhandledRejection(error, provenance()))
     }
-
-    /// Receives the errors of a server's handlers in place of a missing `onError`.
-    static func ofHandlers(_ callSite: CallSite) -> @Sendable (any Error, Connection) -> Void {
-        { error, connection in
-            if !connection.peerHasCaused(error) { conf.log(.handlerFailed(error, request: nil, at: callSite)) }
-        }
-    }
 }

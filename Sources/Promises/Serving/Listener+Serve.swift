@@ -159,3 +159,12 @@ extension Listener {
         return Promise(promise.core.traced(root: "serve", Promise<DrainResult>.self, file, line))
     }
 }
+
+extension Reports {
+    /// Receives the errors of a server's handlers in place of a missing `onError`.
+    static func ofHandlers(_ callSite: CallSite) -> @Sendable (any Error, Connection) -> Void {
+        { error, connection in
+            if !connection.peerHasCaused(error) { conf.log(.handlerFailed(error, request: nil, at: callSite)) }
+        }
+    }
+}
