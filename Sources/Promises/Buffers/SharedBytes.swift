@@ -70,6 +70,9 @@ public struct SharedBytes: Sendable {
         }
     }
 
+    /// The place of the bytes in the memory.
+    var range: Range<Int> { start..<start + count }
+
     /// The start of the memory, which identifies it, and its size. Valid while this exists.
     var extent: (address: UnsafeRawPointer?, count: Int) {
         switch memory {

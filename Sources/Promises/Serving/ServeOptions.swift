@@ -22,14 +22,18 @@ public struct ServeOptions {
     /// The memory in bytes that all connections together may take for data of their peers: input that no read has
     /// consumed; the part of it that a decoder or a filter keeps (`FrameDecoder.heldBytes`,
     /// `ConnectionFilter.heldBytes`); and writes that the kernel has not taken, as `writeQueueLimit` counts them. Bytes
-    /// that a read has returned do not count. Memory is the capacity of arrays, up to twice their contents. `nil` means
-    /// no limit. With a group, each loop has an equal share.
+    /// that a read has returned do not count. Memory is the capacity of arrays, up to twice their contents; of
+    /// `SharedBytes`, which the program may own anyway, the parts that wait in queues count, once. `nil` means no limit.
+    /// With a group, each loop has an equal share.
     ///
-    /// Beyond it, at the end of a turn, the connections that hold the most are reset until seven eighths are held:
-    /// their pending operations are rejected with `ENOBUFS`, which `onError` gets and `closed` reports. A handler that
-    /// waits for something else is cancelled with that error. `Listener.evictedConnections` counts them. The others are
-    /// served on: reading or accepting no more would stop every client for the sake of those that hold the memory, and
-    /// often the rest of a request frees it.
+    /// Beyond it, the connections that hold the most are reset until seven eighths are held: at the end of the turn, or
+    /// before the next event or job once the sum is a sixteenth above the limit. So it exceeds the limit by at most a
+    /// sixteenth and what one event, job or timer adds, such as a handler that writes to every connection.
+    ///
+    /// The pending operations of those connections are rejected with `ENOBUFS`, which `onError` gets and `closed`
+    /// reports. A handler that waits for something else is cancelled with that error. `Listener.evictedConnections`
+    /// counts them. The others are served on: reading or accepting no more would stop every client for the sake of those
+    /// that hold the memory, and often the rest of a request frees it.
     public var memoryLimit: Int?
     /// How the loop of the next connection is chosen, with a group.
     public var balancing: LoopGroup.Balancing

@@ -5,17 +5,22 @@ import Reactor
 /// Accessed only on the loop's thread.
 ///
 /// The sum is updated when a connection begins to hold more, and when it goes on waiting. It is exact when it matters:
-/// a connection is ended only after all have been examined.
+/// a connection is ended only after all have been examined. That is at the end of the turn, which may have consumed the
+/// input, but no later than after the event or the job that has brought the sum a sixteenth above the limit: a turn may
+/// have hundreds of them.
 final class MemoryBudget {
     private let limit: Int
+    /// The sum from which on the connections are examined at once.
+    private let urgentLimit: Int
     private let loop: EventLoop
     private let didEvict: () -> Void
     private let members: () -> [Member]
     /// The connections' memory, as noted.
     private var held = 0
     private var hasJob = false
-    /// The memory that queues share, keyed by its start: the number of queues it waits in, and its size.
-    private var shared: [UnsafeRawPointer: (holders: Int, count: Int)] = [:]
+    private var hasUrgentJob = false
+    /// The shared memory that waits in queues, keyed by its start.
+    private var shared: [UnsafeRawPointer: SharedMemory] = [:]
 
     /// A connection, and the work that ends with it, if any.
     typealias Member = (connection: Connection, work: PromiseCore?)
@@ -27,6 +32,7 @@ final class MemoryBudget {
         _ limit: Int, on loop: EventLoop, didEvict: @escaping () -> Void, of members: @escaping () -> [Member]
     ) {
         self.limit = limit
+        urgentLimit = limit.addingReportingOverflow(limit / 16).overflow ? .max : limit + limit / 16
         self.loop = loop
         self.didEvict = didEvict
         self.members = members
@@ -39,28 +45,48 @@ final class MemoryBudget {
     func note(_ change: Int) {
         held += change
         // Only growth: a connection that goes with its loop leaves no job behind.
-        if change > 0 && held > limit && !hasJob { enforceLater() }
+        if change > 0 && held > limit { enforceLater() }
     }
 
+    // Not inside the read or the write of the connection.
     @inline(never)
     private func enforceLater() {
-        hasJob = true
-        // Not inside the read or the write of the connection.
-        loop.enqueueAtEndOfTurn(ClosureJob { [self] in enforce() })
+        if held > urgentLimit, !hasUrgentJob {
+            hasUrgentJob = true
+            loop.enqueueNext(
+                ClosureJob { [self] in
+                    hasUrgentJob = false
+                    enforce()
+                })
+        } else if !hasJob {
+            hasJob = true
+            loop.enqueueAtEndOfTurn(
+                ClosureJob { [self] in
+                    hasJob = false
+                    enforce()
+                })
+        }
     }
 
-    /// Counts shared memory that begins to wait in a queue. It counts once, however many queues it is in.
-    func hold(_ memory: SharedBytes) {
-        guard case (let address?, let count) = memory.extent else { return }
-        shared[address, default: (0, count)].holders += 1
-        if shared[address]?.holders == 1 { note(count) }
+    /// Counts shared memory that begins to wait in a queue: each part once, however many queues it is in.
+    func hold(_ bytes: SharedBytes) {
+        guard case (let address?, let size) = bytes.extent else { return }
+        note(shared[address, default: SharedMemory(size: size)].hold(bytes.range))
     }
 
     /// Releases shared memory that has left a queue: on any thread, once the loop has ended.
-    func release(_ memory: SharedBytes) {
-        guard !loop.hasEnded, let address = memory.extent.address, let entry = shared[address] else { return }
-        shared[address] = entry.holders == 1 ? nil : (entry.holders - 1, entry.count)
-        if entry.holders == 1 { note(-entry.count) }
+    func release(_ bytes: SharedBytes) {
+        guard !loop.hasEnded, let address = bytes.extent.address, var memory = shared.removeValue(forKey: address)
+        else { return }
+        let change = memory.release(bytes.range)
+        if !memory.isEmpty { shared[address] = memory }
+        note(change)
+    }
+
+    /// The memory that no longer counts once a queue has released these bytes.
+    func memoryFreed(by bytes: SharedBytes) -> Int {
+        guard let address = bytes.extent.address, var memory = shared[address] else { return 0 }
+        return -memory.release(bytes.range)
     }
 
     /// A connection that holds `count` bytes is closed: by any thread, once the loop has ended.
@@ -69,14 +95,16 @@ final class MemoryBudget {
     /// Ends the connections that hold the most, if all together hold too much: until they hold seven eighths of the
     /// limit, so that the next check is not due at once.
     private func enforce() {
-        defer { hasJob = false }
         // The turn may have consumed the input.
         if held <= limit { return }
         let members = members()
         for member in members { member.connection.noteHeldMemory() }
         let total = held
         if total <= limit { return }
-        for (count, member) in members.map({ ($0.connection.heldMemory, $0) }).sorted(by: { $0.0 > $1.0 }) {
+        // Memory that other queues share is freed with the last of them: those that have nothing else come last.
+        let largest = members.map { (freed: $0.connection.memoryOfItsOwn, held: $0.connection.heldMemory, $0) }
+            .sorted { ($0.freed, $0.held) > ($1.freed, $1.held) }
+        for (_, count, member) in largest {
             if held <= limit / 8 * 7 { return }
             // Closed since, by a handler of the previous one.
             guard member.connection.lifecycle.hasDescriptor else { continue }
@@ -95,6 +123,38 @@ final class MemoryBudget {
         connection.abort(because: error)
         // It may keep its peer's bytes.
         if !isTold { member.work?.cancel(with: error) }
+    }
+}
+
+/// One block of shared memory, of which queues have parts. Not the whole block counts, which the program may own anyway,
+/// but what is queued.
+private struct SharedMemory {
+    let size: Int
+    /// The number of queues, or entries of one, that have each part.
+    private var parts: [Range<Int>: Int] = [:]
+    /// The sum of the parts, which may overlap.
+    private var sum = 0
+
+    init(size: Int) { self.size = size }
+
+    var isEmpty: Bool { parts.isEmpty }
+    private var count: Int { min(sum, size) }
+
+    /// - Returns: the change of the memory.
+    mutating func hold(_ part: Range<Int>) -> Int {
+        let before = count
+        parts[part, default: 0] += 1
+        if parts[part] == 1 { sum += part.count }
+        return count - before
+    }
+
+    /// - Returns: the change of the memory.
+    mutating func release(_ part: Range<Int>) -> Int {
+        guard let holders = parts[part] else { return 0 }
+        let before = count
+        parts[part] = holders == 1 ? nil : holders - 1
+        if holders == 1 { sum -= part.count }
+        return count - before
     }
 }
 
@@ -170,6 +230,12 @@ extension Connection {
         guard let share = cold.memory else { return }
         share.inDecoder = count
         noteHeldMemory(in: share)
+    }
+
+    /// As `heldMemory`, without what other connections also wait to send.
+    fileprivate var memoryOfItsOwn: Int {
+        guard let queue = writer.queue, let budget = cold?.memory?.budget else { return heldMemory }
+        return heldMemory - queue.sharedMemory + queue.sum { budget.memoryFreed(by: $0) }
     }
 
     /// The budget counts memory that several connections hold only once.

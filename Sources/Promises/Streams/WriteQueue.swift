@@ -66,6 +66,11 @@ final class WriteQueue {
 
     var isEmpty: Bool { entries.isEmpty }
 
+    /// The sum of what `body` returns for each part of shared memory.
+    func sum(_ body: (SharedBytes) -> Int) -> Int {
+        entries.numbers.reduce(0) { sum, number in sum + (entries[number].kept.map { body($0.bytes) } ?? 0) }
+    }
+
     var promises: [PromiseCore] { entries.numbers.compactMap { entries[$0].promise } }
 
     // MARK: Appending
@@ -249,7 +254,7 @@ private final class KeptBlock {
     init(_ bytes: SharedBytes, _ budget: MemoryBudget?) {
         self.bytes = bytes
         self.budget = budget
-        memory = bytes.extent.count
+        memory = bytes.count
         budget?.hold(bytes)
     }
 

@@ -32,6 +32,13 @@ package struct JobQueue: ~Copyable {
         tail = job
     }
 
+    /// Puts `job` before the others, and takes over the caller's reference to it.
+    mutating func prepend(_ job: Unmanaged<Job>) {
+        job._withUnsafeGuaranteedRef { $0.next = head }
+        head = job
+        if tail == nil { tail = job }
+    }
+
     /// Removes the first job, and passes its reference to the caller.
     @inlinable
     package mutating func popFirst() -> Unmanaged<Job>? {

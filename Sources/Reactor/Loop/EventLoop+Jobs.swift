@@ -29,6 +29,14 @@ extension EventLoop {
         jobs.appendAtEndOfTurn(.passRetained(job))
     }
 
+    /// Queues a job that runs next: when the current job, or the handler of the current event, has returned. For work
+    /// that cannot wait for the events that the kernel has reported and the jobs that are ready.
+    package func enqueueNext(_ job: Job) {
+        guard isBeingDriven && !hasReleasedAll else { return enqueue(job) }
+        assertOwner()
+        jobs.prepend(.passRetained(job))
+    }
+
     /// Queues a job and takes over the caller's reference.
     @inlinable @inline(__always)
     package func enqueueOwned(_ job: Unmanaged<Job>) { jobs.ready.append(job) }

@@ -219,7 +219,14 @@ extension EventLoop {
                 if !poller.deferred.isEmpty { scheduleRetry() }
                 if let event { deliver(event) }
             }
-        } while poller.hasUndelivered
+        } while poller.hasUndelivered && (!jobs.isUrgent || hasEventsAfterUrgentJob())
+    }
+
+    @inline(never)
+    private func hasEventsAfterUrgentJob() -> Bool {
+        jobs.runUrgent()
+        // It may have turned the loop.
+        return poller.hasUndelivered
     }
 
     /// Tells `handler` that `fd` is ready, and sets the interest that it returns; see `ReadinessHandler`.

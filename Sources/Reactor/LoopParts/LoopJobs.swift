@@ -39,6 +39,23 @@ package final class LoopJobs {
     /// As `JobQueue.countOfReported`, of both queues.
     var countOfReported: Int { ready.countOfReported + endOfTurn.countOfReported }
 
+    /// The last job that was put before the others, which may have run: the next event waits for it. Compared, not followed.
+    @exclusivity(unchecked) private var urgent: UnsafeMutableRawPointer?
+    var isUrgent: Bool { urgent != nil }
+
+    func prepend(_ job: Unmanaged<Job>) {
+        ready.prepend(job)
+        urgent = job.toOpaque()
+    }
+
+    /// Runs the urgent job, between two events, unless it has run.
+    @inline(never)
+    func runUrgent() {
+        guard let urgent = urgent.take(), ready.head?.toOpaque() == urgent, let job = ready.popFirst() else { return }
+        meter.counters.jobs += 1
+        meter.run(job)
+    }
+
     func appendAtEndOfTurn(_ job: Unmanaged<Job>) {
         if endOfTurn.isEmpty { batchesBeforeEnd = 0 }
         endOfTurn.append(job)
@@ -68,6 +85,7 @@ package final class LoopJobs {
     @inline(never)
     private func runBatch() {
         var left = Self.jobBudget
+        urgent = nil
         meter.beginTiming()
         var deadline = Int64.max
         var areLong = false

@@ -260,3 +260,87 @@ struct HeldMemoryTests {
         expectEqual(connection.heldMemory, 0)
     }
 }
+
+/// How far the connections may exceed their limit together.
+struct MemoryLimitBoundTests {
+    enum Form: CaseIterable { case bodies, jobs }
+
+    /// Many clients whose events are delivered in one turn, each of which makes the server hold much.
+    @Test(.network(turns: 4000), arguments: Form.allCases) func itIsExceededByASixteenthAndOneEvent(form: Form) throws {
+        let (limit, answer) = (8 << 20, zeros(1 << 20))
+        net.kernel.send = { _, _, _ in -Int(EAGAIN) }
+        let listener = try net.listen()
+        var sessions: [Connection] = []
+        var most = 0
+        func write(_ connection: Connection) -> Promise<Void> {
+            let written = connection.write(answer)
+            most = max(most, sessions.reduce(0) { $0 + ($1.isClosed ? 0 : $1.heldMemory) })
+            return written
+        }
+        let served = listener.serve(ServeOptions(memoryLimit: limit), onError: { _, _ in }) { connection in
+            sessions.append(connection)
+            return form == .bodies
+                ? connection.forEachChunk { _ in write(connection) }
+                : connection.receive().then { _ in write(connection) }
+        }
+        let clients = try (0..<60).map { _ in try Peer(to: listener.localAddress) }
+        try net.loop.run(until: { listener.activeConnections == clients.count })
+        for client in clients { try client.send("x") }
+        for accepted in net.ledger.accepted { awaitArrival(of: POLLIN, at: accepted) }
+        try net.loop.run(until: { most > 0 && listener.evictedConnections > 50 })
+        expect(most <= limit + limit / 16 + answer.count + 100_000, "\(most)")
+        for client in clients { client.reset() }
+        sessions = []
+        _ = hang(listener.drain(deadline: .zero))
+        _ = try hang(served, timeout: patience)
+    }
+
+    /// A part of a large block that the program has anyway.
+    @Test(.network(turns: 4000)) func ofSharedMemoryCountsWhatIsQueued() throws {
+        net.kernel.send = { _, _, _ in -Int(EAGAIN) }
+        let listener = try net.listen()
+        let page = SharedBytes(zeros(16 << 20))
+        var number = 0
+        var sessions: [Connection] = []
+        let served = listener.serve(ServeOptions(memoryLimit: 4 << 20), onError: { _, _ in }) { connection in
+            number += 1
+            sessions.append(connection)
+            let start = number % 10 * 65_536
+            return connection.write { $0.append(page[start..<start + 65_536]) }
+        }
+        let clients = try (0..<20).map { _ in try Peer(to: listener.localAddress) }
+        try net.loop.run(until: { number == clients.count })
+        for _ in 0..<3 { try net.loop.turn(.poll) }
+        expectEqual(listener.evictedConnections, 0)
+        expect(sessions.allSatisfy { $0.heldMemory < 70_000 })
+        for client in clients { client.reset() }
+        sessions = []
+        _ = hang(listener.drain(deadline: .zero))
+        _ = try hang(served, timeout: patience)
+    }
+
+    /// Overlapping parts of a block are no more than the block, and those that hold memory of their own end first.
+    @Test(.network(turns: 4000)) func partsOfABlockAreNoMoreThanTheBlock() throws {
+        net.kernel.send = { _, _, _ in -Int(EAGAIN) }
+        let listener = try net.listen()
+        let page = SharedBytes(zeros(1 << 20))
+        var sessions: [Connection] = []
+        let served = listener.serve(ServeOptions(memoryLimit: 3 << 20), onError: { _, _ in }) { connection in
+            sessions.append(connection)
+            if sessions.count > 30 { return connection.write(zeros(600_000)) }
+            return connection.write { $0.append(page[sessions.count..<1 << 20]) }
+        }
+        var clients = try (0..<30).map { _ in try Peer(to: listener.localAddress) }
+        try net.loop.run(until: { sessions.count == 30 })
+        for _ in 0..<3 { try net.loop.turn(.poll) }
+        expectEqual(listener.evictedConnections, 0)
+        clients += try (0..<5).map { _ in try Peer(to: listener.localAddress) }
+        try net.loop.run(until: { listener.evictedConnections > 0 })
+        for _ in 0..<3 { try net.loop.turn(.poll) }
+        expect(sessions[..<30].allSatisfy { !$0.isClosed })
+        for client in clients { client.reset() }
+        sessions = []
+        _ = hang(listener.drain(deadline: .zero))
+        _ = try hang(served, timeout: patience)
+    }
+}
