@@ -10,12 +10,12 @@ extension Connection {
     public var chunks: LoopSequence<[UInt8]> { LoopSequence(ChunkSource(self)) }
 
     /// The lines of the input, without their `\n` or `\r\n`, until the peer ends its side, or a drain of the listener
-    /// ends the connection after a line. A line may have at most 65,536 bytes; for another limit use
+    /// ends them after one; see `inputEnd`. A line may have at most 65,536 bytes; for another limit use
     /// `frames(LineDecoder(limit:))`. The sequence fails as `readLine` does.
     public var lines: LoopSequence<String> { LoopSequence(FrameSource(self, LineDecoder(), "connection.lines")) }
 
-    /// The frames that `decoder` finds in the input, until the peer ends its side, or a drain of the listener ends the
-    /// connection after a frame.
+    /// The frames that `decoder` finds in the input, until the peer ends its side, or a drain of the listener ends them
+    /// after one; see `inputEnd`.
     ///
     /// ```swift
     /// for try await line in child.output.frames(LineDecoder(lastLine: .accept)) { log(line) }
@@ -44,6 +44,7 @@ private final class ChunkSource: LoopSource<[UInt8]> {
     }
 
     override func next(isolation _: isolated (any Actor)?) async throws -> [UInt8]? {
+        if connection.reader.isLastCall { try await connection.endOfChunks().value }
         let bytes = try await connection.receive().value
         return bytes.isEmpty ? nil : bytes
     }
@@ -52,6 +53,8 @@ private final class ChunkSource: LoopSource<[UInt8]> {
 private final class FrameSource<Decoder: FrameDecoder>: LoopSource<Decoder.Frame> {
     fileprivate let connection: Connection
     fileprivate var decoder: Decoder
+    /// As in `FrameLoop`.
+    private var number = Int32(-1)
 
     init(_ connection: Connection, _ decoder: Decoder, _ name: StaticString) {
         self.connection = connection
@@ -63,19 +66,32 @@ private final class FrameSource<Decoder: FrameDecoder>: LoopSource<Decoder.Frame
     deinit { if connection.loop.isUsableHere { connection.cold?.frameClock?.endMessages() } }
 
     override func next(isolation _: isolated (any Actor)?) async throws -> Decoder.Frame? {
+        if number < 0 { number = connection.numberOfNextLoop() }
+        while case .wait(let answers) = boundary() { try await Promise<Void>(answers).value }
+        if case .end = boundary() { return nil }
         if let refusal = connection.beginFrame() { throw refusal }
         return try await Promise<Decoder.Frame?>(InputLoop.read(SequenceRead(of: self))).value
     }
 }
 
+extension FrameSource {
+    fileprivate func boundary(unbuffered: Int = 0, isInsideFrame: Bool = false) -> FrameBoundary {
+        guard connection.isDraining else { return .goOn }
+        return connection.boundary(of: number, unbuffered: unbuffered, isInsideFrame: isInsideFrame)
+    }
+}
+
 private struct SequenceRead<Decoder: FrameDecoder>: InputConsumer {
     private let source: FrameSource<Decoder>
+    /// The position in the input at which it began: skipped bytes after it may be a part of the frame.
+    private let begin: Int
     // A copy: a read that ends without a frame leaves no state behind, since other reads may take the bytes that it has
     // decoded.
     private var read: FrameRead<Decoder>
 
     init(of source: FrameSource<Decoder>) {
         self.source = source
+        begin = source.connection.position(unbuffered: 0)
         read = FrameRead(source.connection, source.decoder)
     }
 
@@ -86,6 +102,17 @@ private struct SequenceRead<Decoder: FrameDecoder>: InputConsumer {
     var expectation: StreamError.Expectation { read.expectation }
 
     mutating func take(_ received: UnsafeRawBufferPointer) throws -> InputStep<Decoder.Frame?> {
+        let isInsideFrame = source.connection.position(unbuffered: received.count) != begin
+        switch source.boundary(unbuffered: received.count, isInsideFrame: isInsideFrame) {
+        case .goOn: break
+        case .end:
+            source.connection.keepInput(received)
+            return .done(nil)
+        // Not in the first call, before which `next` has waited.
+        case .wait(let answers):
+            source.connection.keepInput(received)
+            return .wait(answers)
+        }
         let step = try read.take(received)
         if case .done = step { source.decoder = read.decoder }
         return step

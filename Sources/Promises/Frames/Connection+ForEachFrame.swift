@@ -14,9 +14,9 @@ extension Connection {
     ///
     /// One job of the loop handles up to 64 frames that arrived together, and their answers leave together: see
     /// `write`. The decoder keeps its state between frames. `body` may read what follows its frame, in any form; the
-    /// next frame begins after the bytes of those reads. It may end the loop with `StopReading`. A drain counts the
-    /// connection as busy until the promise settles, and ends the loop after the last received frame, as the peer's end
-    /// does.
+    /// next frame begins after the bytes of those reads. It may end the loop with `StopReading`. A drain ends the loop
+    /// after the frames that had arrived when it began, and after their answers, as the peer's end does;
+    /// `Connection.inputEnd` tells these three apart.
     ///
     /// **Nothing need be copied.** A decoder may return only what it has parsed, such as a type or the number of parts,
     /// and `body` reads the rest from the connection's buffer. `decode` may be called several times per frame, `body`
@@ -48,10 +48,11 @@ extension Connection {
     /// each connection of a server would keep for as long as it is open. `recover` may read, and begin another loop.
     @inlinable
     package func forEachFrame<Decoder: FrameDecoder, Next: Thenable>(
-        _ decoder: Decoder, _ body: @escaping (Decoder.Frame, inout ByteReader) throws -> Next,
-        recover: @escaping (any Error) throws -> Promise<Void>, file: StaticString = #fileID, line: UInt = #line
+        _ decoder: Decoder, drainRule: DrainRule = .afterFrame,
+        _ body: @escaping (Decoder.Frame, inout ByteReader) throws -> Next,
+        recover: ((any Error) throws -> Promise<Void>)?, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
-        let core = startFrames(decoder, recover: recover, body)
+        let core = startFrames(decoder, drainRule: drainRule, recover: recover, body)
         return Promise(core.traced(root: "forEachFrame", Promise<Void>.self, file, line))
     }
 

@@ -16,6 +16,12 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
     /// Without a waiting read it is never idle.
     @exclusivity(unchecked) @usableFromInline var isAnswering = false
     @usableFromInline var hasEnded = false
+    /// Whether the connection reads ahead because of this loop.
+    @usableFromInline var readsAhead = false
+    /// Whether the decoder has skipped bytes since the last frame, which may be a part of the next one.
+    @exclusivity(unchecked) @usableFromInline var isInsideFrame = false
+    /// Its number among the loops of the connection, from its first step on: see `DeferredAnswers`.
+    @exclusivity(unchecked) @usableFromInline var number = Int32(-1)
 
     @inlinable
     init(_ source: Connection, _ decoder: Decoder, _ recovery: Recovery?, _ body: @escaping Body, _ core: CoreRef) {
@@ -34,7 +40,7 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
     func end() {
         if hasEnded { return }
         hasEnded = true
-        source.frameLoopDidEnd()
+        source.frameLoopDidEnd(readsAhead)
     }
 
     // MARK: As a consumer
@@ -71,7 +77,13 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
     @inlinable
     func take(_ received: UnsafeRawBufferPointer) throws -> InputStep<Void> {
         bodyDidSettle()
+        let isNew = number < 0
+        if isNew { number = source.numberOfNextLoop() }
         var left = Self.framesInJob
+        if source.isDraining {
+            left = 1
+            if let step = stepInDrain(received, isNew: isNew) { return step }
+        }
         if !received.isEmpty, let step = try handleFrames(in: received, of: nil, isReceived: true, &left) {
             return step
         }
@@ -85,6 +97,21 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
             }
         }
         return .again
+    }
+
+    /// - Returns: `nil` if the loop goes on, until the next frame.
+    @inlinable @inline(never)
+    func stepInDrain(_ received: UnsafeRawBufferPointer, isNew: Bool) -> InputStep<Void>? {
+        let owesNothing = isNew && readsAhead
+        switch source.boundary(of: number, unbuffered: received.count, isInsideFrame: isInsideFrame, owesNothing) {
+        case .goOn: return nil
+        case .end:
+            source.keepInput(received)
+            return .done(())
+        case .wait(let answers):
+            source.keepInput(received)
+            return .wait(answers)
+        }
     }
 
     // MARK: Frames
@@ -126,7 +153,10 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
                 consume(consumed, of: rest, isReceived)
                 start += consumed
                 // A decoder that skips nothing waits for more: it would be called forever.
-                if consumed > 0 { continue }
+                if consumed > 0 {
+                    isInsideFrame = true
+                    continue
+                }
             case .incomplete(let count):
                 consume(0, of: rest, isReceived)
                 missing = max(count, 1)
@@ -159,6 +189,7 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
     func handle(
         _ frame: Decoder.Frame, _ bytes: UnsafeRawBufferPointer, _ owner: UnsafePointer<[UInt8]>?
     ) throws -> PromiseCore? {
+        isInsideFrame = false
         var reader = ByteReader(bytes.bytes, owner: owner)
         let next = try body(frame, &reader).asPromise().core
         // If the body has cancelled the result, waiting for `next` will notice.
@@ -171,15 +202,18 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
 
 extension Connection {
     /// Begins a loop over frames.
-    /// - Parameter readsAhead: whether it does not wait for the program; later reads then do not either.
+    /// - Parameters:
+    ///   - readsAhead: whether it does not wait for the program; later reads then do not either.
+    ///   - drainRule: how a drain ends it.
     @inlinable
     func startFrames<Decoder: FrameDecoder, Next: Thenable>(
-        _ decoder: Decoder, readsAhead: Bool = false, recover: FrameLoop<Decoder, Next>.Recovery? = nil,
-        _ body: @escaping FrameLoop<Decoder, Next>.Body
+        _ decoder: Decoder, readsAhead: Bool = false, drainRule: DrainRule = .afterFrame,
+        recover: FrameLoop<Decoder, Next>.Recovery? = nil, _ body: @escaping FrameLoop<Decoder, Next>.Body
     ) -> PromiseCore {
         let core = PromiseCore.pending(.of(InputLoop<FrameLoop<Decoder, Next>>.self))
         let frames = FrameLoop(self, decoder, recover, body, core.ref)
-        if readsAhead { beginReadingAhead() }
+        if readsAhead { frames.readsAhead = beginReadingAhead() }
+        if drainRule != .afterFrame { setDrainRule(drainRule) }
         InputLoop(frames).begin(core)
         return core
     }
@@ -191,15 +225,25 @@ extension Connection {
     }
 
     @usableFromInline
-    func frameLoopDidEnd() {
+    func frameLoopDidEnd(_ readsAhead: Bool) {
+        // What follows in the same request, or in another phase, waits for its answers itself.
+        if readsAhead { reader.readsAhead = false }
         cold?.memory?.inDecoder = 0
         reader.loops &-= 1
-        if reader.loops == 0 { cold?.frameClock?.endMessages() }
+        if reader.loops > 0 { return }
+        cold?.frameClock?.endMessages()
+        reader.drainRule = .afterFrame
     }
 
     @usableFromInline
-    func beginReadingAhead() {
-        if refusalToRead == nil { reader.readsAhead = true }
+    func setDrainRule(_ rule: DrainRule) { reader.drainRule = rule }
+
+    /// - Returns: whether the connection reads ahead from now on.
+    @usableFromInline
+    func beginReadingAhead() -> Bool {
+        if reader.readsAhead || refusalToRead != nil { return false }
+        reader.readsAhead = true
+        return true
     }
 
     /// The promise of a body is pending. The program may be slow.

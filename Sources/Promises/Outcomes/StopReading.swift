@@ -16,6 +16,8 @@
 ///     .then { connection.forEachFrame(LengthPrefixDecoder<UInt32>()) { message, _ in handle(message) } }
 /// ```
 ///
+/// The promise is fulfilled at the peer's end and by a drain, too: `Connection.inputEnd` tells whether more may come.
+///
 /// Anywhere else it is an ordinary error.
 public struct StopReading: Error, Hashable, Sendable {
     /// Makes the error, which has no content.

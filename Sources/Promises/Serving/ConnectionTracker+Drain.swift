@@ -13,7 +13,10 @@ extension ConnectionTracker {
         isDraining = true
         // From then on even a connection that has just received something counts as idle.
         let lastCall = loop.now.advanced(by: time - min(time / 5, .seconds(1)))
-        for entry in connections.all { ServedConnection.of(entry.connection).tracker = self }
+        for entry in connections.all {
+            ServedConnection.of(entry.connection).tracker = self
+            entry.connection.beginDrain()
+        }
         sweep(lastCall)
         // An inline handler of a closed connection may have ended the last one.
         if connections.count > 0 { sweeping = loop.schedule(every: Self.interval) { [self] in sweep(lastCall) } }
@@ -22,8 +25,10 @@ extension ConnectionTracker {
     private func sweep(_ lastCall: LoopInstant) {
         noteDelivered()
         let now = loop.now
+        let isLastCall = now >= lastCall
         for connection in connections.all.map(\.connection) {
-            let isQuiet = quietTime(of: connection, at: now) >= Self.quietPeriod || now >= lastCall
+            if isLastCall { connection.beginLastCall() }
+            let isQuiet = isLastCall || quietTime(of: connection, at: now) >= Self.quietPeriod
             if isQuiet || connection.isBetweenFrames { endIfIdle(connection) }
         }
     }
@@ -31,8 +36,10 @@ extension ConnectionTracker {
     private func quietTime(of connection: Connection, at now: LoopInstant) -> Duration {
         let (served, count) = (ServedConnection.of(connection), connection.bytesReceived)
         if let (known, since) = served.received, known == count { return since.duration(to: now) }
-        served.received = (count, now)
-        return .zero
+        // A client that has long been waiting between two frames is not about to send one.
+        let since = served.received == nil ? connection.cold?.frameClock?.silence(of: connection) ?? now : now
+        served.received = (count, since)
+        return since.duration(to: now)
     }
 
     /// Ends a connection that waits for another frame and owes its peer nothing.
@@ -41,12 +48,10 @@ extension ConnectionTracker {
     }
 
     private func endIfIdle(_ connection: Connection) {
-        guard connection.isIdle, connection.socket.unreadBytes == 0 else { return }
-        if connection.endWaitingLoop() {
-            ServedConnection.of(connection).hasEndedLoop = true
-            return
-        }
+        guard connection.isIdle, connection.hearsLastCall || connection.socket.unreadBytes == 0 else { return }
+        if connection.endWaitingLoop() { return }
         note(connection, asIdle: true)
+        connection.noteEndByDrain()
         connection.close()
     }
 
@@ -60,7 +65,7 @@ extension ConnectionTracker {
     /// The handler of a connection has finished. If the drain ended its loop, the connection counts as idle only now:
     /// the handler might have failed, or have gone on until the deadline.
     func handlerDidFinish(_ connection: Connection) {
-        if ServedConnection.existing(of: connection)?.hasEndedLoop == true { note(connection, asIdle: true) }
+        if connection.inputEnd == .drained { note(connection, asIdle: true) }
     }
 
     /// Counts the connections whose handlers have finished, and whose bytes the kernel has taken: a drain does not

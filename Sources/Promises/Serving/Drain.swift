@@ -3,7 +3,7 @@ import Synchronization
 
 /// How the connections of a drained listener ended.
 public struct DrainResult: Hashable, Sendable {
-    /// Connections that the drain has ended because they were idle; see `Listener.drain`.
+    /// Connections that the drain has ended, because they were idle or between two frames; see `Listener.drain`.
     public internal(set) var idle = 0
     /// Connections whose handlers finished by themselves, and whose bytes the kernel has taken.
     public internal(set) var finished = 0

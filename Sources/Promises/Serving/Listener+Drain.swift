@@ -12,6 +12,20 @@ extension Listener {
     /// }
     /// ```
     ///
+    /// How a connection ends:
+    /// - `forEachFrame`, `forEachLine`, `lines` and `frames` end between two frames, as at the peer's end, and the
+    ///   handler finishes: as soon as all that had arrived when the drain began has been read, and the answers have
+    ///   left, those of bodies and those of `deferDrain`. What a client sends later is not read. A client that has sent
+    ///   nothing has the time of the next case. If the bodies return no promise, the loop stops reading then, and ends
+    ///   in the last fifth of the time;
+    /// - other reads end when the connection is idle and has received nothing for 200 ms: the connection is closed, and
+    ///   the read fails with `ECANCELED`;
+    /// - in the last fifth of the time, at most one second, all reads end as soon as no answer is under way: loops
+    ///   after the frame or chunk that they handle, and single reads, unless `deferDrain` has declared them as a part of
+    ///   a request, when they begin;
+    /// - at the deadline, connections that are idle or lingering are closed: the kernel delivers what it has taken. The
+    ///   others are reset.
+    ///
     /// A connection is *idle* while all of these hold:
     /// - it waits in a read, and no part of a frame has arrived, here or in the kernel;
     /// - no write is queued;
@@ -21,14 +35,7 @@ extension Listener {
     /// - no `deferDrain(until:)` is pending. A handler that reads one request in several steps outside such a loop
     ///   declares them by that: between two of them no part of a frame is buffered.
     ///
-    /// As far as this side can tell, its peer has been answered. How it ends:
-    /// - `forEachFrame`, `forEachLine` and `lines` end as soon as the connection is idle after a frame, as at the
-    ///   peer's end, and the handler finishes; for its first frame a client has the time of the next case;
-    /// - other reads end when the connection has received nothing for 200 ms, and in the last fifth of the time, at
-    ///   most one second, as soon as it is idle: the connection is closed, and the read fails with `ECANCELED`.
-    ///
-    /// Handlers learn of the drain by `Connection.isDraining`. At the deadline, connections that are idle or lingering
-    /// are closed: the kernel delivers what it has taken. The others are reset.
+    /// Handlers learn of the drain by `Connection.isDraining`, and of a loop that it has ended by `Connection.inputEnd`.
     ///
     /// Connections that were taken with `accept` do not belong to the listener. A further call returns the same
     /// guarantee, and the first deadline stands.

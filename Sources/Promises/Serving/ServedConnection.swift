@@ -8,9 +8,7 @@ final class ServedConnection: ConnectionAttachment {
     private var work: PromiseCore?
     private var task: HandlerTask? { work as? HandlerTask }
     /// Set when the listener begins to drain. Weak, since it retains its connections.
-    weak var tracker: ConnectionTracker? { didSet { isDraining = true } }
-    /// Whether the drain has ended a loop, so that the handler should finish.
-    var hasEndedLoop = false
+    weak var tracker: ConnectionTracker?
     /// Whether the drain has counted the connection as idle, delivered or aborted.
     var isLeaving = false
     /// The number of bytes that the drain has seen it receive, and the time since which there were no more.
@@ -37,7 +35,7 @@ final class ServedConnection: ConnectionAttachment {
     // MARK: Events
 
     override func connectionMayBeIdle(_ connection: Connection) {
-        if !isDraining { return }
+        if drain == nil { return }
         // After the current handler.
         connection.loop.enqueue(InternalJob { [self] in tracker?.endIfAnswered(connection) })
     }
@@ -59,6 +57,8 @@ final class ServedConnection: ConnectionAttachment {
     override func connectionWasAborted() { task?.connectionWasAborted() }
 
     override func connectionDidEnd(_ end: ConnectionEnd) {
+        // The loop ends, so that its handler can finish.
+        drain?.resumeLoop()
         // An abort during a close still cancels a task after the end.
         if let task { task.connectionDidEnd(end) } else { work = nil }
     }

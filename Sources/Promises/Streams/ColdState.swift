@@ -74,6 +74,8 @@ final class RareState {
     var writeLimits = WriteLimits()
     /// The type of the error with which a decoder has last refused the input.
     var refusedInput: ObjectIdentifier?
+    /// The pending promises of `deferDrain`.
+    var deferred = DeferredAnswers()
 }
 
 /// The first error of a descriptor. The kernel reports it once and then pretends an orderly end.

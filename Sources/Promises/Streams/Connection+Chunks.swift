@@ -112,16 +112,28 @@ struct ChunkLoop: ~Copyable, InputConsumer {
     // Without a call where input may come; a connection that the body has closed counts as cancelled.
     @inline(__always)
     func mayContinue() throws -> Bool {
-        if connection.borrow({ $0.lifecycle.isOpenOrFailed && !$0.reader.hasEnded }) { return true }
-        return try endsInOrder()
+        if connection.borrow({ $0.lifecycle.isOpenOrFailed && $0.reader.goesOn }) { return true }
+        return try mayContinueSlow()
     }
 
     @inline(never)
-    private func endsInOrder() throws -> Bool {
+    private func mayContinueSlow() throws -> Bool {
         if !source.lifecycle.isOpenOrFailed {
             throw SystemError(source.readCall, ECANCELED, detail: "the connection was closed")
         }
         if let failure = source.reportedFailure { throw failure }
-        return false
+        if source.reader.hasEnded { return false }
+        // A pipe is ended by the deadline: its end would look complete.
+        if source.reader.readsAhead { return true }
+        throw LastCall()
     }
+
+    func recover(from error: any Error, _ core: PromiseCore) -> Bool {
+        guard error is LastCall, core.isOpen else { return false }
+        core.finish(following: source.endOfChunks())
+        return true
+    }
+
+    /// A drain ends the loop.
+    private struct LastCall: Error {}
 }

@@ -51,7 +51,7 @@ extension Connection {
     @usableFromInline
     func beginFrame(unbuffered: Int = 0) -> SystemError? {
         if let clock = cold?.frameClock, reader.loops < 2 { clock.beginMessage(of: self, unbuffered: unbuffered) }
-        return refusalToRead
+        return reader.isLastCall ? refusalToContinue : refusalToRead
     }
 
     /// Notes that a decoder skips the first `count` of the `unconsumed` bytes, before they are dropped.

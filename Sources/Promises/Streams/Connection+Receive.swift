@@ -37,18 +37,17 @@ extension Connection {
     /// reader already.
     @usableFromInline
     func mustWait(_ form: InputForm) -> Bool {
-        !hasInput && !reader.hasEnded && (form == .chunk || refusalToRead == nil)
+        // In a drain a loop over frames looks first whether it can begin.
+        !hasInput && !reader.hasEnded && (form == .chunk || !reader.isDraining && refusalToRead == nil)
     }
 
-    /// Whether more input may come; false if the stream has ended between two frames, or a drain ends it there.
+    /// Whether more input may come; false if the stream has ended between two frames.
     @usableFromInline
     func mayContinue(_ form: InputForm, _ expectation: @autoclosure () -> StreamError.Expectation) throws -> Bool {
         guard reader.hasEnded else {
-            if form == .frames, let attachment, attachment.endsFrameLoop, !hasInput {
-                attachment.endsFrameLoop = false
-                return false
-            }
-            if let refusal = refusalToRead { throw refusal }
+            // At the last call of a drain a read is not refused that is inside of a frame, nor a loop.
+            let isBegun = reader.isLastCall && (hasInput || form == .frames)
+            if let refusal = isBegun ? refusalToContinue : refusalToRead { throw refusal }
             return true
         }
         if let failure = reportedFailure { throw failure }
@@ -62,12 +61,18 @@ extension Connection {
     var refusalToRead: SystemError? {
         loop.assertOwner("a read")
         // The usual case first, without a call.
-        if lifecycle.isOpenOrFailed && reader.isFree && path == .direct && kind.contains(.reads) { return nil }
+        if lifecycle.isOpenOrFailed && reader.isFree && path == .direct && kind.contains(.reads) && !reader.isLastCall {
+            return nil
+        }
         return refusalOfRead
     }
 
     @inline(never)
-    private var refusalOfRead: SystemError? {
+    private var refusalOfRead: SystemError? { refusalToContinue ?? (reader.isLastCall ? refusalAtLastCall : nil) }
+
+    /// The error for a read, or a loop, that cannot go on.
+    @inline(never)
+    var refusalToContinue: SystemError? {
         if let refusal = refusal(of: readCall, .reads) { return refusal }
         if lifecycle.isOpenOrFailed && reader.isFree { return nil }
         return refusalInHandshake(readCall) ?? SystemError(readCall, EBUSY, detail: "another read is waiting")

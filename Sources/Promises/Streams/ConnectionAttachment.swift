@@ -7,10 +7,9 @@ class ConnectionAttachment {
     var endsWithPeer: Bool { false }
     /// The interest of the connection while nothing else waits.
     final var restingInterest: Interest = []
-    // `@exclusivity(unchecked)`: one thread, and no user code is called during an access; each request reads it.
-    @exclusivity(unchecked) final var isDraining = false
-    /// Whether a waiting frame loop ends instead of waiting again.
-    final var endsFrameLoop = false
+    /// The drain of the listener, once it has begun.
+    // `@exclusivity(unchecked)`: one thread, and no user code is called during an access.
+    @exclusivity(unchecked) final var drain: ConnectionDrain?
 
     /// The connection waits for its peer again, or has delivered everything.
     func connectionMayBeIdle(_ connection: Connection) {}

@@ -49,6 +49,10 @@ struct ConnectionReader: ~Copyable {
         var rawValue: UInt8 = 0
         static var hasEnded: Marks { Marks(rawValue: 1) }
         static var readsAhead: Marks { Marks(rawValue: 2) }
+        static var isDraining: Marks { Marks(rawValue: 4) }
+        static var isLastCall: Marks { Marks(rawValue: 32) }
+        static var endsItself: Marks { Marks(rawValue: 8) }
+        static var endsInSilence: Marks { Marks(rawValue: 16) }
     }
 
     /// Whether the stream has ended, so that no more input will arrive: the peer has ended, or the connection has
@@ -56,11 +60,37 @@ struct ConnectionReader: ~Copyable {
     @inline(__always)
     var hasEnded: Bool { marks.contains(.hasEnded) }
 
-    /// Whether code that does not wait for its answers reads, or has read, the connection. It is then unknown whether
-    /// the peer still expects an answer.
+    /// Whether a loop that does not wait for its answers reads the connection, or has read it in chunks. It is then
+    /// unknown whether the peer still expects an answer.
     var readsAhead: Bool {
         get { marks.contains(.readsAhead) }
         set { if newValue { marks.insert(.readsAhead) } else { marks.remove(.readsAhead) } }
+    }
+
+    /// True from the beginning of a drain on: the frame loops look where they end.
+    @inline(__always)
+    var isDraining: Bool { marks.contains(.isDraining) }
+
+    mutating func beginDrain() { marks.insert(.isDraining) }
+
+    /// True in the last part of a drain's time, in which nothing is waited for any more but answers under way.
+    @inline(__always)
+    var isLastCall: Bool { marks.contains(.isLastCall) }
+
+    mutating func beginLastCall() { marks.insert(.isLastCall) }
+
+    /// Whether a loop over chunks need not look why it may end.
+    @inline(__always)
+    var goesOn: Bool { marks.isDisjoint(with: [.hasEnded, .isLastCall]) }
+
+    /// How a drain ends the loop over frames.
+    var drainRule: DrainRule {
+        get { marks.contains(.endsInSilence) ? .inSilence : marks.contains(.endsItself) ? .inPause : .afterFrame }
+        set {
+            marks.subtract([.endsItself, .endsInSilence])
+            if newValue != .afterFrame { marks.insert(.endsItself) }
+            if newValue == .inSilence { marks.insert(.endsInSilence) }
+        }
     }
 
     @inline(__always)

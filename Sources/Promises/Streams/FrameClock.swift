@@ -147,6 +147,12 @@ final class FrameClock {
         limitsMessage = true
     }
 
+    /// When `connection` began to wait for the next frame, of which nothing has arrived; `nil` if it does not wait so.
+    func silence(of connection: Connection) -> LoopInstant? {
+        let isAtGap = gap.offset == connection.deliveredByteCount && connection.bufferedByteCount == 0
+        return waiting != nil && isAtGap ? gap.since : nil
+    }
+
     // MARK: The timer
 
     /// Starts the timer, unless one fires before the deadline: that is set anew when it fires.

@@ -45,7 +45,8 @@ extension Listener {
     /// try hang(served)
     /// ```
     ///
-    /// In a drain, idle connections end at once, and the others after their response, which says `Connection: close`.
+    /// In a drain, connections that have been silent for 200 ms end. On the others the response to the last request that
+    /// had arrived, or to the next one, says `Connection: close`, so that busy clients lose none.
     /// - Parameters:
     ///   - options: the limits per client.
     ///   - serving: the limits of the server, TLS, and the signals that stop it; see `serve`.

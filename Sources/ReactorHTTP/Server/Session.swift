@@ -37,7 +37,7 @@ final class Session {
     static func serve(_ connection: Connection, _ service: Service) -> Promise<Void> {
         let session = Session(connection, service)
         connection.frameTimeouts = service.timeouts
-        return connection.forEachFrame(session) { _, _ in
+        return connection.forEachFrame(session, drainRule: .inSilence) { _, _ in
             try session.respond()
         } recover: {
             try session.end($0)
@@ -139,7 +139,7 @@ final class Session {
     /// Whether the connection ends after a response, whatever happens to the request's body.
     @inline(__always)
     private func endsBehind(_ response: Response, to request: RequestStorage) -> Bool {
-        !request.keepsAlive || connection.isDraining
+        !request.keepsAlive || connection.isDraining && (request.framing != .none || connection.readsLastFrame)
             || !response.headers.isEmpty && response.headers.has("connection", listing: "close")
     }
 
@@ -242,8 +242,7 @@ final class Session {
         let written = writing.isFulfilled ? firstly { try output.finish() } : writing.then { try output.finish() }
         /// The response is complete, whatever happened to the request's body.
         func end() -> Promise<Void> {
-            // A drain may have begun since the head was sent.
-            let isLast = isLast || isUnread || connection.isDraining
+            let isLast = isLast || isUnread
             let rest = isLast ? nil : skipRest(of: request)
             return finish(.value, response.status, request, isLast: isLast, skipping: rest)
         }

@@ -113,10 +113,19 @@ extension WebSocket {
     /// - Parameter cancel: cancels, at the end, a conversation that has never received.
     func startReading(_ cancel: @escaping () -> Void = {}) {
         isReading = true
-        let frames = connection.forEachFrame(decoder) { [self] event, _ in frameArrived(event) }
+        let body = { [self] (event: WebSocketEvent, _: inout ByteReader) in endingInDrain(frameArrived(event)) }
+        let frames = connection.forEachFrame(decoder, drainRule: .inPause, body, recover: nil)
         frames.map { nil as (any Error)? }.recover { .value($0) }.done { [self] error in
             framesEnded(with: error, cancel)
         }
+    }
+
+    /// In a drain no frame follows the one with the promise `answer`, except within a message or the closing handshake.
+    private func endingInDrain(_ answer: Promise<Void>) -> Promise<Void> {
+        guard connection.isDraining, connection.readsLastFrame, !hasSentClose, !decoder.isInsideMessage else {
+            return answer
+        }
+        return answer.done { throw StopReading() }
     }
 
     private func frameArrived(_ event: WebSocketEvent) -> Promise<Void> {
@@ -135,7 +144,7 @@ extension WebSocket {
     private func watchForDrain() {
         after(.seconds(1)).done { [weak self] in
             guard let self, room != nil else { return }
-            if receiver != nil || !connection.isDraining { return watchForDrain() }
+            if receiver != nil && !connection.hearsLastCall || !connection.isDraining { return watchForDrain() }
             room.take()?.reject(StopReading())
         }
     }
@@ -200,7 +209,12 @@ extension WebSocket {
     /// Reports the end once every message has been received. If nobody receives them, the peer waits only briefly.
     private func endIfReceived(_ cancel: @escaping () -> Void = {}) {
         if ending == nil { return }
-        if decoder.waiting.isEmpty, !isInBody { return end(cancel) }
+        if decoder.waiting.isEmpty, !isInBody {
+            // They can be sent only before the close.
+            guard case .drained? = ending, let answers = connection.answersUnderWay() else { return end(cancel) }
+            answers.ensure { [self] in endIfReceived(cancel) }.catch(policy: .allErrors) { _ in }
+            return
+        }
         if receiver != nil { return }
         after(.seconds(5)).done { [self] in if receiver == nil { end(cancel) } }
     }
@@ -266,6 +280,8 @@ extension WebSocket {
 
     /// Hands over queued messages.
     private func deliver() {
+        // There is no time left for more than the answers under way.
+        if case .drained? = ending, connection.hearsLastCall { decoder.waiting = WebSocketMessages() }
         // As many as a frame loop handles in one job.
         var left = 64
         while let receiver = openReceiver, !isInBody, let message = decoder.waiting.popFirst() {
@@ -275,7 +291,7 @@ extension WebSocket {
         }
         if hasRoom { room.take()?.fulfill(()) }
         guard decoder.waiting.isEmpty, !isInBody else { return }
-        if ending != nil { return end() }
+        if ending != nil { return endIfReceived() }
         if hasEnded || hasSentClose && !isReading, let receiver = openReceiver {
             finish(receiver, failure.take())
         }

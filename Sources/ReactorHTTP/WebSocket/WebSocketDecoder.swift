@@ -28,6 +28,9 @@ final class WebSocketDecoder: FrameDecoder {
         self.expectsMasks = expectsMasks
     }
 
+    /// Whether a message lacks fragments.
+    var isInsideMessage: Bool { begun != nil }
+
     var heldBytes: Int { (begun?.bytes.capacity ?? 0) + waiting.byteCount }
 
     func decode(_ bytes: RawSpan) throws -> DecodedFrame<WebSocketEvent> {
