@@ -46,6 +46,9 @@ public final class Body {
     /// Whether a read waits.
     var isReading: Bool { reading?.isPending == true }
 
+    /// The address of a response: in this object, since a `Fetched` is copied.
+    var place: WebAddress?
+
     let decoder: BodyDecoder
     /// Counts the bytes that `bytes` gathers.
     private var kept: KeptBytes?

@@ -132,8 +132,8 @@ final class Exchange {
                 end.fulfill()
                 return nil
             })
-        resolver.take()?.fulfill(
-            Fetched(status: head.status, headers: head.headers, body: body, place: request.address))
+        body.place = request.address
+        resolver.take()?.fulfill(Fetched(status: head.status, headers: head.headers, body: body))
         // A rejection closes the connection, so that reads of the body fail, pending and later ones.
         return request.deadline.map { done.timeout(EventLoop.current.now.duration(to: $0)) } ?? done
     }
@@ -167,11 +167,10 @@ public struct Fetched {
     /// The body. Read it, or release it: until then its connection serves no other request. Releasing an unread body
     /// closes the connection.
     public let body: Body
-    let place: WebAddress
 
     /// The address of this response, after redirects: without the fragment, and with the port if it is not the scheme's
     /// own.
-    public var address: String { place.text }
+    public var address: String { body.place?.text ?? "" }
 
     /// This response if its status is from 200 to 299.
     ///

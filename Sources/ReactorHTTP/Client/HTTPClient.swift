@@ -184,7 +184,7 @@ extension HTTPClient.Options {
 
     /// RFC 9110, section 9.3.6.
     private func openTunnel(to address: WebAddress, by proxy: Proxy, _ connection: Connection) -> Promise<Void> {
-        let target = "\(address.host):\(address.port)"
+        let target = "\(address.hostForPeers):\(address.port)"
         let account = proxy.authorization.map { "Proxy-Authorization: \($0)\r\n" } ?? ""
         let sent = connection.write("CONNECT \(target) HTTP/1.1\r\nHost: \(target)\r\n\(account)\r\n")
         let parser = ResponseParser(maxHead: maxHead, maxFields: maxFields, .forTunnel)

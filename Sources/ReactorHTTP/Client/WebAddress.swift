@@ -4,10 +4,8 @@ import Reactor
 /// The parts of `http://host:port/path?query` that a request uses.
 struct WebAddress: Equatable {
     var isSecure: Bool
-    /// The host, with the brackets of an IPv6 address.
+    /// The host, with the brackets and the zone of an IPv6 address.
     var host: String
-    /// The zone of a link-local address, which no peer is told: RFC 6874, section 4. Empty for none.
-    var zone = ""
     var port: UInt16
     /// The path and query; begins with a slash.
     var target: String
@@ -50,18 +48,18 @@ struct WebAddress: Equatable {
         if hostEnd == 0 { throw Flaw(reason: "it has no host") }
         // Without the closing bracket, or with more behind it, no address.
         let isComplete = isBracketed && hostEnd == bracket + 1
-        let full = authority.slice(isComplete ? 1..<bracket : 0..<hostEnd).text
-        var name = full[...]
-        if isComplete, let percent = full.firstIndex(of: "%") {
-            name = full[..<percent]
-            let rest = full[percent...].dropFirst()
-            zone = String(rest.hasPrefix("25") && rest.count > 2 ? rest.dropFirst(2) : rest)
+        var name = authority.slice(isComplete ? 1..<bracket : 0..<hostEnd).text
+        var zone = ""
+        if isComplete, let percent = name.firstIndex(of: "%") {
+            let rest = name[percent...].dropFirst()
+            // RFC 6874; and the form of `connect`.
+            zone = "%" + (rest.hasPrefix("25") && rest.count > 2 ? rest.dropFirst(2) : rest)
+            name = String(name[..<percent])
         }
-        let place = zone.isEmpty ? full : "\(name)%\(zone)"
-        guard Place(host: place[...], isBracketed: isComplete, port: 0) != nil else {
-            throw Flaw(reason: Place.reason(place[...]))
+        guard Place(host: (name + zone)[...], isBracketed: isComplete, port: 0) != nil else {
+            throw Flaw(reason: Place.reason((name + zone)[...]))
         }
-        host = isComplete ? "[\(name.lowercased())]" : name.lowercased()
+        host = isComplete ? "[\(name.lowercased())\(zone)]" : name.lowercased()
         let digits = authority.dropFirst(hostEnd + 1)
         var number = digits.isEmpty ? isSecure ? 443 : 80 : 0
         for digit in digits {
@@ -138,23 +136,27 @@ struct WebAddress: Equatable {
     private var scheme: String { isSecure ? "https" : "http" }
 
     /// The value of `Host`: with the port only if it is not the scheme's default.
-    var authority: String { port == (isSecure ? 443 : 80) ? host : "\(host):\(port)" }
+    var authority: String { port == (isSecure ? 443 : 80) ? hostForPeers : "\(hostForPeers):\(port)" }
 
     /// The absolute form of a request's target.
     var text: String { "\(scheme)://\(authority)\(target)" }
 
     /// The pool key of its connections.
-    var key: PoolKey { .name("\(scheme)://\(hostWithZone):\(port)") }
+    var key: PoolKey { .name("\(scheme)://\(host):\(port)") }
 
     /// The address to connect to.
-    var endpoint: PoolKey { .name("\(hostWithZone):\(port)") }
+    var endpoint: PoolKey { .name("\(host):\(port)") }
 
-    private var hostWithZone: String { zone.isEmpty ? host : "\(host.dropLast())%\(zone)]" }
+    /// The host without a zone, which no peer is told: RFC 6874, section 4.
+    var hostForPeers: String {
+        guard let zone = host.utf8.firstIndex(of: UInt8(ascii: "%")) else { return host }
+        return host[..<zone] + "]"
+    }
 
     /// The host without the brackets of an IPv6 address, for TLS to verify.
-    var name: String { String(host.hasPrefix("[") ? host.dropFirst().dropLast() : host[...]) }
+    var name: String { String(host.hasPrefix("[") ? hostForPeers.dropFirst().dropLast() : host[...]) }
 
     func hasOrigin(of other: WebAddress) -> Bool {
-        (isSecure, host, zone, port) == (other.isSecure, other.host, other.zone, other.port)
+        (isSecure, host, port) == (other.isSecure, other.host, other.port)
     }
 }
