@@ -78,6 +78,16 @@ static inline void clinux_return_freed_memory(void) {
     if (malloc_trim) malloc_trim(0);
 }
 
+// Sends this process a signal that a handler has taken: to the calling thread, by raise(3); or, if that thread blocks it
+// or `elsewhere`, to whichever thread the kernel chooses.
+static inline void clinux_raise_again(int signal, _Bool elsewhere) {
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    pthread_sigmask(SIG_BLOCK, 0, &blocked);
+    if (elsewhere || sigismember(&blocked, signal)) kill(getpid(), signal);
+    else raise(signal);
+}
+
 // flock(2), which Swift confuses with the structure of fcntl(2).
 static inline int clinux_lock(int fd) { return flock(fd, LOCK_EX | LOCK_NB); }
 

@@ -11,6 +11,7 @@ final class StopSignals: IOProducer {
 
     private var listeners: [Listener]
     private let timeout: Duration
+    private let signals: Set<CInt>
     private let onSignal: ((CInt) -> Void)?
     private let loop = EventLoop.ofCurrentThread
     private var watches: [EventLoop.Watch] = []
@@ -33,9 +34,10 @@ final class StopSignals: IOProducer {
         self.listeners = listeners
         self.timeout = timeout
         self.onSignal = onSignal
+        self.signals = Set(signals)
         if signals.isEmpty { throw SystemError(.sigaction, EINVAL, detail: "no signals") }
         do throws(SystemError) {
-            for signal in Set(signals) {
+            for signal in self.signals {
                 watches.append(
                     try loop.onSignal(signal, { [self] in signalDidArrive(signal) }, file: file, line: line))
             }
@@ -86,6 +88,8 @@ final class StopSignals: IOProducer {
         self.watches = []
         guard loop.isOwnedByThisThread else { return }
         if let ending { loop.forgetEnding(ending) }
+        // After the first one, those that have arrived meanwhile ask for what has been done.
+        if firstSignal != nil { for signal in signals { loop.noteSignalHandled(signal) } }
         for watch in watches { watch.cancel() }
     }
 

@@ -8,8 +8,9 @@ import Reactor
 /// ```
 ///
 /// The sequence observes the signals from this call on, until it and its iterators are released. Then the process's
-/// previous action is restored. Signals that arrive while no consumer waits are kept, each signal once. The sequence
-/// keeps the loop alive while a consumer waits.
+/// previous action is restored. Signals that arrive while no consumer waits are kept, each signal once; those that are
+/// left at the end go to other watches or to that action, as with `onSignal`. The sequence keeps the loop alive while a
+/// consumer waits.
 /// - Returns: a sequence that does not end by itself.
 /// - Throws: `SystemError` of `sigaction`, as `onSignal`.
 @available(*, noasync, message: "an async function has no loop of its own; make it in a synchronous function")
@@ -40,7 +41,7 @@ private final class SignalFeed: LoopSource<CInt> {
         // The loop ends while a consumer waits.
         let end = AtRelease { [weak self] in self?.waiter.take()?.reject(PromiseError.loopEnded) }
         let handler = { [weak self] in withExtendedLifetime(end) { self?.take(signal) ?? () } }
-        let watch = try loop.onSignal(signal, handler, file: file, line: line)
+        let watch = try loop.keepSignal(signal, handler, file, line)
         watch.unref()
         watches.append(watch)
     }
@@ -64,7 +65,9 @@ private final class SignalFeed: LoopSource<CInt> {
             }
             try await promise.value
         }
-        return arrived.removeFirst()
+        let signal = arrived.removeFirst()
+        loop.noteSignalHandled(signal)
+        return signal
     }
 
     // On the loop's thread, as the handles require of async code.

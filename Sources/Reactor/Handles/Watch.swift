@@ -18,8 +18,9 @@ extension EventLoop {
             }
         }
 
-        /// Ends the watch and releases its handler. Pending events and signals are no longer delivered. The end of a
-        /// signal's last watch restores the previous action of the process.
+        /// Ends the watch and releases its handler. Pending events are no longer delivered. The end of a signal's last
+        /// watch restores the previous action of the process, which then gets a signal that has arrived already; see
+        /// `onSignal`.
         /// - Returns: whether the watch was active.
         @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
         @discardableResult

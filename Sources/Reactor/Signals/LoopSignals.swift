@@ -34,13 +34,12 @@ struct LoopSignals {
     func contains(_ id: Int) -> Bool { watches[id] != nil }
 
     /// The slot must be open.
-    mutating func add(
-        _ signal: CInt, _ body: @escaping () -> Void, _ callSite: CallSite
-    ) throws(SystemError) -> Int {
+    mutating func add(_ handler: SignalHandler) throws(SystemError) -> Int {
+        let signal = handler.signal
         if let slot, counts[signal] == nil { try SignalRegistry.subscribe(slot, to: signal) }
         counts[signal, default: 0] += 1
         referenced += 1
-        return watches.add(SignalHandler(signal: signal, body: body, callSite: callSite))
+        return watches.add(handler)
     }
 
     /// Returns the removed handler, for the caller to end when the state is consistent again.
@@ -49,7 +48,12 @@ struct LoopSignals {
         if removed.isReferenced { referenced -= 1 }
         let left = counts[removed.signal]! - 1
         counts[removed.signal] = left == 0 ? nil : left
-        if let slot, left == 0 { SignalRegistry.unsubscribe(slot, from: removed.signal) }
+        if let slot, left == 0 {
+            unsubscribe(slot, removed.signal)
+        } else {
+            // The other watches of this loop may not have been queued for it.
+            SignalRegistry.passOn(removed.signal)
+        }
         return removed
     }
 
@@ -61,17 +65,24 @@ struct LoopSignals {
 
     mutating func removeAll() -> [SignalHandler] {
         if let slot {
-            for signal in counts.keys { SignalRegistry.unsubscribe(slot, from: signal) }
+            for signal in counts.keys { unsubscribe(slot, signal) }
         }
         counts = [:]
         referenced = 0
         return watches.removeAll()
     }
 
+    private func unsubscribe(_ slot: SignalSlot, _ signal: CInt) {
+        SignalRegistry.unsubscribe(slot, from: signal, onLibraryThread: taken != .max)
+    }
+
     /// Takes the signals that have arrived, and queues the watches of each, in the order in which they were made. A
     /// watch that is still queued is not queued twice, so however many signals arrive, a watch has one job at most.
     func enqueueArrived(into queue: inout JobQueue) {
-        guard let pending = slot?.pending.exchange(0, ordering: .acquiring), pending != 0 else { return }
+        guard let slot else { return }
+        let passedOn = slot.passedOn.exchange(0, ordering: .acquiring)
+        let pending = slot.pending.exchange(0, ordering: .acquiring) | SignalRegistry.unhandled(passedOn)
+        if pending == 0 { return }
         for handler in handlers where pending & SignalRegistry.bit(handler.signal) != 0 && !handler.isQueued {
             handler.isQueued = true
             queue.append(.passRetained(handler))

@@ -6,14 +6,17 @@ import Libc
 final class SignalHandler: Job {
     let signal: CInt
     let callSite: CallSite
+    /// Whether a call of the closure handles the signal. Otherwise the closure only keeps it, until `noteHandled`.
+    private let handles: Bool
     /// `nil` once the watch has ended.
     private var body: (() -> Void)?
     var isReferenced = true
     /// Whether the loop's ready queue contains this job.
     var isQueued = false
 
-    init(signal: CInt, body: @escaping () -> Void, callSite: CallSite) {
+    init(signal: CInt, handles: Bool, body: @escaping () -> Void, callSite: CallSite) {
         self.signal = signal
+        self.handles = handles
         self.body = body
         self.callSite = callSite
         super.init()
@@ -29,12 +32,13 @@ final class SignalHandler: Job {
         // A signal that arrives while the handler runs is reported once more.
         isQueued = false
         // Bound to a name, since the handler may cancel its own watch.
-        let body = body
-        body?()
+        guard let body else { return }
+        if handles { SignalRegistry.noteHandled(signal) }
+        body()
     }
 
     override var kind: HandlerKind { .signal }
     override var handlerCallSite: CallSite? { callSite }
-    // A loop that ends has no use for pending signals.
+    // The end of the watch passes the signal on.
     override var isReportedUndelivered: Bool { false }
 }

@@ -21,6 +21,8 @@ enum SignalRegistry {
 
     /// The watched signals.
     private static let watched = Atomic<UInt64>(0)
+    /// The signals that have arrived since a watch's handler last began: they must not be lost with their watches.
+    private static let unhandled = Atomic<UInt64>(0)
 
     static func bit(_ signal: CInt) -> UInt64 { 1 << UInt64(signal - 1) }
 
@@ -81,15 +83,20 @@ enum SignalRegistry {
         // A handler on another thread that saw the slot open is between two instructions and ends soon. A handler on
         // this thread has ended, since it interrupted this thread. (A forked child has no other thread, only their
         // count.)
-        while running.load(ordering: .sequentiallyConsistent) != 0 && slot.isOfThisProcess { sched_yield() }
+        while slot.isOfThisProcess && running.load(ordering: .sequentiallyConsistent) != 0 { sched_yield() }
         slot.pending.store(0, ordering: .relaxed)
+        slot.passedOn.store(0, ordering: .relaxed)
         return slot.descriptor.exchange(-1, ordering: .acquiringAndReleasing)
     }
 
     static func subscribe(_ slot: SignalSlot, to signal: CInt) throws(SystemError) {
         _ = running.load(ordering: .relaxed)
-        notify(0)
+        _ = notify(0, passesOn: false)
+        _ = takeUnhandled(0)
+        var isFirst = false
         let failure = former.withLock { former -> SystemError? in
+            // What arrived for an earlier watch of this loop has gone elsewhere.
+            slot.pending.bitwiseAnd(~bit(signal), ordering: .sequentiallyConsistent)
             if former.replaced & bit(signal) == 0 {
                 var action = action
                 var old = sigaction()
@@ -98,6 +105,7 @@ enum SignalRegistry {
                 }
                 former.actions[Int(signal)] = old
                 former.replaced |= bit(signal)
+                isFirst = true
             }
             slot.wanted.bitwiseOr(bit(signal), ordering: .sequentiallyConsistent)
             // After the action is set, so that a signal pending on a thread reaches it.
@@ -105,28 +113,66 @@ enum SignalRegistry {
             return nil
         }
         if let failure { throw failure }
+        // A run of `handle` may have found the action, and this slot not yet.
+        if isFirst { passOn(signal) }
     }
 
-    static func unsubscribe(_ slot: SignalSlot, from signal: CInt) {
+    /// Ends the slot's interest in `signal`. If it has arrived, and no handler has begun since, it goes to the loops that
+    /// still watch it, or to the restored action.
+    static func unsubscribe(_ slot: SignalSlot, from signal: CInt, onLibraryThread: Bool) {
         let wasLast = former.withLock { former in
+            let isWanted = slots.contains { $0 !== slot && $0.wanted.load(ordering: .relaxed) & bit(signal) != 0 }
+            let isLast = !isWanted && former.replaced & bit(signal) != 0
+            if isLast {
+                former.replaced &= ~bit(signal)
+                // Before the action is restored, which is not for the library's threads.
+                watched.bitwiseAnd(~bit(signal), ordering: .sequentiallyConsistent)
+                sigaction(signal, former.actions + Int(signal), nil)
+            }
+            // After the action is restored, since a run of `handle` that finds no slot raises the signal again.
             slot.wanted.bitwiseAnd(~bit(signal), ordering: .sequentiallyConsistent)
             slot.pending.bitwiseAnd(~bit(signal), ordering: .sequentiallyConsistent)
-            let isWanted = slots.contains { $0.wanted.load(ordering: .relaxed) & bit(signal) != 0 }
-            guard !isWanted && former.replaced & bit(signal) != 0 else { return false }
-            former.replaced &= ~bit(signal)
-            // Before the action is restored, which is not for the library's threads.
-            watched.bitwiseAnd(~bit(signal), ordering: .sequentiallyConsistent)
-            sigaction(signal, former.actions + Int(signal), nil)
-            return true
+            slot.passedOn.bitwiseAnd(~bit(signal), ordering: .sequentiallyConsistent)
+            return isLast
         }
-        if wasLast { LivingLoops.wakeSpawned() }
+        guard wasLast else { return passOn(signal) }
+        LivingLoops.wakeSpawned()
+        // Outside the lock, since the action may be a function of the program.
+        if takeUnhandled(bit(signal)) { clinux_raise_again(signal, onLibraryThread) }
+    }
+
+    // MARK: Signals that no handler has begun for
+
+    /// Notes that a watch's handler for `signal` begins: it stands for all that have arrived until now.
+    static func noteHandled(_ signal: CInt) {
+        unhandled.bitwiseAnd(~bit(signal), ordering: .sequentiallyConsistent)
+    }
+
+    /// Those of `signals` that are unhandled.
+    static func unhandled(_ signals: UInt64) -> UInt64 {
+        signals & unhandled.load(ordering: .sequentiallyConsistent)
+    }
+
+    /// Hands `signal` to all loops that watch it, if it is unhandled. Several may have it on its way already: whichever
+    /// handler begins first settles it for the others.
+    static func passOn(_ signal: CInt) {
+        if unhandled(bit(signal)) == 0 { return }
+        running.add(1, ordering: .sequentiallyConsistent)
+        _ = notify(bit(signal), passesOn: true)
+        running.subtract(1, ordering: .sequentiallyConsistent)
+    }
+
+    /// True for one caller, which takes over an unhandled signal.
+    private static func takeUnhandled(_ bits: UInt64) -> Bool {
+        unhandled.bitwiseAnd(~bits, ordering: .sequentiallyConsistent).oldValue & bits != 0
     }
 
     /// The action of a watched signal.
     private static var action: sigaction {
         var action = sigaction()
         clinux_set_handler(&action) { SignalRegistry.handle($0) }
-        action.sa_flags = CInt(bitPattern: UInt32(SA_RESTART))
+        // SA_ONSTACK: a thread of other code may have a small stack, and an alternative one for signals.
+        action.sa_flags = CInt(bitPattern: UInt32(SA_RESTART) | UInt32(SA_ONSTACK))
         sigfillset(&action.sa_mask)
         return action
     }
@@ -135,7 +181,7 @@ enum SignalRegistry {
 
     private static let prepareForForks: Void = {
         // The child could not finish an initialization that another thread has begun.
-        notify(0)
+        _ = notify(0, passesOn: false)
         former.withLock { _ in _ = watched.load(ordering: .relaxed) }
         clinux_set_in_forked_child { SignalRegistry.beginInForkedChild() }
     }()
@@ -145,10 +191,12 @@ enum SignalRegistry {
     private static func beginInForkedChild() {
         running.store(0, ordering: .relaxed)
         watched.store(0, ordering: .relaxed)
+        unhandled.store(0, ordering: .relaxed)
         var index = 0
         while index < count {
             slots[index].wanted.store(0, ordering: .relaxed)
             slots[index].pending.store(0, ordering: .relaxed)
+            slots[index].passedOn.store(0, ordering: .relaxed)
             index += 1
         }
         former.withLock { former in
@@ -171,28 +219,48 @@ enum SignalRegistry {
     private static func handle(_ signal: CInt) {
         let savedErrno = errno
         running.add(1, ordering: .sequentiallyConsistent)
-        notify(bit(signal))
+        unhandled.bitwiseOr(bit(signal), ordering: .sequentiallyConsistent)
+        if !notify(bit(signal), passesOn: false) { raiseAgain(signal) }
         running.subtract(1, ordering: .sequentiallyConsistent)
         errno = savedErrno
     }
 
+    /// The last watch has ended since the kernel called `handle`: the signal is for the restored action. If that is
+    /// `handle` again, a new watch is just beginning, which `subscribe` tells, or other code has kept the address.
+    private static func raiseAgain(_ signal: CInt) {
+        var (ours, present) = (action, sigaction())
+        guard sigaction(signal, nil, &present) == 0, !clinux_has_same_handler(&present, &ours) else { return }
+        // It is blocked on this thread until this handler returns.
+        if takeUnhandled(bit(signal)) { raise(signal) }
+    }
+
+    /// Tells each slot that wants one of `signals` that it has arrived, or that another slot passes it on.
+    ///
     /// Iterates by index, over a pointer: an iterator could make the runtime build metadata, under a lock, in the
     /// middle of a signal. `subscribe` calls this once without bits, so that a signal handler is never the first to run
     /// any of it.
-    private static func notify(_ bits: UInt64) {
+    /// - Returns: whether there is such a slot.
+    private static func notify(_ signals: UInt64, passesOn: Bool) -> Bool {
         let slots = slots.baseAddress!
         var index = 0
+        var isWanted = false
         while index < count {
             let slot = slots[index]
             index += 1
-            guard slot.wanted.load(ordering: .sequentiallyConsistent) & bits != 0, slot.isOfThisProcess else {
+            guard slot.wanted.load(ordering: .sequentiallyConsistent) & signals != 0, slot.isOfThisProcess else {
                 continue
             }
-            slot.pending.bitwiseOr(bits, ordering: .acquiringAndReleasing)
+            isWanted = true
+            if passesOn {
+                slot.passedOn.bitwiseOr(signals, ordering: .acquiringAndReleasing)
+            } else {
+                slot.pending.bitwiseOr(signals, ordering: .acquiringAndReleasing)
+            }
             var one: UInt64 = 1
             // EAGAIN would mean that the counter is full, and then the loop has been woken already.
             _ = write(slot.descriptor.load(ordering: .acquiring), &one, 8)
         }
+        return isWanted
     }
 }
 

@@ -59,36 +59,142 @@ extension ProcessWide {
 
         private static let hitsOfOldAction = Atomic<Int>(0)
 
-        @Test func theLastCancelPutsThePreviousActionBackAndASignalThatIsBlockedThenGoesThere() throws {
+        /// Calls `body` while the action of SIGUSR2 counts, and returns the count.
+        private func countingOldAction(_ body: () throws -> Void) rethrows -> Int {
             var (action, found) = (sigaction(), sigaction())
             action.__sigaction_handler.sa_handler = { _ in SignalTests.hitsOfOldAction.add(1, ordering: .relaxed) }
             sigaction(SIGUSR2, &action, &found)
             defer { sigaction(SIGUSR2, &found, nil) }
-            let old = handler(of: SIGUSR2)
-            let watches = try (0..<2).map { _ in try loop.onSignal(SIGUSR2) { Issue.record("cancelled") } }
-            expect(handler(of: SIGUSR2) != old)
-            watches[0].cancel()
-            expect(handler(of: SIGUSR2) != old)
-            withSignals(SIG_BLOCK, [SIGUSR2]) {
-                raise(SIGUSR2)
-                for _ in 0..<2 { watches[1].cancel() }
-                expectEqual(handler(of: SIGUSR2), old)
+            Self.hitsOfOldAction.store(0, ordering: .relaxed)
+            try body()
+            return Self.hitsOfOldAction.load(ordering: .relaxed)
+        }
+
+        @Test func theLastCancelPutsThePreviousActionBackAndASignalThatIsBlockedThenGoesThere() throws {
+            let hits = try countingOldAction {
+                let old = handler(of: SIGUSR2)
+                let watches = try (0..<2).map { _ in try loop.onSignal(SIGUSR2) { Issue.record("cancelled") } }
+                expect(handler(of: SIGUSR2) != old)
+                watches[0].cancel()
+                expect(handler(of: SIGUSR2) != old)
+                withSignals(SIG_BLOCK, [SIGUSR2]) {
+                    raise(SIGUSR2)
+                    for _ in 0..<2 { watches[1].cancel() }
+                    expectEqual(handler(of: SIGUSR2), old)
+                }
             }
-            expectEqual(Self.hitsOfOldAction.load(ordering: .relaxed), 1)
+            expectEqual(hits, 1)
             try loop.turn(.poll)
         }
 
-        @Test func aSignalOnItsWayWhenTheWatchIsCancelledIsForgotten() throws {
+        /// How far a signal has come when its watch ends.
+        enum Progress: CaseIterable { case arrived, queued, handled }
+        /// Who else would take it: nobody; a watch that it has reached as well, or one that began later, on the same
+        /// loop or on another one.
+        enum Heir: CaseIterable { case action, watch, laterWatch, loop, laterLoop }
+
+        @Test(arguments: Progress.allCases, Heir.allCases)
+        func aSignalThatHasArrivedWhenItsWatchEndsIsNotLost(progress: Progress, heir: Heir) throws {
+            var (calls, heirCalls) = (0, 0)
             let tally = Tally()
-            let watch = try loop.onSignal(SIGUSR2, tally.bound { Issue.record("cancelled") })
-            raise(SIGUSR2)
+            let hits = try countingOldAction {
+                let heirs = heir == .loop || heir == .laterLoop ? try EventLoop.spawn(name: "heir") : nil
+                let (begun, heard) = (Counter(), Counter())
+                var heirWatch: EventLoop.Watch?
+                let begin = {
+                    if let heirs {
+                        heirs.submit {
+                            _ = try! EventLoop.current.onSignal(SIGUSR2) { heard.add() }
+                            begun.add()
+                        }
+                        spin { begun.value == 1 }
+                    } else if heir != .action {
+                        heirWatch = try loop.onSignal(SIGUSR2) { heirCalls += 1 }
+                    }
+                }
+                var watch: EventLoop.Watch?
+                let end = {
+                    if heir == .laterWatch || heir == .laterLoop { try begin() }
+                    watch?.cancel()
+                }
+                let sooner = try loop.onSignal(SIGUSR1) { if progress == .queued { try! end() } }
+                watch = try loop.onSignal(SIGUSR2, tally.bound { calls += 1 })
+                if heir == .watch || heir == .loop { try begin() }
+                raise(SIGUSR1)
+                raise(SIGUSR2)
+                if progress != .arrived { try loop.turn(.poll) }
+                if progress != .queued { try end() }
+                expectEqual(tally.alive, 0)
+                for _ in 0..<3 { try loop.turn(.poll) }
+                sooner.cancel()
+                if let heirs {
+                    // Both loops have it, or only the one that heard it first.
+                    let expected = heir == .laterLoop && progress == .handled ? 0 : 1
+                    spin { heard.value >= expected }
+                    // A signal that came twice would have been delivered by now.
+                    let turned = Counter()
+                    for _ in 0..<3 { heirs.submit { turned.add() } }
+                    spin { turned.value == 3 }
+                    expectEqual(heard.value, expected)
+                    heirs.stop()
+                    heirs.join()
+                }
+                heirWatch?.cancel()
+            }
+            expectEqual(calls, progress == .handled ? 1 : 0)
+            expectEqual(hits, heir == .action && progress != .handled ? 1 : 0)
+            let hears = heir == .watch || heir == .laterWatch && progress != .handled
+            expectEqual(heirCalls, hears ? 1 : 0)
+        }
+
+        @Test func atTheEndOfItsLoopASignalGoesToTheRestoredAction() throws {
+            let hits = try countingOldAction {
+                try EventLoop.withLoop { loop in
+                    _ = try loop.onSignal(SIGUSR2) { Issue.record("the loop has ended") }
+                    raise(SIGUSR2)
+                }
+            }
+            expectEqual(hits, 1)
+        }
+
+        @Test func aThreadThatBlocksTheSignalByThenLeavesItToOthers() throws {
+            let hits = try countingOldAction {
+                let watch = try loop.onSignal(SIGUSR2) { Issue.record("cancelled") }
+                raise(SIGUSR2)
+                withSignals(SIG_BLOCK, [SIGUSR2]) {
+                    watch.cancel()
+                    let helper = TestThread {
+                        withSignals(SIG_UNBLOCK, [SIGUSR2]) {
+                            spin { Self.hitsOfOldAction.load(ordering: .relaxed) == 1 }
+                        }
+                    }
+                    helper.join()
+                }
+            }
+            expectEqual(hits, 1)
+        }
+
+        /// A thread of a C library may have a stack that is too small for a signal's frame, and another for signals.
+        @Test func theActionRunsOnAThreadsAlternativeStack() throws {
+            let watch = try loop.onSignal(SIGUSR1) {}
+            let isUsed = Shared(false)
+            let helper = TestThread {
+                let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 64)
+                defer { memory.deallocate() }
+                memory.initializeMemory(as: UInt8.self, repeating: 0xA5)
+                var (stack, none) = (stack_t(), stack_t())
+                stack.ss_sp = memory.baseAddress
+                stack.ss_size = memory.count
+                none.ss_flags = CInt(SS_DISABLE)
+                sigaltstack(&stack, nil)
+                withSignals(SIG_UNBLOCK, [SIGUSR1]) { _ = raise(SIGUSR1) }
+                sigaltstack(&none, nil)
+                isUsed.value = memory.contains { $0 != 0xA5 }
+            }
+            helper.join()
+            expect(isUsed.value)
+            try loop.turn(.poll)
             watch.cancel()
-            expectEqual(tally.alive, 0)
-            for _ in 0..<3 { try loop.turn(.poll) }
-            // Nor does it reach a later one.
-            let next = try loop.onSignal(SIGUSR2) { Issue.record("that was for the one before") }
-            for _ in 0..<3 { try loop.turn(.poll) }
-            next.cancel()
         }
 
         /// A thread of the library that raises a signal.
@@ -240,26 +346,38 @@ extension ProcessWide {
         }
 
         @Test func signalsThatKeepArrivingDoNotHoldUpTheTurn() throws {
-            var (calls, jobs) = (0, 0)
+            var (calls, jobs, turns) = (0, 0, 0)
             let watches = try (0..<2).map { _ in
                 try loop.onSignal(SIGUSR1) {
                     calls += 1
                     loop.enqueue { jobs += 1 }
-                    // Bounded, so that the test ends even if the turn does not.
-                    if calls < 1000 { raise(SIGUSR1) }
+                    // Bounded, so that the test ends even if the turn does not. The last turn leaves none on its way.
+                    if turns < 3 && calls < 1000 { raise(SIGUSR1) }
                 }
             }
             raise(SIGUSR1)
             for turn in 1...3 {
+                turns = turn
                 try loop.turn(.poll)
                 expect(calls == 2 * turn && jobs == calls, "each watch is called once a turn")
             }
             for watch in watches { watch.cancel() }
         }
 
-        @Test(arguments: [-1, 0, 65, CInt.max, SIGKILL, SIGSTOP]) func anUncatchableSignalIsRefused(signal: CInt) {
+        private static let refused: [CInt: String] = [
+            -1: "no such signal", 0: "no such signal", 65: "no such signal", .max: "no such signal",
+            SIGKILL: "cannot be caught", SIGSTOP: "cannot be caught",
+            SIGSEGV: "a fault", SIGBUS: "a fault", SIGFPE: "a fault", SIGILL: "a fault", SIGTRAP: "a fault",
+            SIGSYS: "a fault", SIGABRT: "a fault",
+        ]
+
+        @Test(arguments: refused) func aSignalThatCannotBeWatchedIsRefused(signal: CInt, reason: String) {
             let tally = Tally()
-            #expect(throws: SystemError(.sigaction, EINVAL)) { _ = try loop.onSignal(signal, tally.bound()) }
+            let old = (1...64).contains(signal) ? handler(of: signal) : 0
+            let error = failure { _ = try loop.onSignal(signal, tally.bound()) } as? SystemError
+            expectEqual(error, SystemError(.sigaction, EINVAL))
+            expect(error?.description.contains(reason) == true)
+            if old != 0 { expectEqual(handler(of: signal), old) }
             expectEqual(tally.alive, 0)
             expect(!loop.isAlive)
         }

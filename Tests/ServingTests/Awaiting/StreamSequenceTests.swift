@@ -1,3 +1,5 @@
+import Synchronization
+
 @testable import PromisesTestSupport
 
 /// `for await` over sequences of a loop.
@@ -115,6 +117,30 @@
         expect(second, gives: refused)
         expect(third, gives: refused)
         watch.cancel()
+    }
+
+    private static let hitsOfOldAction = Atomic<Int>(0)
+
+    /// A sequence that is released has two signals, of which the program has taken one.
+    @Test(.inRealTime) func signalsThatNobodyTookGoToTheRestoredAction() throws {
+        let loop = EventLoop.current
+        let (taken, left): (CInt, CInt) = (56, 57)
+        var (action, found) = (sigaction(), sigaction())
+        action.__sigaction_handler.sa_handler = { _ in StreamSequenceTests.hitsOfOldAction.add(1, ordering: .relaxed) }
+        for signal in [taken, left] { sigaction(signal, &action, &found) }
+        defer { for signal in [taken, left] { sigaction(signal, &found, nil) } }
+        do {
+            let both = try signals(taken, left)
+            // The kernel reports the lower number first, if it reports both at once.
+            for signal in [taken, left] { kill(getpid(), signal) }
+            var first: CInt?
+            try loop.run {
+                var arrived = both.makeAsyncIterator()
+                first = try await arrived.next(isolation: nil)
+            }
+            expect(first == taken || first == left)
+        }
+        try loop.run(until: { Self.hitsOfOldAction.load(ordering: .relaxed) == 1 })
     }
 
     @Test func signalsEndWithTheLoop() throws {

@@ -97,9 +97,10 @@ extension Atomic where Value: FixedWidthInteger {
         return (old, old | operand)
     }
 
-    @inlinable @inline(__always)
-    public func bitwiseAnd(_ operand: Value, ordering: AtomicOrdering) {
-        _ = perform(model_and, word(operand), ordering)
+    @discardableResult @inlinable @inline(__always)
+    public func bitwiseAnd(_ operand: Value, ordering: AtomicOrdering) -> (oldValue: Value, newValue: Value) {
+        let old = perform(model_and, word(operand), ordering)
+        return (old, old & operand)
     }
 }
 

@@ -61,6 +61,21 @@ final class Tally: Sendable {
     }
 }
 
+/// An action of a signal that counts its calls, set before the signal is watched.
+struct FormerAction {
+    // Of the process, as a signal's action is; each scenario begins at zero.
+    private static let count = Atomic<Int>(0)
+
+    init(of signal: CInt) {
+        Self.count.store(0, ordering: .relaxed)
+        var action = sigaction()
+        action.__sigaction_handler.sa_handler = { _ in FormerAction.count.add(1, ordering: .relaxed) }
+        sigaction(signal, &action, nil)
+    }
+
+    var calls: Int { Self.count.load(ordering: .relaxed) }
+}
+
 /// Calls a closure when it is released.
 final class AtRelease {
     private let body: () -> Void
