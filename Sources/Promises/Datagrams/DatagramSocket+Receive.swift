@@ -8,6 +8,7 @@ extension DatagramSocket {
         let limit: Int
         /// The closure of `forEachPacket`; `nil` for `receive`, which returns an array.
         let body: ((RawSpan, DatagramMetadata) throws -> Void)?
+        let onError: ((SystemError) throws -> Void)?
     }
 
     /// Waits for a datagram and returns all that have arrived, at most `limit` and never more than 32.
@@ -20,7 +21,7 @@ extension DatagramSocket {
     ///
     /// Cancelling the promise leaves later datagrams to the next call. The promise is rejected with a `SystemError` of
     /// `recvmmsg`:
-    /// - the error that the kernel reports, after which the next call can continue;
+    /// - the error that the kernel reports; `leavesSocketUsable` says whether the next call can continue;
     /// - `EBUSY` if another `receive` or `forEachPacket` waits;
     /// - `EINVAL` if `limit` is below 1;
     /// - `EBADF` after `close`;
@@ -40,22 +41,28 @@ extension DatagramSocket {
     /// most 32 datagrams. Cancelling the promise ends the iteration. Datagrams that were received together with the
     /// last delivered one are left to the next call.
     ///
-    /// Errors that the kernel reports about datagrams sent earlier, such as `ECONNREFUSED`, are ignored, and so is a
-    /// shortage of memory. If an error occurs 256 times within a second without a success in between, the socket pauses
+    /// After some errors the socket lives on, as `SystemError.leavesSocketUsable` says: most of them concern a datagram
+    /// that was sent earlier, as `ECONNREFUSED` does on a connected socket, whose peer is not there. They are passed to
+    /// `onError`, and the iteration continues, unless that throws. Without `onError` they end the iteration of a
+    /// connected socket; of one with many peers, they are ignored. A shortage of memory is ignored. If an error occurs 256 times within a second without a success in between, the socket pauses
     /// for 100 ms at a time, reported once per episode as `LogEvent.watchPaused`.
     ///
     /// The promise is rejected with:
-    /// - the error that `body` throws;
+    /// - the error that `body` or `onError` throws;
     /// - `SystemError` with `ECANCELED` when the socket is closed;
-    /// - the error that makes receiving impossible.
+    /// - the error that makes receiving impossible;
+    /// - without `onError`, an error of an earlier datagram of a connected socket; the next call can continue.
     ///
-    /// - Parameter body: called with the bytes of each datagram, which are valid during the call only, and with its
-    ///   other properties.
+    /// - Parameters:
+    ///   - onError: called with each error after which the socket lives on.
+    ///   - body: called with the bytes of each datagram, which are valid during the call only, and with its other
+    ///     properties.
     /// - Returns: a promise that does not succeed: the iteration ends with an error or a cancellation.
     public func forEachPacket(
+        onError: ((SystemError) throws -> Void)? = nil,
         _ body: @escaping (RawSpan, DatagramMetadata) throws -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
-        Promise(startForEach(body).core.traced(root: "forEachPacket", Promise<Void>.self, file, line))
+        Promise(startForEach(body, onError).core.traced(root: "forEachPacket", Promise<Void>.self, file, line))
     }
 
     private func refusal(_ limit: Int) -> SystemError? {
@@ -69,14 +76,16 @@ extension DatagramSocket {
         if let refusal = refusal(limit) { return Promise(refused: refusal) }
         if !received.isEmpty && !isDelivering { return .value(takePackets(limit)) }
         let core = PromiseCore.pending([Datagram].self, by: self)
-        begin(Reception(promise: core, limit: limit, body: nil))
+        begin(Reception(promise: core, limit: limit, body: nil, onError: nil))
         return Promise(core)
     }
 
-    private func startForEach(_ body: @escaping (RawSpan, DatagramMetadata) throws -> Void) -> Promise<Void> {
+    private func startForEach(
+        _ body: @escaping (RawSpan, DatagramMetadata) throws -> Void, _ onError: ((SystemError) throws -> Void)?
+    ) -> Promise<Void> {
         if let refusal = refusal(1) { return Promise(refused: refusal) }
         let core = PromiseCore.pending(Void.self, by: self)
-        begin(Reception(promise: core, limit: DatagramBatch.capacity, body: body))
+        begin(Reception(promise: core, limit: DatagramBatch.capacity, body: body, onError: onError))
         return Promise(core)
     }
 
@@ -93,20 +102,43 @@ extension DatagramSocket {
         if count == -Int(EAGAIN) { return noteSpuriousReadiness(.receiveMessages, count) }
         if count < 0 {
             let error = SystemError(.receiveMessages, CInt(-count), detail: peerAddress?.description)
-            if reception.body != nil && !Self.isPersistent(error) {
-                return noteSpuriousReadiness(.receiveMessages, count)
-            }
-            self.reception = nil
-            return reception.promise.reject(error)
+            if reception.body == nil || !error.leavesSocketUsable { return endReception(error) }
+            noteSpuriousReadiness(.receiveMessages, count)
+            return report(error)
         }
         successes &+= 1
         received = 0..<count
         deliver()
     }
 
-    /// Whether the error concerns the socket, and not one datagram: the next call would fail too.
-    private static func isPersistent(_ error: SystemError) -> Bool {
-        [EBADF, EFAULT, EINVAL, ENOTSOCK, ENOTCONN].contains(error.code)
+    private func endReception(_ error: any Error) {
+        let promise = reception?.promise
+        reception = nil
+        promise?.reject(error)
+    }
+
+    /// Reports an error after which the socket lives on to the waiting reception.
+    private func report(_ error: SystemError) {
+        guard let reception, ![ENOMEM, ENOBUFS].contains(error.code) else { return }
+        if let onError = reception.onError {
+            // It may end the reception, begin another, or close the socket.
+            do { try onError(error) } catch {
+                if self.reception?.promise === reception.promise { endReception(error) }
+            }
+        } else if reception.body == nil || peerAddress != nil {
+            endReception(error)
+        }
+    }
+
+    /// Reports, in a job, the error of an earlier datagram that a post has met.
+    func noteRefusal(_ error: SystemError) {
+        guard let promise = reception?.promise else { return }
+        let reportIt = { [self] in
+            guard reception?.promise === promise else { return }
+            report(error)
+            updateInterest()
+        }
+        loop.enqueue(InternalJob(reportIt, ifLoopEnds: { [self] in loopWillEnd() }))
     }
 
     private func deliver() {

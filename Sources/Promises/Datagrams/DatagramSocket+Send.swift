@@ -2,17 +2,20 @@ import Libc
 import Reactor
 
 extension DatagramSocket {
-    /// A send that waits for the kernel.
+    /// A send that waits for the kernel, or consecutive posts.
     struct Outgoing {
-        let promise: PromiseCore
-        let packets: [Datagram]
+        /// `nil` for posts.
+        let promise: PromiseCore?
+        var packets: [Datagram]
         /// Whether the send was for several datagrams, so that its value is the number sent.
         let isCounted: Bool
         var sent = 0
+        /// The error of the next one of the posts, which is tried once more.
+        var refusal: SystemError?
     }
 
-    /// How many sends may wait for the kernel. Beyond that, a send is rejected with `ENOBUFS`.
-    private static var queueLimit: Int { 1024 }
+    /// How many sends may wait for the kernel, and how many posts. Beyond that, a send is rejected with `ENOBUFS`.
+    static var queueLimit: Int { 1024 }
 
     /// Sends `bytes`, which may be empty, as one datagram to `address`, or to the peer of a connected socket.
     ///
@@ -68,6 +71,7 @@ extension DatagramSocket {
 
     private func sendOne(_ bytes: UnsafeRawBufferPointer, _ address: SocketAddress?) -> Promise<Void> {
         if let refusal { return Promise(refused: refusal) }
+        sendGathered()
         if outgoing.isEmpty {
             let result = DatagramBatch.send(bytes, to: address, socket.fd, loop.kernel)
             if result > 0 {
@@ -84,6 +88,7 @@ extension DatagramSocket {
     private func sendAll(_ packets: [Datagram]) -> Promise<Int> {
         if let refusal { return Promise(refused: refusal) }
         if packets.isEmpty { return .value(0) }
+        sendGathered()
         let core = PromiseCore.pending(Int.self, by: self)
         var all = Outgoing(promise: core, packets: packets, isCounted: true)
         if !outgoing.isEmpty || !advance(&all, isReady: false) { enqueue(all) }
@@ -92,6 +97,7 @@ extension DatagramSocket {
 
     private func enqueue(_ send: Outgoing) {
         outgoing.append(send)
+        waitsForRoom = true
         updateInterest()
     }
 
@@ -103,7 +109,7 @@ extension DatagramSocket {
     /// unexpected only if the socket has just been reported as ready.
     private func advance(_ send: inout Outgoing, isReady: Bool) -> Bool {
         // At most 16 calls, as with streams; then other work takes its turn.
-        for _ in 0..<16 where send.sent < send.packets.count {
+        for _ in 0..<16 where send.sent < send.packets.count && !isClosed {
             let rest = send.packets[send.sent...].lazy.map { (bytes: $0.bytes, address: $0.address) }
             let result = DatagramBatch.send(rest, socket.fd, loop.kernel)
             if result == -Int(EAGAIN) {
@@ -111,28 +117,35 @@ extension DatagramSocket {
                 return false
             }
             guard result > 0 else {
+                guard let promise = send.promise else {
+                    pass(&send, error(result, send.packets[send.sent].address))
+                    continue
+                }
                 if send.sent > 0 { return settle(send) }
-                send.promise.reject(error(result, send.packets[0].address))
+                promise.reject(error(result, send.packets[0].address))
                 return true
             }
             send.sent += result
             successes &+= 1
+            if send.promise == nil { waitingPosts -= result }
+            if let refusal = send.refusal.take() { noteRefusal(refusal) }
         }
         return send.sent < send.packets.count ? false : settle(send)
     }
 
     private func settle(_ send: Outgoing) -> Bool {
-        if send.isCounted { send.promise.fulfill(send.sent) } else { send.promise.fulfill(()) }
+        if send.isCounted { send.promise?.fulfill(send.sent) } else { send.promise?.fulfill(()) }
         return true
     }
 
     /// Makes the waiting sends, at most 32 per turn.
     func flush() {
+        defer { waitsForRoom = !outgoing.isEmpty }
         for number in 0..<32 {
             // Removed from the queue meanwhile: an inline handler of its promise may close the socket, or send more.
             guard !isClosed, !outgoing.isEmpty else { return }
             var send = outgoing.removeFirst()
-            guard advance(&send, isReady: number == 0) else { return outgoing.insert(send, at: 0) }
+            guard advance(&send, isReady: number == 0 && waitsForRoom) else { return outgoing.insert(send, at: 0) }
         }
     }
 }

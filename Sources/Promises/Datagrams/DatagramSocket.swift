@@ -6,12 +6,13 @@ import Reactor
 /// ```swift
 /// let socket = try DatagramSocket.bind("127.0.0.1:5353")
 /// socket.forEachPacket { bytes, origin in
-///     socket.send(answer(to: bytes), to: origin.address).cauterize()
+///     socket.post(answer(to: bytes), to: origin.address)
 /// }.catch { error in log(error) }
 /// ```
 ///
 /// An error of one datagram is the outcome of that call, and the socket remains usable. This includes `ECONNREFUSED`:
-/// on a connected socket, no process received an earlier datagram. A pending operation keeps the socket alive. Without
+/// on a connected socket, no process received an earlier datagram. `SystemError.leavesSocketUsable` tells such an error
+/// from one after which every call fails. A pending operation keeps the socket alive. Without
 /// one, releasing the last reference closes the socket.
 public final class DatagramSocket: IOProducer {
     /// The local address, with the actual port if the caller asked for port 0. `nil` only if the kernel does not report
@@ -34,6 +35,14 @@ public final class DatagramSocket: IOProducer {
     /// Whether a body is being called, with bytes of the batch.
     var isDelivering = false
     var outgoing: [Outgoing] = []
+    /// Whether the kernel has not taken the first of them. Otherwise they are posts, which leave at the end of the turn.
+    var waitsForRoom = false
+    var hasPostJob = false
+    /// The number of posts in `outgoing` that have not been sent.
+    package var waitingPosts = 0
+    /// The number of datagrams of `post` that were dropped: refused by the kernel, or for lack of room, or posted to a
+    /// closed socket.
+    public internal(set) var lostPosts = 0
     /// The number of calls that have received or sent something.
     var successes = 0
     private var interest: Interest = []
@@ -117,6 +126,9 @@ public final class DatagramSocket: IOProducer {
 
     private func end(_ reason: String) {
         guard !isClosed else { return }
+        if !waitsForRoom { flush() }
+        // An inline handler of a send may have closed it.
+        if isClosed { return }
         isClosed = true
         interest = []
         loop.closeDescriptor(socket.fd)
@@ -128,8 +140,11 @@ public final class DatagramSocket: IOProducer {
         let (reception, outgoing) = (reception, outgoing)
         self.reception = nil
         self.outgoing = []
+        waitsForRoom = false
+        lostPosts += waitingPosts
+        waitingPosts = 0
         reception?.promise.reject(error(.receiveMessages))
-        for send in outgoing { send.promise.reject(error(.sendMessages)) }
+        for send in outgoing { send.promise?.reject(error(.sendMessages)) }
     }
 
     /// Ends an operation that was cancelled. Returns `false` for a send of several datagrams if some have been sent.
@@ -141,6 +156,7 @@ public final class DatagramSocket: IOProducer {
                 return false
             }
             outgoing.remove(at: index)
+            if outgoing.isEmpty { waitsForRoom = false }
         }
         updateInterest()
         return true
@@ -149,7 +165,7 @@ public final class DatagramSocket: IOProducer {
     func updateInterest() {
         var wanted: Interest = []
         if reception != nil && !isDelivering && received.isEmpty { wanted.insert(.reading) }
-        if !outgoing.isEmpty { wanted.insert(.writing) }
+        if waitsForRoom { wanted.insert(.writing) }
         guard wanted != interest, !isClosed else { return }
         interest = wanted
         do throws(SystemError) {

@@ -35,6 +35,25 @@ struct SocketAddressTests {
         expectEqual(error?.description.hasPrefix("'\(text)' is not an address: "), true)
     }
 
+    @Test func theBytesOfAnAddressAndBack() throws {
+        let cases: [(String, [UInt8])] = [
+            ("127.0.0.1:53", [127, 0, 0, 1]), ("255.254.1.0:1", [255, 254, 1, 0]),
+            ("[::1]:53", Array(repeating: 0, count: 15) + [1]),
+            ("[2001:db8:102:304:506:708:90a:bff]:9", [0x20, 1, 0x0D, 0xB8, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0x0B, 0xFF]),
+        ]
+        for (text, bytes) in cases {
+            let address = try SocketAddress(text)
+            expectEqual(address.hostBytes, bytes)
+            expectEqual(SocketAddress(hostBytes: bytes, port: address.port), address)
+            expectEqual(SocketAddress(hostBytes: ([0] + bytes)[1...], port: address.port), address)
+        }
+        expectEqual(try SocketAddress("[fe80::1%1]:9").hostBytes, try SocketAddress("[fe80::1]:9").hostBytes)
+        expectEqual(try SocketAddress("unix:@name").hostBytes, [])
+        for count in [0, 1, 3, 5, 15, 17, 300] {
+            expectEqual(SocketAddress(hostBytes: Array(repeating: 1, count: count), port: 1), nil)
+        }
+    }
+
     @Test func nothingHidesBehindAZeroByte() {
         #expect(throws: SocketAddress.ParseError.self) { try SocketAddress("127.0.0.1\u{0}.example.com:80") }
         expectEqual(SocketAddress(host: "::1\u{0}", port: 80), nil)

@@ -212,17 +212,65 @@ struct DatagramSocketTests {
         waiting.cancel()
     }
 
-    @Test(.network) func refusedPacketsArePassedOver() throws {
+    @Test(.network, arguments: [false, true], [false, true])
+    func theErrorOfAnEarlierPacketIsReported(isConnected: Bool, isTaken: Bool) throws {
         let real = net.kernel.receiveMessages
-        var answers = [ECONNREFUSED, EHOSTUNREACH]
+        var answers = [ECONNREFUSED, ENOBUFS, EHOSTUNREACH]
         net.kernel.receiveMessages = { answers.popLast().map { -Int($0) } ?? real($0, $1, $2) }
-        let done = server.forEachPacket { _, _ in throw Flaw() }
+        let (socket, other) = isConnected ? (client, server) : (server, client)
+        var errors: [SystemError] = []
+        let done = socket.forEachPacket(onError: isTaken ? { errors.append($0) } : nil) { _, _ in throw Flaw() }
+        try hang(other.send([1], to: isConnected ? socket.localAddress : nil), timeout: patience)
+        if isConnected && !isTaken {
+            expectEqual(try rejection(of: done), EHOSTUNREACH)
+            expect((done.error as? SystemError)?.leavesSocketUsable == true)
+            answers = []
+            let again = socket.forEachPacket { _, _ in throw Flaw() }
+            #expect(throws: Flaw()) { try hang(again, timeout: patience) }
+        } else {
+            #expect(throws: Flaw()) { try hang(done, timeout: patience) }
+        }
+        expectEqual(errors.map(\.code), isTaken ? [EHOSTUNREACH, ECONNREFUSED] : [])
+        // What the closure throws ends the iteration.
+        answers = [ECONNREFUSED]
+        let ended = socket.forEachPacket(onError: { _ in throw Flaw(2) }) { _, _ in }
+        try hang(other.send([1], to: isConnected ? socket.localAddress : nil), timeout: patience)
+        #expect(throws: Flaw(2)) { try hang(ended, timeout: patience) }
+    }
+
+    @Test(.network, arguments: [ENOTSOCK, EBADF]) func anErrorOfTheSocketItselfEndsTheIteration(errno: CInt) throws {
+        net.kernel.receiveMessages = { _, _, _ in -Int(errno) }
+        let broken = server.forEachPacket(onError: { _ in Issue.record("it is final") }) { _, _ in }
         try hang(client.send([1]), timeout: patience)
+        expectEqual(try rejection(of: broken), errno)
+        expect((broken.error as? SystemError)?.leavesSocketUsable == false)
+    }
+
+    @Test(.network) func anErrorSaysWhetherTheSocketLivesOn() throws {
+        let waiting = server.receive()
+        let tooLong = client.send(pattern(70_000))
+        for error in [server.receive().error, server.receive(upTo: 0).error, tooLong.error] {
+            expect((error as? SystemError)?.leavesSocketUsable == true)
+        }
+        server.close()
+        for error in [waiting.error, server.receive().error, server.send([1]).error] {
+            expect((error as? SystemError)?.leavesSocketUsable == false)
+        }
+    }
+
+    /// Posts and sends meet the error, as well as the reception.
+    @Test(.network) func whoLendsLearnsThatAPortIsDead() throws {
+        server.close()
+        var errors: [SystemError] = []
+        let done = client.forEachPacket(onError: {
+            errors.append($0)
+            if errors.count == 3 { throw Flaw() }
+        }) { _, _ in }
+        let posting = net.loop.schedule(every: .milliseconds(1)) { client.post([1]) }
         #expect(throws: Flaw()) { try hang(done, timeout: patience) }
-        answers = [ENOTSOCK]
-        let broken = server.forEachPacket { _, _ in }
-        try hang(client.send([1]), timeout: patience)
-        expectEqual(try rejection(of: broken), ENOTSOCK)
+        posting.cancel()
+        expect(errors.allSatisfy { $0.code == ECONNREFUSED && $0.leavesSocketUsable })
+        expectEqual(client.lostPosts, 0)
     }
 
     /// Sends that the kernel takes at once are successes too.
@@ -230,7 +278,7 @@ struct DatagramSocketTests {
         server.close()
         var sends = 0
         let lines = try logged {
-            let all = client.forEachPacket { _, _ in }
+            let all = client.forEachPacket(onError: { _ in }) { _, _ in }
             for number in 0..<600 {
                 client.send([UInt8(number & 1)]).done { sends += 1 }.ignoringErrors()
                 try net.loop.turn(.poll)

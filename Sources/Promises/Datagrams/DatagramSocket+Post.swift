@@ -1,0 +1,74 @@
+import Reactor
+
+// Datagrams that no handler waits for.
+
+extension DatagramSocket {
+    /// Sends `bytes` as one datagram, without a promise: for answers and measurements that nobody waits for.
+    ///
+    /// ```swift
+    /// socket.forEachPacket { bytes, origin in socket.post(answer(to: bytes), to: origin.address) }
+    /// ```
+    ///
+    /// The datagrams of a turn leave at its end, 32 per system call; or at once if the loop is not being driven. Posts
+    /// and sends keep the order of the calls, and `close` sends the posts first. A datagram that the kernel refuses is
+    /// tried once more, since the error may be that of an earlier one, as `ECONNREFUSED` is on a connected socket: such
+    /// an error is reported to the waiting `receive` or `forEachPacket`. `lostPosts` counts those that were not sent.
+    /// - Returns: false if the datagram was dropped: 1024 wait for the kernel, or the socket is closed.
+    @discardableResult
+    public func post(_ bytes: some Collection<UInt8>, to address: SocketAddress? = nil) -> Bool {
+        post(Datagram(bytes, to: address))
+    }
+
+    /// Posts borrowed bytes, such as those of `forEachPacket`, which are copied; see the form with bytes.
+    @discardableResult
+    public func post(_ span: RawSpan, to address: SocketAddress? = nil) -> Bool {
+        post(span.withUnsafeBytes { Datagram($0, to: address) })
+    }
+
+    private func post(_ packet: Datagram) -> Bool {
+        loop.assertOwner()
+        guard !isClosed, waitingPosts < Self.queueLimit else {
+            lostPosts += 1
+            return false
+        }
+        if let last = outgoing.indices.last, outgoing[last].promise == nil {
+            outgoing[last].packets.append(packet)
+        } else {
+            outgoing.append(Outgoing(promise: nil, packets: [packet], isCounted: false))
+        }
+        waitingPosts += 1
+        if waitsForRoom { return true }
+        if !loop.isBeingDriven || waitingPosts % DatagramBatch.capacity == 0 { sendGathered() } else { sendLater() }
+        return true
+    }
+
+    private func sendLater() {
+        if hasPostJob { return }
+        hasPostJob = true
+        let send = { [self] in
+            hasPostJob = false
+            sendGathered()
+        }
+        // The job keeps the socket, as a pending operation does.
+        loop.enqueueAtEndOfTurn(InternalJob(send, ifLoopEnds: { [self] in loopWillEnd() }))
+    }
+
+    /// Sends the posts that wait for the end of the turn, unless they wait for the kernel.
+    func sendGathered() {
+        if outgoing.isEmpty || waitsForRoom || isClosed { return }
+        flush()
+        updateInterest()
+    }
+
+    /// Passes over the next one of the posts if the kernel has refused it twice: the first error may be an earlier one's.
+    func pass(_ posts: inout Outgoing, _ error: SystemError) {
+        if posts.refusal == nil {
+            posts.refusal = error
+        } else {
+            posts.refusal = nil
+            posts.sent += 1
+            waitingPosts -= 1
+            lostPosts += 1
+        }
+    }
+}
