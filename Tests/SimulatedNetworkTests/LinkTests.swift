@@ -21,6 +21,51 @@ struct LinkTests {
         }
     }
 
+    /// As with net.ipv4.tcp_abort_on_overflow = 0.
+    @Test(arguments: [false, true]) func clientsThatFindTheBacklogFullAreServedLater(theyWait: Bool) throws {
+        try withSimulatedNetwork { network in
+            let server = network.host("server"), client = network.host("client")
+            network.link(client, server).latency = .milliseconds(5) ... .milliseconds(5)
+            let listener = try server.run { try Listener.bind("0.0.0.0:7000", backlog: 2) }
+            let answers = client.run {
+                (0..<10).map { _ in
+                    connect(to: "server:7000").then { connection in
+                        theyWait ? connection.readLine() : connection.write("a\n").then { connection.readLine() }
+                    }
+                }
+            }
+            // All have connected, and three wait for accept(2).
+            network.run(for: .milliseconds(100))
+            server.run {
+                listener.serve { connection in
+                    theyWait
+                        ? connection.write("hello\n") : connection.readLine().then { connection.write("\($0!)!\n") }
+                }.cauterize()
+            }
+            let all = try hang(when(fulfilled: answers), timeout: .seconds(60))
+            expectEqual(all, Array(repeating: theyWait ? "hello" : "a!", count: 10))
+            // Three at a time, when the clients repeat their bytes, after 0.2, 0.6 and 1.4 s, or the kernel its answer.
+            expect(network.now < LoopInstant(nanoseconds: theyWait ? 7_100_000_000 : 1_500_000_000), "\(network.now)")
+        }
+    }
+
+    /// The kernel forgets the request, and the client learns that when it sends something.
+    @Test func aClientThatFindsTheBacklogFullForAMinuteIsReset() throws {
+        try withSimulatedNetwork { network in
+            let server = network.host("server"), client = network.host("client")
+            network.link(client, server).latency = .milliseconds(5) ... .milliseconds(5)
+            let listener = try server.run { try Listener.bind("0.0.0.0:7000", backlog: 0) }
+            let both = try hang(client.run { when(fulfilled: (0..<2).map { _ in connect(to: "server:7000") }) })
+            network.run(for: .seconds(64))
+            for connection in both { client.run { connection.write("a\n").cauterize() } }
+            let reads = both.map { connection in client.run { connection.receive(upTo: 1) } }
+            let failure = errorOf { try hang(reads[1], timeout: .seconds(1)) }
+            expect("\(failure)".contains("ECONNRESET"), "\(failure)")
+            expect(reads[0].isPending)
+            server.run { listener.close() }
+        }
+    }
+
     @Test func latencyIsThatOfEachWay() throws {
         try withLineServer { network, client, server in
             network.link(from: client, to: server).latency = .milliseconds(3) ... .milliseconds(3)

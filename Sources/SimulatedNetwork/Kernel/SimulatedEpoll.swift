@@ -89,6 +89,8 @@ final class SimulatedEpoll {
             if ready == 0 { continue }
             events[reported] = clinux_epoll_event(ready, registration.data)
             reported += 1
+            // With EPOLLET it is reported again after the next change.
+            if registration.mask & UInt32(clinux_EPOLLET) != 0 { continue }
             registration.isQueued = true
             again.append(registration)
         }

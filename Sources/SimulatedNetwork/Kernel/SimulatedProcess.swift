@@ -205,7 +205,8 @@ final class SimulatedProcess {
         table.lock = route(.lock, real.lock) { self.lock($0) }
         table.open = { self.open($0, $1, $2) }
         table.poll = route(.poll, real.poll) { Self.poll($0, $1) }
-        table.read = route(.read, real.read) { $0.receive(.init(start: $1, count: $2)) }
+        // Reading no bytes asks the socket for nothing, unlike recv(2).
+        table.read = route(.read, real.read) { $2 == 0 ? 0 : $0.receive(.init(start: $1, count: $2)) }
         table.receive = route(.receive, real.receive) { $0.receive(.init(start: $1, count: $2)) }
         table.receiveMessages = route(.receiveMessages, real.receiveMessages) { $0.receiveMessages($1, $2) }
         table.send = route(.send, real.send) { $0.send($1, $2) }
@@ -224,8 +225,12 @@ final class SimulatedProcess {
         table.waitingBytes = route(.ioControl, real.waitingBytes) {
             $1 == .incoming ? $0.waiting.incoming : $0.waiting.outgoing
         }
-        table.write = route(.write, real.write) { $0.send($1, $2) }
-        table.writeVector = route(.writeVector, real.writeVector) { $0.send(.init(start: $1, count: $2)) }
+        // Nor does writev(2) of no bytes, which `write` calls too, unlike sendmsg(2).
+        table.write = route(.write, real.write) { $2 == 0 ? 0 : $0.send($1, $2) }
+        table.writeVector = route(.writeVector, real.writeVector) {
+            let pieces = UnsafeBufferPointer(start: $1, count: $2)
+            return pieces.byteCount == 0 ? 0 : $0.send(pieces)
+        }
         table.unlink = { path in self.host.nodes.removeValue(forKey: path) == nil ? -Int(ENOENT) : 0 }
         return table
     }

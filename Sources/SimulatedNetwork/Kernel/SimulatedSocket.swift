@@ -40,10 +40,30 @@ class SimulatedSocket: SimulatedFile {
         (sendCapacity, receiveCapacity) = (listener.sendCapacity, listener.receiveCapacity)
     }
 
+    /// The error for an option that such a socket does not have; see the kernel's sk_setsockopt and tcp_setsockopt.
+    private func refusal(_ level: CInt, _ name: CInt, isSet: Bool) -> CInt? {
+        let names: ClosedRange<CInt>
+        switch level {
+        case SOL_SOCKET: names = 1...83
+        case _ where family == AF_UNIX: return EOPNOTSUPP
+        case CInt(IPPROTO_TCP) where type == clinux_SOCK_STREAM: names = 1...45
+        case CInt(IPPROTO_IP) where family == AF_INET: names = 1...52
+        case CInt(IPPROTO_IPV6) where family == AF_INET6: names = 1...80
+        default: return isSet ? ENOPROTOOPT : EOPNOTSUPP
+        }
+        let areReadOnly = [SO_ERROR, SO_TYPE, SO_DOMAIN, SO_PROTOCOL, SO_ACCEPTCONN]
+        let isReadOnly = level == SOL_SOCKET && areReadOnly.contains(name)
+        return names.contains(name) && !(isSet && isReadOnly) ? nil : ENOPROTOOPT
+    }
+
     final override func setOption(_ level: CInt, _ name: CInt, _ bytes: UnsafeRawBufferPointer) -> Int {
+        if level != SOL_SOCKET, let refusal = refusal(level, name, isSet: true) { return -Int(refusal) }
         guard bytes.count >= MemoryLayout<CInt>.size else { return -Int(EINVAL) }
+        if let refusal = refusal(level, name, isSet: true) { return -Int(refusal) }
         // The first word is the value; of SO_LINGER, whether it is on. Only a linger of zero seconds is used here.
         let value = bytes.loadUnaligned(as: CInt.self)
+        // Since Linux 6.13, and in later versions of older ones.
+        if level == SOL_SOCKET, name == SO_REUSEPORT, value != 0, family == AF_UNIX { return -Int(EOPNOTSUPP) }
         options.removeAll { $0.level == level && $0.name == name }
         options.append((level, name, value))
         // The kernel doubles a program's value.
@@ -53,6 +73,7 @@ class SimulatedSocket: SimulatedFile {
     }
 
     final override func getOption(_ level: CInt, _ name: CInt, _ value: UnsafeMutablePointer<CInt>) -> Int {
+        if let refusal = refusal(level, name, isSet: false) { return -Int(refusal) }
         value.pointee = (level == SOL_SOCKET ? computedOption(name) : nil) ?? option(level, name) ?? 0
         return 0
     }

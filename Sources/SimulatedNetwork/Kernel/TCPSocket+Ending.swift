@@ -28,6 +28,8 @@ extension TCPSocket {
         unacknowledged = 0
         host.release(self)
         leavePort()
+        // A reset ends a request too.
+        if requestAt != nil { forgetRequest() }
         notify()
     }
 
@@ -45,6 +47,7 @@ extension TCPSocket {
         host.listeners[local!.port]?.removeAll { $0 === self }
         host.release(self)
         for child in waiting { (child as! TCPSocket).abandon() }
+        for child in requests { child.forgetRequest() }
     }
 
     func disconnect() {
@@ -92,7 +95,8 @@ extension TCPSocket {
         let other = peer
         phase = .closed
         for child in backlog { (child as! TCPSocket).vanish() }
-        backlog = []
+        for child in requests { child.vanish() }
+        (backlog, requests, requestAt) = ([], [], nil)
         unsent.removeAll()
         other?.probeGonePeer()
         if other?.unacknowledged ?? 0 > 0 { other?.didReachNobody(host) }
@@ -117,7 +121,7 @@ extension TCPSocket {
         peer?.peer = nil
         peer = nil
         phase = .closed
-        backlog = []
+        (backlog, requests, requestAt) = ([], [], nil)
     }
 
     var isConnected: Bool { phase == .established && peer != nil }

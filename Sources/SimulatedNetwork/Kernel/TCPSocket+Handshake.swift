@@ -37,12 +37,53 @@ extension TCPSocket {
         kernel.noteStream(self)
         way!.send(Packet(.ack), from: local!, to: remote!) {
             if child.process.isGone && !child.host.isUp { return child.vanish() }
-            if listener.phase != .listening || listener.isBacklogFull { return child.abandon() }
-            listener.backlog.append(child)
-            listener.notify(Self.readable)
+            child.beAccepted(by: listener)
         }
         notify()
         pump()
+    }
+
+    /// The client's acknowledgement has arrived: the connection waits for accept(2), if there is room.
+    ///
+    /// Without room the kernel ignores that segment (net.ipv4.tcp_abort_on_overflow is 0), and keeps the request. It looks
+    /// again when the client sends bytes or repeats them, and when the client answers the second segment, which the kernel
+    /// repeats after 1, 3, 7, 15 and 31 seconds. After 63 it forgets the request.
+    func beAccepted(by listener: TCPSocket) {
+        if listener.phase != .listening { return abandon() }
+        if listener.takes(self) { return }
+        requestAt = listener
+        listener.requests.append(self)
+        for time in [1, 3, 7, 15, 31] as [Int64] { kernel.after(.seconds(time)) { [self] in requestAgain() } }
+        kernel.after(.seconds(63)) { [self] in if requestAt != nil { forgetRequest() } }
+    }
+
+    /// Another segment of a client whose request found no room. The first ones with bytes are repeated after 0.2 s, 0.6 s…
+    func requestAgain() {
+        guard let listener = requestAt, phase == .established, listener.takes(self) else { return }
+        requestAt = nil
+        listener.requests.removeAll { $0 === self }
+    }
+
+    func requestAgainWithBytes() {
+        requestAgain()
+        if requestAt == nil || !received.isEmpty { return }
+        for attempt in 1...6 as ClosedRange<Int64> {
+            kernel.after(.milliseconds(200 * ((1 << attempt) - 1))) { [self] in requestAgain() }
+        }
+    }
+
+    /// There is no socket yet that could tell the client: its next segment is answered with a reset.
+    func forgetRequest() {
+        requestAt?.requests.removeAll { $0 === self }
+        requestAt = nil
+        if phase == .established { endAfterBothSides() }
+    }
+
+    private func takes(_ child: TCPSocket) -> Bool {
+        if isBacklogFull { return false }
+        backlog.append(child)
+        notify(Self.readable)
+        return true
     }
 
     /// Ends a connection that no program has accepted.

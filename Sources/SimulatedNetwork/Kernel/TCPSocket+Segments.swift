@@ -52,6 +52,7 @@ extension TCPSocket {
             if phase == .established { fail(ECONNRESET) }
             return
         }
+        if requestAt != nil { requestAgainWithBytes() }
         received.append(bytes)
         notify(Self.readable)
         way?.send(nil, from: local!, to: remote!) { sender.wasAcknowledged(bytes.count) }

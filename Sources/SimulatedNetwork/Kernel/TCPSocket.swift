@@ -34,6 +34,10 @@ final class TCPSocket: InternetSocket {
     private(set) var connectBegan: Int64 = 0
     /// Whether this is an accepted connection, on its listener's port.
     var sharesPort = false
+    /// Of a listening socket: the clients that have connected while the backlog was full.
+    var requests: [TCPSocket] = []
+    /// Of such a client's connection: the listening socket.
+    var requestAt: TCPSocket?
     /// The way to the peer, cached on first use, since each packet needs it.
     lazy var way = remote.flatMap { kernel.host(of: $0, from: host) }.map { kernel.way(from: host, to: $0) }
     override var isListening: Bool { phase == .listening }

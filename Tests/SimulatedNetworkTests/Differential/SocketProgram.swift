@@ -1,3 +1,5 @@
+import CLinux
+import Glibc
 import SimulatedNetwork
 
 /// A random program of socket calls. Descriptors are the numbers of the calls that created them.
@@ -11,6 +13,8 @@ struct SocketProgram: CustomStringConvertible {
         case nobody
     }
 
+    enum Sending: CaseIterable { case write, writeVector, sendVector }
+
     enum Call {
         case socket(Kind)
         case pair
@@ -19,8 +23,13 @@ struct SocketProgram: CustomStringConvertible {
         case connect(Int, Target)
         case accept(Int)
         case send(Int, Int)
+        /// With what sends bytes, and the sizes of the pieces.
+        case sendPieces(Int, Sending, [Int])
+        /// As many connections at once as that.
+        case burst(Int, Int)
         case sendTo(Int, Target, Int)
         case receive(Int, Int)
+        case read(Int, Int)
         case receiveMessage(Int, Int)
         case shutdown(Int, CInt)
         case close(Int)
@@ -28,6 +37,8 @@ struct SocketProgram: CustomStringConvertible {
         case isListening(Int)
         case resetOnClose(Int)
         case reuseAddress(Int)
+        case setOption(Int, level: CInt, name: CInt)
+        case getOption(Int, level: CInt, name: CInt)
         case names(Int)
         case waiting(Int)
         case poll(Int, Int16)
@@ -50,7 +61,18 @@ struct SocketProgram: CustomStringConvertible {
         func any() -> Int { made[random.below(made.count)].number }
         func target() -> Target { random.happens(0.9) ? .socket(any()) : .nobody }
         func size() -> Int { random.element([0, 1, 2, 100, 1500, 5000]) }
-        func mask() -> UInt32 { random.element([0, 0x1, 0x4, 0x5, 0x2001, 0x2005, 0x2000]) }
+        func mask() -> UInt32 {
+            random.element([0, 0x1, 0x4, 0x5, 0x2001, 0x2005, 0x2000]) | (random.happens(0.3) ? 0x8000_0000 : 0)
+        }
+        func pieces() -> [Int] { (0..<random.below(4)).map { _ in size() } }
+        func option() -> (CInt, CInt) {
+            let options: [(CInt, CInt)] = [
+                (SOL_SOCKET, SO_REUSEPORT), (SOL_SOCKET, SO_TYPE), (SOL_SOCKET, SO_KEEPALIVE), (SOL_SOCKET, 4711),
+                (CInt(IPPROTO_TCP), TCP_NODELAY), (CInt(IPPROTO_TCP), 4711), (CInt(IPPROTO_IPV6), IPV6_V6ONLY),
+                (CInt(IPPROTO_IP), IP_TOS), (4711, 1),
+            ]
+            return random.element(options)
+        }
         while calls.count < length {
             if made.count < 2 || random.happens(0.08) {
                 let kind = random.element(kinds)
@@ -59,7 +81,7 @@ struct SocketProgram: CustomStringConvertible {
                 if random.happens(0.6) { calls.append(.bind(made.last!.number, nil)) }
                 continue
             }
-            switch random.below(40) {
+            switch random.below(46) {
             case 0: calls.append(.bind(any(), random.happens(0.5) ? .socket(any()) : nil))
             case 1, 2, 3: calls.append(.listen(any(), random.below(3)))
             case 4, 5, 6, 7, 8:
@@ -81,6 +103,17 @@ struct SocketProgram: CustomStringConvertible {
             case 32: calls.append(.poll(any(), random.element([0x1, 0x4, 0x5, 0x2001])))
             case 33, 34: calls.append(.watch(any(), mask()))
             case 35: calls.append(random.happens(0.7) ? .change(any(), mask()) : .forget(any()))
+            case 40, 41:
+                let sending = random.element(Sending.allCases)
+                calls.append(.sendPieces(any(), sending, sending == .write ? [size()] : pieces()))
+            case 42: calls.append(.read(any(), random.element([0, 1, 4096])))
+            case 43: calls.append(.burst(any(), 1 + random.below(6)))
+            case 44:
+                let (level, name) = option()
+                calls.append(.setOption(any(), level: level, name: name))
+            case 45:
+                let (level, name) = option()
+                calls.append(.getOption(any(), level: level, name: name))
             case 36:
                 if kinds.contains(.unix) {
                     // Two numbers.

@@ -10,6 +10,8 @@ final class SocketWorld {
     private let epoll: CInt
     private var files: [Int: CInt] = [:]
     private var kinds: [Int: SocketProgram.Kind] = [:]
+    /// The clients of bursts.
+    private var extra: [CInt] = []
     private var closed: Set<Int> = []
     private var bound: Set<Int> = []
     private var unixNames: [Int: SocketAddress] = [:]
@@ -28,6 +30,7 @@ final class SocketWorld {
 
     deinit {
         for (number, fd) in files where !closed.contains(number) { _ = calls.close(fd) }
+        for fd in extra { _ = calls.close(fd) }
         _ = calls.close(epoll)
     }
 
@@ -99,6 +102,34 @@ final class SocketWorld {
                 return bytes.withUnsafeBytes {
                     calls.send(fd, $0.baseAddress ?? UnsafeRawPointer(bitPattern: 8)!, count)
                 }
+            }
+        case .sendPieces(let number, let sending, let sizes):
+            return on(number) { fd in send(sizes, with: sending, fd, index) }
+        case .burst(let number, let count):
+            guard let kind = kinds[number], kind != .udp4 else { return "no stream" }
+            return (0..<count).map { _ in
+                let type = clinux_SOCK_STREAM | clinux_SOCK_NONBLOCK | clinux_SOCK_CLOEXEC
+                let family: CInt = kind == .unix ? AF_UNIX : kind == .tcp6 ? AF_INET6 : AF_INET
+                let client = CInt(calls.socket(family, CInt(type)))
+                extra.append(client)
+                let target = address(of: .socket(number), for: number)
+                let result = target.withSocketAddress { calls.startConnect(client, $0, $1) }
+                return "\(text(result)) \(calls.poll(client, 0x4))"
+            }.joined(separator: ", ")
+        case .read(let number, let count):
+            guard let fd = files[number], !closed.contains(number) else { return "no file" }
+            return withUnsafeTemporaryAllocation(byteCount: count, alignment: 8) { buffer in
+                let result = calls.read(fd, buffer.baseAddress!, count)
+                return "\(text(result)) sum \(result > 0 ? buffer[..<result].reduce(0) { $0 &* 31 &+ Int($1) } : 0)"
+            }
+        case .setOption(let number, let level, let name):
+            return on(number) { fd in
+                withUnsafeBytes(of: CInt(1)) { calls.setSocketOption(fd, level, name, $0.baseAddress!, 4) }
+            }
+        case .getOption(let number, let level, let name):
+            return on(number) { fd in
+                var value: CInt = 0
+                return min(calls.getSocketOption(fd, level, name, &value), 0)
             }
         case .sendTo(let number, let target, let count):
             guard kinds[number] == .udp4 else { return "not UDP" }
@@ -181,6 +212,24 @@ final class SocketWorld {
             let result = calls.epollWait(epoll, &events, CInt(count), 0)
             return text(result)
                 + events.prefix(max(result, 0)).map { " \($0.data.u64):\(String($0.events, radix: 16))" }.joined()
+        }
+    }
+
+    private func send(_ sizes: [Int], with sending: SocketProgram.Sending, _ fd: CInt, _ index: Int) -> Int {
+        let bytes = [UInt8](repeating: UInt8(truncatingIfNeeded: index), count: max(sizes.reduce(0, +), 1))
+        return bytes.withUnsafeBytes { bytes in
+            if sending == .write { return calls.write(fd, bytes.baseAddress!, sizes[0]) }
+            var start = UnsafeMutableRawPointer(mutating: bytes.baseAddress!)
+            let pieces = sizes.map { size in
+                defer { start += size }
+                return iovec(iov_base: start, iov_len: size)
+            }
+            return pieces.withUnsafeBufferPointer {
+                // An empty array may have no address.
+                let first = $0.baseAddress ?? UnsafePointer(bitPattern: 8)!
+                return sending == .writeVector
+                    ? calls.writeVector(fd, first, $0.count) : calls.sendVector(fd, first, $0.count)
+            }
         }
     }
 
