@@ -100,7 +100,7 @@ final class InstalledFilter {
         var output = FilterOutput()
         isCalling = true
         do { try body(&filter, &output) } catch { output.error = error }
-        heldByFilter = filter.heldBytes
+        heldByFilter = filter.heldBytes.asHeldBytes
         isCalling = false
         return output
     }

@@ -228,7 +228,7 @@ extension Connection {
         guard let cold else { return }
         if !cold.input.isEmpty { cold.input.shrink(awaiting: missing) }
         guard let share = cold.memory else { return }
-        share.inDecoder = count
+        share.inDecoder = count.asHeldBytes
         noteHeldMemory(in: share)
     }
 
@@ -240,4 +240,9 @@ extension Connection {
 
     /// The budget counts memory that several connections hold only once.
     private func noteHeldMemory(in share: MemoryShare) { share.note(heldMemory - (writer.queue?.sharedMemory ?? 0)) }
+}
+
+extension Int {
+    /// The number of bytes that the program's own decoder or filter reports, as one that can be added up whatever it is.
+    var asHeldBytes: Int { Swift.min(Swift.max(self, 0), 1 << 40) }
 }

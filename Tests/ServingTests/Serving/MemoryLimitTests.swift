@@ -233,6 +233,32 @@ struct HeldMemoryTests {
         try holders.end()
     }
 
+    private struct ReportingDecoder: FrameDecoder {
+        let heldBytes: Int
+        func decode(_ bytes: RawSpan) throws -> DecodedFrame<Void> { .incomplete(missing: 1) }
+    }
+
+    private struct ReportingFilter: ConnectionFilter {
+        let heldBytes: Int
+        func receive(_ bytes: RawSpan, _ output: inout FilterOutput) {}
+        func write(_ bytes: RawSpan, _ output: inout FilterOutput) { output.send(bytes) }
+    }
+
+    /// What a decoder or a filter of the program reports is added up with the rest.
+    @Test(.listener(turns: 4000), arguments: [Int.min, .min + 1, -1, .max - 1, .max], [false, true])
+    func aReportThatMakesNoSenseIsNoTrap(held: Int, isOfFilter: Bool) throws {
+        let holders = Holders(limit: 1 << 18) { connection, _ in
+            if isOfFilter {
+                return connection.filter(ReportingFilter(heldBytes: held)).then { $0.receive() }.asVoid()
+            }
+            return connection.forEachFrame(ReportingDecoder(heldBytes: held)) { _, _ -> Promise<Void> in .value }
+        }
+        for _ in 0..<3 { try holders.add([1, 2, 3]) }
+        expect(held > 0 ? listener.evictedConnections > 0 : listener.evictedConnections == 0)
+        for client in holders.clients { client.close() }
+        try holders.end()
+    }
+
     /// An announced payload takes memory only as it arrives, and at the end no more than the frame.
     @Test(.pair(turns: 4000), arguments: [(1, 64 << 20), (5000, 64 << 20), (200_000, 64 << 20), (599_999, 600_000)])
     func anAnnouncementTakesNoMemory(sent: Int, of size: Int) throws {
