@@ -33,7 +33,7 @@ final class ConnectAttempt: ReadinessHandler {
 
     private func advance(_ socket: Socket) throws(SystemError) {
         let code = socket.startConnect(to: address)
-        if code == 0 { return try loop.setInterest(.writing, of: socket.fd, handler: self) }
+        if code == 0 { return try loop.setInterest([.writing, .error, .hangUp], of: socket.fd, handler: self) }
         // A Unix listener whose backlog is full: no event reports when there is room.
         guard code == EAGAIN, address.isUnix, began.advanced(by: Self.retryLimit) > loop.now else {
             throw SystemError(.connect, code, detail: address.description)
@@ -49,12 +49,13 @@ final class ConnectAttempt: ReadinessHandler {
     }
 
     package func descriptorIsReady(_ ready: Interest) -> Interest {
-        if let socket { mayHaveConnected(socket) }
+        if let socket { mayHaveConnected(socket, hasError: ready.contains(.error) || ready.contains(.hangUp)) }
         return []
     }
 
-    private func mayHaveConnected(_ socket: Socket) {
-        var code = socket.takeError()
+    /// - Parameter hasError: otherwise the kernel has none, and a call to ask for it is saved.
+    private func mayHaveConnected(_ socket: Socket, hasError: Bool) {
+        var code = hasError ? socket.takeError() : 0
         // A connect to a port in this machine's ephemeral range may connect to itself: two ends, one socket.
         if code == 0 && !address.isUnix && socket.localAddress == address { code = ECONNREFUSED }
         guard code == 0 else { return fail(SystemError(.connect, code, detail: address.description)) }

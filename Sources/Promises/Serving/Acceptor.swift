@@ -19,6 +19,9 @@ final class Acceptor {
 
     /// The number of connections accepted per turn, so that a burst of new ones leaves time for the existing ones.
     private static var budget: Int { 64 }
+    /// How many times one client alone is accepted, after a call that would have found a second one has found none: that
+    /// call, which fails with EAGAIN, is saved.
+    private static var singles: Int { 8 }
     /// The number of connections accepted from a backlog: more than it holds, so that only repeated errors could reach
     /// it.
     private static var backlogBudget: Int { 65536 }
@@ -44,14 +47,23 @@ final class Acceptor {
     func acceptReady(on socket: AcceptSocket, for listener: Listener) {
         // Before any handler is called: it may turn the loop.
         updateInterest(for: listener)
-        accept(on: socket, for: listener, atMost: Self.budget)
+        if socket.singles > 0 {
+            // If another one waits, the next turn reports it.
+            socket.singles -= 1
+            accept(on: socket, for: listener, atMost: 1)
+        } else if accept(on: socket, for: listener, atMost: Self.budget) == 1 {
+            socket.singles = Self.singles
+        }
         updateInterest(for: listener)
     }
 
-    private func accept(on socket: AcceptSocket, for listener: Listener, atMost count: Int) {
-        for _ in 0..<count where !isClosed && listener.hasRoom {
-            guard acceptOne(on: socket, for: listener) else { break }
+    /// - Returns: the number of clients.
+    @discardableResult
+    private func accept(on socket: AcceptSocket, for listener: Listener, atMost limit: Int) -> Int {
+        for count in 0..<limit {
+            guard !isClosed, listener.hasRoom, acceptOne(on: socket, for: listener) else { return count }
         }
+        return limit
     }
 
     /// - Returns: whether further clients may be waiting.
@@ -129,6 +141,8 @@ final class AcceptSocket: ReadinessHandler {
     var listener: Listener?
     /// The number of calls of `accept` in a row that failed with the error of a single connection.
     var refusals = 0
+    /// How many of the next events are taken for one client each.
+    var singles = 0
 
     init(_ listening: ListeningSocket) { self.listening = listening }
 

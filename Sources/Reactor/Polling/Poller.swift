@@ -140,9 +140,9 @@ package struct Poller: ~Copyable {
 
     /// A server may ask about the end of its peer during each request, and read between them. Both then stay
     /// registered: a quiet peer costs no `epoll_ctl` for the change. `next` narrows the registration if an event is not
-    /// wanted.
+    /// wanted. (Errors and hang-ups are reported anyway, and change nothing.)
     private func maskToRegister(_ wanted: UInt32, over registered: UInt32) -> UInt32 {
-        let asksAboutPeer = (wanted | registered) & Interest.peerGone.rawValue != 0
+        let asksAboutPeer = (wanted | registered) & Interest.readHangUp.rawValue != 0
         return asksAboutPeer ? wanted | registered & ~UInt32(clinux_EPOLLOUT) : wanted
     }
 
