@@ -140,7 +140,8 @@ import Synchronization
             }
             expect(first == taken || first == left)
         }
-        try loop.run(until: { Self.hitsOfOldAction.load(ordering: .relaxed) == 1 })
+        // On another thread.
+        spin { Self.hitsOfOldAction.load(ordering: .relaxed) == 1 }
     }
 
     @Test func signalsEndWithTheLoop() throws {
