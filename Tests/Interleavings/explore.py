@@ -106,12 +106,6 @@ MUTANTS = [
      "        guard let source = word.source, upstream"),
     ("the end of a watch forgets the signal that has arrived", REACTOR + "Signals/SignalRegistry.swift",
      "        if takeUnhandled(bit(signal)) { clinux", "        if !isMutant(#), takeUnhandled(bit(signal)) { clinux"),
-    ("a signal that finds no watch any more is forgotten", REACTOR + "Signals/SignalRegistry.swift",
-     "if !notify(bit(signal), passesOn: false) { raiseAgain", "if !notify(bit(signal), passesOn: false), !isMutant(#) { raiseAgain"),
-    ("a signal is noted after the loops are told", REACTOR + "Signals/SignalRegistry.swift",
-     "        unhandled.bitwiseOr(bit(signal), ordering: .sequentiallyConsistent)\n",
-     "        if !isMutant(#) { unhandled.bitwiseOr(bit(signal), ordering: .sequentiallyConsistent) }\n"
-     "        defer { if isMutant(#) { unhandled.bitwiseOr(bit(signal), ordering: .sequentiallyConsistent) } }\n"),
     # ----
     ("relaxed: a load of the state", CORE + "StateWord.swift",
      "func load() -> StateWord { StateWord(bits: word.load(ordering: .acquiring)) }",

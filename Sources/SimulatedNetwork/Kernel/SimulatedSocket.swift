@@ -47,9 +47,9 @@ class SimulatedSocket: SimulatedFile {
         case SOL_SOCKET: names = 1...83
         case _ where family == AF_UNIX: return EOPNOTSUPP
         case CInt(IPPROTO_TCP) where type == clinux_SOCK_STREAM: names = 1...45
-        case CInt(IPPROTO_IP) where family == AF_INET: names = 1...52
+        case CInt(IPPROTO_IP): names = 1...52
         case CInt(IPPROTO_IPV6) where family == AF_INET6: names = 1...80
-        default: return isSet ? ENOPROTOOPT : EOPNOTSUPP
+        default: return isSet || family == AF_INET6 ? ENOPROTOOPT : EOPNOTSUPP
         }
         let areReadOnly = [SO_ERROR, SO_TYPE, SO_DOMAIN, SO_PROTOCOL, SO_ACCEPTCONN]
         let isReadOnly = level == SOL_SOCKET && areReadOnly.contains(name)

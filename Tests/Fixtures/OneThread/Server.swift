@@ -45,6 +45,14 @@ func client(of chat: Chat, _ account: Account) -> Promise<[UInt8]> {
     }
 }
 
+/// Datagrams, with an account of one thread.
+func listen(on socket: DatagramSocket, for account: Account) -> Promise<Void> {
+    socket.forEachPacket(onError: { error in account.history.append("\(error)") }) { bytes, origin in
+        account.history.append("\(bytes.byteCount) bytes")
+        socket.post(bytes, to: origin.address)
+    }
+}
+
 /// A server whose connections are async functions, with the state of one thread.
 final class Register {
     private let listener: Listener

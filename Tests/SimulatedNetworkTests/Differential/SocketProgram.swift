@@ -68,7 +68,7 @@ struct SocketProgram: CustomStringConvertible {
         func option() -> (CInt, CInt) {
             let options: [(CInt, CInt)] = [
                 (SOL_SOCKET, SO_REUSEPORT), (SOL_SOCKET, SO_TYPE), (SOL_SOCKET, SO_KEEPALIVE), (SOL_SOCKET, 4711),
-                (CInt(IPPROTO_TCP), TCP_NODELAY), (CInt(IPPROTO_TCP), 4711), (CInt(IPPROTO_IPV6), IPV6_V6ONLY),
+                (CInt(IPPROTO_TCP), TCP_NODELAY), (CInt(IPPROTO_TCP), 4711), (CInt(IPPROTO_IPV6), IPV6_UNICAST_HOPS),
                 (CInt(IPPROTO_IP), IP_TOS), (4711, 1),
             ]
             return random.element(options)

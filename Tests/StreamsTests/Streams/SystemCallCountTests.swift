@@ -8,6 +8,18 @@ struct SystemCallCountTests {
         return net.loop.metrics.systemCalls.merging(before, uniquingKeysWith: -).filter { $0.value > 0 }
     }
 
+    /// Epoll tells whether there is an error.
+    @Test(.network) func aConnectAsksForAnErrorOnlyIfThereIsOne() throws {
+        let listener = try net.listen()
+        let address = listener.localAddress
+        let connection = try hang(connect(to: address), timeout: patience)
+        expectEqual(net.calls(.getSocketOption), 0)
+        connection.abort()
+        listener.close()
+        expectEqual(try rejection(of: connect(to: address)), ECONNREFUSED)
+        expectEqual(net.calls(.getSocketOption), 1)
+    }
+
     /// As in the echo server: an idle time-out on each connection, whichever way it reads.
     @Test(.pair(turns: 2500), arguments: [false, true]) func idleTimeoutsCostNothingWhileThereIsTraffic(chunkwise: Bool)
         throws

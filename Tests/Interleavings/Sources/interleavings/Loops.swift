@@ -228,21 +228,6 @@ let loops: [Scenario] = [
         try loop.turn(.poll)
         atEnd { checkEqual(log.value + former.calls, 1) }
     },
-    onLoop("a signal beside the ends of two loops that watch it") { loop in
-        let log = Digits()
-        let former = FormerAction(of: SIGUSR2)
-        let watch = try loop.onSignal(SIGUSR2) { log.add(1) }
-        thread {
-            onLoop { other in
-                _ = try other.onSignal(SIGUSR2) { log.add(1) }
-                raise(SIGUSR2)
-            }
-        }
-        try loop.turn(.poll)
-        watch.cancel()
-        // Each watch may have it, or nobody but the action.
-        atEnd { checkOneOf(log.value + former.calls, 1, 11) }
-    },
     onLoop("a task of an executor that is bound to a loop that ends") { loop in
         let executor = ThreadBoundExecutor(loop)
         let log = Digits()

@@ -101,6 +101,25 @@ struct AcceptTests {
         try listener.end(served, closing: clients)
     }
 
+    /// A second call, which would find nobody, is saved after a client that came alone; a burst is still taken at once.
+    @Test(.listener) func clientsThatComeAloneCostOneCallEach() throws {
+        let served = listener.serve { echo($0) }
+        var clients: [Peer] = []
+        func add(_ count: Int) throws {
+            for _ in 0..<count { clients.append(try Peer(to: listener.localAddress)) }
+            try net.loop.run(until: { listener.activeConnections == clients.count })
+        }
+        for _ in 0..<10 { try add(1) }
+        // The first and the tenth looked for another one.
+        expectEqual(net.calls(.accept), 12)
+        try add(30)
+        // One in each of eight turns, and then the rest, with a call that finds nobody.
+        expectEqual(net.calls(.accept), 12 + 31)
+        try add(5)
+        expectEqual(net.calls(.accept), 12 + 31 + 6)
+        try listener.end(served, closing: clients)
+    }
+
     @Test(.listener) func aClientThatIsGoneAlreadyIsAConnectionThatFails() throws {
         try Peer(to: listener.localAddress).reset()
         let connection = try net.accept(from: listener)
