@@ -114,15 +114,15 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
     // MARK: End
 
     // Swift's cancellation handler returns before the wait ends, so the promise still exists. The promise's own loop
-    // decides: a read that is cancelled from another thread may be delivering its bytes at this moment, and they would
-    // be lost.
+    // decides, unless it has ended: a read that is cancelled from another thread may be delivering its bytes at this
+    // moment, and they would be lost.
     private func cancel() {
         let promise = promise.object
         guard !promise.role.contains(.externallySettled), let loop = promise.loop, loop != .ofThisThread else {
             return cancelOnOwnThread()
         }
         // If it has settled, the waiter is notified.
-        loop.post(InternalJob { [self] in cancelOnOwnThread() }) { promise.settled == nil }
+        loop.borrow { $0.performCleanup { [self] in cancelOnOwnThread() } }
     }
 
     private func cancelOnOwnThread() {

@@ -189,16 +189,10 @@ func hangOnNewStack<T>(
 /// After its arrival nothing refers to it. It is then kept with the loop, and the next `hang` of the thread reuses it.
 // @unchecked: as for PromiseCore. The flags are accessed only on the loop's thread.
 private final class WakeUp: PromiseCore, @unchecked Sendable {
-    // Retains the loop, to which the settling thread posts: a waiter that only watches is not counted, and so does not
-    // retain its loop otherwise. (An ending loop releases the waiter that it keeps for reuse.) `nil` once the waiter
-    // has been withdrawn: its place may stay in the list for a long time, and a settling thread that can no longer take
-    // the waiter does not access its loop.
-    @exclusivity(unchecked) private var eventLoop: EventLoop?
     @exclusivity(unchecked) private var isAwaited = true
     @exclusivity(unchecked) private var hasArrived = false
 
     private init(_ loop: EventLoop) {
-        eventLoop = loop
         super.init(state: .pending, loop: LoopRef(loop), role: [.leavesUnhandled, .onlyWaking], code: .none)
     }
 
@@ -222,7 +216,7 @@ private final class WakeUp: PromiseCore, @unchecked Sendable {
         // The object exists as long as it has neither arrived nor been withdrawn.
         let wakeUp = wakeUp.object
         wakeUp.isAwaited = false
-        if wakeUp.withdraw() != nil { wakeUp.eventLoop = nil }
+        wakeUp.withdraw()
     }
 
     override func runAndRelease() {

@@ -124,8 +124,8 @@ struct Cancellation {
         }
         guard core.state.load().isClaimable, let loop = core.loop else { return nil }
         guard loop == .ofThisThread else {
-            // While it is pending, its loop still exists.
-            loop.post(InternalJob { core.cancel(request) }) { core.state.load().isClaimable }
+            // A loop that has ended refuses the job: it has ended its promises itself, but for those that wait in a circle.
+            loop.borrow { _ = $0.post(InternalJob { core.cancel(request) }) }
             return nil
         }
         // The promise that a handler has returned settles this core.

@@ -209,7 +209,7 @@ extension PromiseCore {
         guard excess >= 0 else { return }
         // Whether this thread may lock the list.
         if role.contains(.externallySettled) || loop == .ofThisThread { return sweep() }
-        if excess == 0 { loop?.post(InternalJob { [self] in sweep() }) { state.load().isClaimable } }
+        if excess == 0 { loop?.borrow { _ = $0.post(InternalJob { [self] in sweep() }) } }
     }
 
     /// Removes the tombstones, on a thread that may lock the list.

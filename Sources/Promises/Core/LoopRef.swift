@@ -1,8 +1,8 @@
 import CLinux
 import Reactor
 
-/// The loop of a core. Not owned: a loop does not end before the waiters that other threads may notify have been
-/// withdrawn, or have arrived, and it exists as long as code runs on its thread.
+/// The loop of a core. Each core counts one reference to its loop, which may end before the core does: then it refuses
+/// jobs, and its address is no other loop's. See `EventLoop.addReference`.
 @usableFromInline typealias LoopRef = Uncounted<EventLoop>
 
 extension Uncounted where Object == EventLoop {
@@ -14,10 +14,13 @@ extension Uncounted where Object == EventLoop {
     @inline(__always)
     static var ofThisThreadIfAny: LoopRef? { clinux_get_current_loop().map { LoopRef(at: $0) } }
 
-    /// Posts a job from any thread, unless the loop has ended. `isThere` is called while the loop cannot end.
-    func post(_ job: Job, ifStillThere isThere: () -> Bool) {
-        EventLoop.post(job, toLoopAt: pointer, if: isThere)
-    }
+    /// A core of this loop has been made.
+    @inline(__always)
+    func coreDidBegin() { borrow { $0.addReference() } }
+
+    /// A core of this loop has ended: it does not use the loop any more.
+    @inline(__always)
+    func coreDidEnd() { if borrow({ $0.removeReference() }) { release() } }
 
     /// Exchanges the object that the loop keeps for the layer above. The caller knows its class.
     func exchangeKept<Kept: AnyObject>(_ object: Uncounted<Kept>?) -> Uncounted<Kept>? {

@@ -49,6 +49,7 @@ class PromiseCore: Job, @unchecked Sendable {
         self.loop = loop
         self.code = code.with(role)
         super.init()
+        loop?.coreDidBegin()
         #if DEBUG
         if let fault = layoutFault() { fatalError("swift-reactor: \(fault)") }
         #endif
@@ -57,6 +58,8 @@ class PromiseCore: Job, @unchecked Sendable {
     /// Makes a kept core, to which the caller has the only reference, a new one. The caller stores its contents.
     @inline(__always)
     final func reset(_ state: StateWord, _ loop: LoopRef?, _ code: CoreCode) {
+        // If both are loops, they are the same one: only that keeps the core.
+        if loop == nil { self.loop?.coreDidEnd() } else if self.loop == nil { loop?.coreDidBegin() }
         self.loop = loop
         self.code = code
         self.state.store(state)
@@ -187,8 +190,10 @@ class PromiseCore: Job, @unchecked Sendable {
     deinit {
         let isAnnotated = !shared.annotations.isEmpty
         // A plain value leaves nothing to do, not even a call.
-        if state.load().isFulfilledTrivially && !isAnnotated { return }
-        if isAnnotated { endAnnotated() } else { end() }
+        if !state.load().isFulfilledTrivially || isAnnotated {
+            if isAnnotated { endAnnotated() } else { end() }
+        }
+        loop?.coreDidEnd()
     }
 }
 

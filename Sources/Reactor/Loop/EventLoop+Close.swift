@@ -34,6 +34,7 @@ extension EventLoop {
         jobs.spare.close()
         waker.close(shared.waker, kernel, isForked: isForked)
         poller.close(kernel)
+        buffers.free()
         shared.life.advance(to: .over)
         // A cleanup may make something ready, too.
         while !shared.life.cleanups.openUnlessWaiting() { _ = releaseEverything() }

@@ -6,9 +6,8 @@ extension EventLoop {
     /// Makes a loop on this thread that becomes the current one only during `perform` and `turn`. The caller must end
     /// it by `endInner`, on this thread.
     package static func makeInner(clock: VirtualClock, syscalls: Syscalls) -> EventLoop {
-        let outer = addressOfThisThread
         let loop = EventLoop(clock: .virtual(clock), syscalls: syscalls)
-        loop.scope = .function(within: outer)
+        loop.scope = .function(within: ofCurrentThread)
         LivingLoops.add(loop)
         return loop
     }
@@ -24,6 +23,8 @@ extension EventLoop {
         vanishes = true
         close()
         clinux_set_current_loop(outer)
+        // Otherwise a handler of this loop has ended it, and the turn leaves it.
+        if depth == 0 { leaveForGood() }
     }
 
     /// Whether the calling thread is in `endInner`, whose releases are not reported.

@@ -125,6 +125,8 @@ extension EventLoop {
         defer {
             depth &-= 1
             clinux_set_current_loop(outer)
+            // One of its handlers has ended it: see `endInner`.
+            if vanishes && depth == 0 { leaveForGood() }
             if unrunWork != nil { ThreadLoop.noteHandlersIfNeeded() }
         }
         return try body()

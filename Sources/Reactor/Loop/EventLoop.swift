@@ -36,6 +36,8 @@ public final class EventLoop {
     @exclusivity(unchecked) @usableFromInline var keepAlive = KeepAlive()
     @exclusivity(unchecked) @usableFromInline var outsideWaiters = OutsideWaiters()
     @usableFromInline let shared = SharedLoopState()
+    /// The references that this thread has counted, less those that it has ended; see `SharedReferences`.
+    @exclusivity(unchecked) @usableFromInline var ownReferences = 0
     @usableFromInline package let kernel: CountingSyscalls
     package let clock: LoopClock
     /// Whether `EventLoop.spawn` has started the loop's thread.
@@ -85,8 +87,6 @@ public final class EventLoop {
     }
 
     deinit {
-        // Once the lock is taken, a thread that was posting to the loop has finished, and no other thread begins.
-        Self.ends.withLock { _ in }
         outsideWaiters.releaseMemory()
         buffers.free()
     }
@@ -129,6 +129,15 @@ public final class EventLoop {
     /// Any thread: posts `job` and takes over the caller's reference. Returns false once the loop has ended; the
     /// reference is then still the caller's.
     package func post(_ job: Unmanaged<Job>) -> Bool { shared.post(job) }
+
+    /// As `post(_:)` of a counted reference; `job` must be in no queue.
+    @discardableResult
+    package func post(_ job: Job) -> Bool {
+        let job = Unmanaged<Job>.passRetained(job)
+        guard !post(job) else { return true }
+        job.release()
+        return false
+    }
 
     /// Any thread: whether the calling thread has this loop as its current one, and the loop has not ended.
     var isCurrent: Bool { clinux_get_current_loop() == Unmanaged.passUnretained(self).toOpaque() && !hasEnded }

@@ -48,12 +48,7 @@ public final class LoopRemote: @unchecked Sendable {
 
     /// As `submit`, for a job of another class. It must be in no queue.
     /// - Returns: false if the loop has ended.
-    package func post(_ job: Job) -> Bool {
-        let job = Unmanaged<Job>.passRetained(job)
-        guard !loop.post(job) else { return true }
-        job.release()
-        return false
-    }
+    package func post(_ job: Job) -> Bool { loop.post(job) }
 
     /// Ends the loop's `run()` after its current turn, as `EventLoop.stop()` does on the loop's own thread. Jobs
     /// that this thread has submitted before run first.
@@ -111,23 +106,6 @@ extension LoopRemote: Hashable {
 
     /// Hashes the identity of the loop.
     public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(loop)) }
-}
-
-extension EventLoop {
-    /// Any thread: posts `job` to the loop at `address` if `isThere` returns true. If `isThere` returns true, a loop
-    /// must be at that address and stay there until it has ended.
-    package static func post(_ job: Job, toLoopAt address: UnsafeMutableRawPointer, if isThere: () -> Bool) {
-        let node = Unmanaged<Job>.passRetained(job)
-        let isPosted = ends.withLock { _ in
-            isThere() && Unmanaged<EventLoop>.fromOpaque(address)._withUnsafeGuaranteedRef { $0.post(node) }
-        }
-        if !isPosted { node.release() }
-    }
-
-    // Held while a thread uses a loop without a reference to it, and while a loop is deallocated. A number, although
-    // only the lock matters: an empty value has the address of its object, whose first word other threads read without
-    // the lock, and the thread sanitizer reports that.
-    static let ends = LockedValue.ofProcess(0)
 }
 
 extension LoopRemote: Dispatcher {

@@ -37,13 +37,14 @@ enum ThreadLoop {
     /// Calls `body` with a loop that ends afterwards.
     static func with<Value>(_ loop: EventLoop, _ body: (EventLoop) throws -> Value) rethrows -> Value {
         ForkDetector.watch()
-        loop.scope = .function(within: clinux_get_current_loop())
+        loop.scope = .function(within: EventLoop.withExisting { $0 })
         clinux_set_current_loop(Unmanaged.passUnretained(loop).toOpaque())
         LivingLoops.add(loop)
         noteHandlersIfNeeded()
         defer {
             loop.close()
-            clinux_set_current_loop(loop.scope.surroundingLoop)
+            clinux_set_current_loop(loop.scope.surroundingLoop.map { Unmanaged.passUnretained($0).toOpaque() })
+            loop.leaveForGood()
             noteHandlersIfNeeded()
         }
         return try body(loop)
@@ -53,13 +54,12 @@ enum ThreadLoop {
     /// one, since the thread continues.
     static func loops(from loop: EventLoop) -> [LoopRemote] {
         guard case .function(let outer) = loop.scope else { return [loop.remote] }
-        let around = outer ?? makeAround(loop)
-        return [loop.remote] + loops(from: Unmanaged<EventLoop>.fromOpaque(around).takeUnretainedValue())
+        return [loop.remote] + loops(from: outer ?? makeAround(loop))
     }
 
-    private static func makeAround(_ loop: EventLoop) -> UnsafeMutableRawPointer {
+    private static func makeAround(_ loop: EventLoop) -> EventLoop {
         let current = clinux_get_current_loop()
-        let made = Unmanaged.passUnretained(make()).toOpaque()
+        let made = make()
         clinux_set_current_loop(current)
         noteHandlersIfNeeded()
         loop.scope = .function(within: made)
@@ -79,8 +79,10 @@ enum ThreadLoop {
     private static func end(_ address: UnsafeMutableRawPointer) {
         // Handlers that are released now may ask for the current loop once more.
         clinux_set_current_loop(address)
-        Unmanaged<EventLoop>.fromOpaque(address).takeRetainedValue().close()
+        let loop = Unmanaged<EventLoop>.fromOpaque(address).takeRetainedValue()
+        loop.close()
         clinux_set_current_loop(nil)
+        loop.leaveForGood()
         noteHandlersIfNeeded()
     }
 

@@ -2,7 +2,7 @@
 /// being built. So neither idle connections nor small messages have their own.
 ///
 /// Invariant: used on the loop's thread only. At most one block is kept; a lent block belongs to the borrower until it
-/// is given back. The loop has the only copy of this value, and calls `free` in its own `deinit`.
+/// is given back. The loop has the only copy of this value, and calls `free` at its end and in its `deinit`.
 @usableFromInline
 struct LoopBuffers {
     @usableFromInline var block: UnsafeMutableRawBufferPointer?
@@ -12,7 +12,11 @@ struct LoopBuffers {
 
     init() {}
 
-    func free() { block?.deallocate() }
+    mutating func free() {
+        block?.deallocate()
+        block = nil
+        spareOutput = []
+    }
 
     /// The block, for a read whose bytes are copied out of it. Valid until the next read on this loop.
     @inlinable @inline(__always)

@@ -21,11 +21,12 @@ enum LoopStage: UInt8 {
 /// The scope that a loop lives in, and ends with.
 enum LoopScope {
     case thread
-    /// The function that is passed to `withLoop`. The loop around it, if the thread has one, outlives it.
-    case function(within: UnsafeMutableRawPointer?)
+    /// The function that is passed to `withLoop`. The loop around it, if the thread has one, ends later; retained, since
+    /// the inner loop's object may be kept for longer than both.
+    case function(within: EventLoop?)
 
     /// The surrounding loop on the same thread, if there is one.
-    var surroundingLoop: UnsafeMutableRawPointer? {
+    var surroundingLoop: EventLoop? {
         if case .function(let outer) = self { outer } else { nil }
     }
 }

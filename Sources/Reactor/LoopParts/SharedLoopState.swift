@@ -9,6 +9,7 @@ struct SharedLoopState: ~Copyable {
     @usableFromInline let waker = SharedWaker()
     let work = SharedWork()
     let life = LoopLife()
+    let references = SharedReferences()
 
     init() {}
 
