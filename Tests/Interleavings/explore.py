@@ -106,6 +106,13 @@ MUTANTS = [
      "        guard let source = word.source, upstream"),
     ("the end of a watch forgets the signal that has arrived", REACTOR + "Signals/SignalRegistry.swift",
      "        if takeUnhandled(bit(signal)) { clinux", "        if !isMutant(#), takeUnhandled(bit(signal)) { clinux"),
+    ("a reference to a loop is ended by no atomic operation", REACTOR + "Loop/EventLoop+References.swift",
+     "    func remove() -> Bool { count.subtract",
+     "    func remove() -> Bool {\n        if isMutant(#) {\n            let left = count.load(ordering: .relaxed) - 1\n"
+     "            count.store(left, ordering: .relaxed)\n            return left == 0\n        }\n        return count.subtract"),
+    ("a loop that has references does not own itself", REACTOR + "Loop/EventLoop+References.swift",
+     "        let reference = Unmanaged.passRetained(self)\n",
+     "        let reference = isMutant(#) ? Unmanaged.passUnretained(self) : Unmanaged.passRetained(self)\n"),
     # ----
     ("relaxed: a load of the state", CORE + "StateWord.swift",
      "func load() -> StateWord { StateWord(bits: word.load(ordering: .acquiring)) }",
@@ -118,6 +125,11 @@ MUTANTS = [
      "\n    atomicMemoryFence(ordering: .acquiring)\n", "\n    if !isMutant(#) { atomicMemoryFence(ordering: .acquiring) }\n"),
     ("relaxed: mail is taken", REACTOR + "Jobs/Mailbox.swift",
      "word.exchange(0, ordering: .acquiring)", "word.exchange(0, ordering: isMutant(#) ? .relaxed : .acquiring)"),
+    ("relaxed: the end of a reference to a loop", REACTOR + "Loop/EventLoop+References.swift",
+     "count.subtract(1, ordering: .acquiringAndReleasing)", "count.subtract(1, ordering: isMutant(#) ? .relaxed : .acquiringAndReleasing)"),
+    ("the marks of a promise are read before its loop is known", CORE + "PromiseCore+Adopt.swift",
+     "own.isOpen, inner.borrow({ $0.state.load() == .pending }),",
+     "own.isOpen, inner.borrow({ $0.state.load() == .pending && (!isMutant(#) || !$0.marks.contains(.mayAdopt)) }),"),
 ]
 FIRST_OF_ORDERINGS = next(i for i, mutant in enumerate(MUTANTS) if mutant[0].startswith("relaxed:")) + 1
 

@@ -24,10 +24,10 @@ extension PromiseCore {
     @inline(__always)
     private func linkAtOnce(_ inner: CoreRef, _ here: LoopRef) -> Bool {
         let own = state.load()
-        // Without a mark: it is neither claimed nor locked, and has no waiters.
-        guard !Tracing.isOn, own.isOpen,
-            inner.borrow({ $0.state.load() == .pending && !$0.marks.contains(.mayAdopt) }),
-            Self.isKnownToProducerOnly(inner, here)
+        // Without a mark: it is neither claimed nor locked, and has no waiters. The marks last: only once it is known to
+        // belong to this thread.
+        guard !Tracing.isOn, own.isOpen, inner.borrow({ $0.state.load() == .pending }),
+            Self.isKnownToProducerOnly(inner, here), inner.borrow({ !$0.marks.contains(.mayAdopt) })
         else { return false }
         if own.isPending {
             // The running reference becomes the link's.

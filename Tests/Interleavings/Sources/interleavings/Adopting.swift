@@ -23,6 +23,13 @@ let adopting: [Scenario] = [
         resolver.fulfill(5)
         checkEqual(try hang(outer), 5)
     },
+    onLoop("a handler returns a promise of another loop, which nothing else waits for") { loop in
+        let (source, resolver) = Promise<Int>.pending()
+        let inner = source.map { $0 + 1 }
+        thread { onLoop { _ in checkEqual(try hang(Promise.value(1).then { _ in inner }), 6) } }
+        resolver.fulfill(5)
+        try loop.run()
+    },
     onLoop("a promise is linked beside a question about it") { _ in
         let (inner, resolver) = Promise<Int>.pending()
         let middle = inner.map { $0 }

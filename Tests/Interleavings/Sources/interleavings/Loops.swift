@@ -100,6 +100,29 @@ let loops: [Scenario] = [
         tally.areReleased()
         withExtendedLifetime(resolver) {}
     },
+    Scenario("a loop ends beside the releases of its last promises") {
+        weak var ended: EventLoop?
+        onLoop { loop in
+            ended = loop
+            let (promise, resolver) = Promise<Int>.pending()
+            let (other, second) = Promise<Int>.pending()
+            thread { withExtendedLifetime((promise, resolver)) {} }
+            thread { withExtendedLifetime((other, second)) {} }
+        }
+        atEnd { check(ended == nil, "nothing refers to the loop") }
+    },
+    Scenario("a loop ends beside a cancellation of what it does not find") {
+        onLoop { loop in
+            let promise = circle(loop)
+            thread { promise.cancel() }
+        }
+    },
+    Scenario("a cancellation of what two loops have left, on both threads") {
+        onLoop { loop in
+            let promise = circle(loop)
+            thread { onLoop { _ in promise.map { $0 }.cancel() } }
+        }
+    },
     onLoop("a deinit that hangs while its loop ends, beside a settlement") { loop in
         let (promise, resolver) = Promise<Int>.pending()
         let object = AtRelease {

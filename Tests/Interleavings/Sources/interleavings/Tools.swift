@@ -109,6 +109,15 @@ func pendingChild(_ use: (Resolver<Int>) -> Void) -> Promise<Int> {
     return child
 }
 
+/// A promise that waits for one that waits for it: nothing of its loop leads to it.
+func circle(_ loop: EventLoop) -> Promise<Int> {
+    final class Box { var promise: Promise<Int>! }
+    let box = Box()
+    box.promise = Promise.value(1).then { _ in box.promise.map { $0 } }
+    inOneStep { for _ in 0..<2 { try? loop.turn(.poll) } }
+    return box.promise
+}
+
 func checkOneOf(_ value: Int, _ allowed: Int..., file: StaticString = #fileID, line: UInt = #line) {
     check(allowed.contains(value), "\(value) is none of \(allowed)", file: file, line: line)
 }
