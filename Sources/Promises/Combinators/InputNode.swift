@@ -7,6 +7,8 @@ struct InputNode {
         // took two atomic operations.
         var combinator: Uncounted<CombinatorCore>?
         let index: Int
+        /// Whether the node, which runs inline, brings a value in a job.
+        var bringsValueLater = false
     }
 
     /// A node, with the reference for its source's list.
@@ -16,6 +18,12 @@ struct InputNode {
         // The combinator, which does not own the node, forgets its address when the operation is dropped.
         core = .retaining(PromiseCore.pending(Self.code, role: role.union(.isNotifiedOfDrop)))
         core.payload.store(Input(combinator: .retaining(combinator), index: index))
+    }
+
+    /// As `init`, for a node that brings a rejection when its source settles, and a value in a job.
+    init(bringingValuesLaterTo combinator: CombinatorCore, _ index: Int) {
+        core = .retaining(PromiseCore.pending(Self.laterCode, role: [.inlineAtHome, .isNotifiedOfDrop]))
+        core.payload.store(Input(combinator: .retaining(combinator), index: index, bringsValueLater: true))
     }
 
     /// A node that a list or a queue holds.
@@ -34,6 +42,17 @@ struct InputNode {
             case .drop: notifyCombinator(of: core) { $0.loopEnds(beforeSourceAt: $1) }
             case .destroy, .stop, .input: break
             }
+        }
+    }
+
+    private static var laterCode: CoreCode {
+        CoreCode { core, phase in
+            let input = core.payload.pointer(to: Input.self)
+            guard case .run = phase, input.pointee.bringsValueLater, core.upstream.loadRelaxed().isFulfilled else {
+                return code(core, phase)
+            }
+            input.pointee.bringsValueLater = false
+            LoopRef.ofThisThread.borrow { $0.enqueueOwned(core.ref.job) }
         }
     }
 

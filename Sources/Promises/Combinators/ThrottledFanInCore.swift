@@ -68,7 +68,18 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
                 source.cancelUnlessWanted()
                 break
             }
-            let node = InputNode(of: self, taken)
+            // User code has rejected another source, and so the result. This source continues like the others.
+            guard isOpen else {
+                source.annotate(.isLetGo)
+                break
+            }
+            // At once: inside an inline job, the node would run after it.
+            if let outcome = source.settled, !outcome.isFulfilled {
+                source.markHandled()
+                rejectResult(as: outcome)
+                break
+            }
+            let node = InputNode(bringingValuesLaterTo: self, taken)
             nodes[taken] = node
             taken += 1
             begin()
@@ -88,16 +99,21 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
         defer { inputDidEnd() }
         guard let callbacks = activeCallbacks else { return source.reference.release() }
         guard source.isFulfilled else {
-            reject(source.error, at: source.callSite)
-            source.reference.release()
-            self.callbacks = nil
-            // The others continue.
-            for index in nodes.keys.sorted() { nodes.removeValue(forKey: index)?.letGoOfSource() }
-            return
+            rejectResult(as: source)
+            return source.reference.release()
         }
         callbacks.keep(index, source.reference)
         source.reference.release()
         take()
+    }
+
+    /// Rejects the result as this source. The others continue.
+    private func rejectResult(as source: AnySource) {
+        reject(source.error, at: source.callSite)
+        // Released last, since that may run user code.
+        let unused = callbacks.take()
+        for index in nodes.keys.sorted() { nodes.removeValue(forKey: index)?.letGoOfSource() }
+        withExtendedLifetime(unused) {}
     }
 
     override func loopEnds(beforeSourceAt index: Int) {

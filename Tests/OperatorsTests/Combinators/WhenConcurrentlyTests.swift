@@ -80,9 +80,43 @@ struct WhenConcurrentlyTests {
             return .value(number)
         }
         let all = when(fulfilled: 0..<10, concurrently: 2, body)
-        expectEqual(begun, [0, 1])
+        expectEqual(all.flaw, Flaw(1))
         expect(all, failsWith: Flaw(1))
-        expectEqual(begun, [0, 1, 2], "what came free before the rejection was known")
+        expectEqual(begun, [0, 1])
+    }
+
+    enum Failure: CaseIterable { case thrown, returned, returnedInsideAHandler, ofThePrevious, behindAValue }
+
+    @Test(.inLoop, arguments: Failure.allCases) func nothingBeginsAfterARejection(_ failure: Failure) {
+        var begun = 0
+        let pairs = (0..<2).map { _ in Promise<Int>.pending() }
+        var all: Promise<[Int]>?
+        let start = {
+            all = when(fulfilled: 0..<50, concurrently: failure == .behindAValue ? 2 : 50) { number throws in
+                begun += 1
+                switch failure {
+                case .thrown: throw Flaw(0)
+                case .returned, .returnedInsideAHandler: return Promise<Int>(error: Flaw(0))
+                case .ofThePrevious: if number == 1 { pairs[0].resolver.reject(Flaw(0)) }
+                case .behindAValue: break
+                }
+                return number < 2 ? pairs[number].promise : endless()
+            }
+        }
+        let loop = EventLoop.current
+        if failure == .returnedInsideAHandler {
+            loop.jobs.runInline(.passRetained(InternalJob(start)))
+        } else {
+            start()
+        }
+        if failure == .behindAValue {
+            pairs[0].resolver.fulfill(1)
+            pairs[1].resolver.reject(Flaw(0))
+        }
+        expect(all!, failsWith: Flaw(0))
+        expectEqual(begun, failure == .ofThePrevious || failure == .behindAValue ? 2 : 1)
+        pairs[1].resolver.fulfill(1)
+        pairs[0].resolver.fulfill(1)
     }
 
     @Test(.inLoop) func whatIsSettledLeavesTurnsToOthers() throws {
