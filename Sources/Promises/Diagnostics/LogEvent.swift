@@ -24,7 +24,8 @@ public enum LogEvent: Sendable {
     /// their number.
     case undeliveredHandlers(Int)
     /// `EventLoop.run()` of the main thread returned while handlers wait for promises that only another thread or a
-    /// callback can settle. Nothing keeps the loop alive for these: take a `hold()`, or `hang` on the promise.
+    /// callback can settle, or for one another, such as calls of a `Limiter` whose operations in progress wait for it,
+    /// too. Nothing keeps the loop alive for these: take a `hold()`, or `hang` on the promise.
     ///
     /// The values are the number of handlers, and the line that made one of the promises. Reported once.
     case loopLeftHandlers(Int, at: CallSite?)

@@ -71,7 +71,9 @@ extension LoopEvent: CustomStringConvertible {
         case .undelivered(let count): "an event loop ended with \(count) undelivered handler\(count == 1 ? "" : "s")"
         case .leftHandlers(let count, let callSite):
             "run() returned while \(count) handler\(count == 1 ? " waits" : "s wait") for what only other threads or callbacks "
-                + "can settle\(callSite.map { ", such as the promise made at \($0)" } ?? ""); take a hold() until it has settled, or hang on it"
+                + (callSite.map { "can settle, such as the promise made at \($0)" }
+                    ?? "can settle, or for one another, as in a Limiter or a Pool whose places are all taken")
+                + "; take a hold() until it has settled, or hang on it"
         case .slowHandler(let handler, _): handler.description
         case .taskOnEndedLoop: "a task ran on a thread of its own, since its event loop has ended"
         case .unrunWork(let callSite):

@@ -35,7 +35,7 @@ extension EventLoop {
         while !mustReturn && (isAlive || runLateMainActorJobs()) {
             try turnAgain(isAlive ? .wait : .poll)
         }
-        if outsideWaiters.count > 0 && !mustReturn { reportLeftHandlers() }
+        if (outsideWaiters.count > 0 || waitingHandlers > 0) && !mustReturn { reportLeftHandlers() }
         stopRequested = false
     }
 

@@ -57,16 +57,17 @@ extension EventLoop {
         return true
     }
 
-    /// `run()` returns although handlers wait for promises that nothing on this loop can settle. Reported once, for the
-    /// main thread's loop: every other loop ends, and its end reports them.
+    /// `run()` returns although handlers wait for promises that nothing on this loop can settle: those of other threads
+    /// and callbacks, and those that wait for one another, such as the turns of a limiter for whose operations in
+    /// progress. Reported once, for the main thread's loop: every other loop ends, and its end reports them.
     @inline(never)
     func reportLeftHandlers() {
-        guard !isBeingDriven, ThreadLoop.isMain(self),
+        guard !isBeingDriven, ThreadLoop.isMain(self), outsideWaiters.count > 0 || !canWakeItself,
             !ThreadLoop.hasReportedLeftHandlers.exchange(true, ordering: .relaxed)
         else { return }
-        let waiters = (1...outsideWaiters.count).map { outsideWaiters[$0] }
+        let waiters = (0..<outsideWaiters.count).map { outsideWaiters[$0 + 1] }
         let callSites = waiters.lazy.compactMap { $0._withUnsafeGuaranteedRef { $0.awaitedCallSite } }
-        LoopEvent.send(.leftHandlers(waiters.count, callSites.first))
+        LoopEvent.send(.leftHandlers(waiters.isEmpty ? waitingHandlers : waiters.count, callSites.first))
     }
 
     /// The number of handlers and jobs that would be undelivered if the loop ended now.

@@ -1,11 +1,13 @@
 import XCTest
 
 @testable import PromisesTestSupport
+@testable import Reactor
 
 /// The report of `run()` on the main thread's loop when it returns before its handlers have run. (XCTest calls its
 /// tests on the main thread.)
 final class LeftHandlersTests: XCTestCase {
     func testHandlersThatWaitForACallbackAreReportedOnceWithTheLineOfThePromise() throws {
+        ThreadLoop.hasReportedLeftHandlers.store(false, ordering: .relaxed)
         XCTAssertEqual(try logged { try EventLoop.current.run() }, [], "none waits")
 
         let line = #line + 1
@@ -28,5 +30,41 @@ final class LeftHandlersTests: XCTestCase {
             ])
         resolver.fulfill(1)
         try hang(when(fulfilled: ends))
+    }
+
+    /// Calls that wait for places which the calls that have them never give back, since they wait, too.
+    func testHandlersThatWaitForOneAnotherAreReported() throws {
+        let limiter = Limiter(1)
+        let pool = Pool(
+            limits: PoolLimits(perKey: 1, waitTimeout: nil, idleTimeout: nil), make: { _ in Promise.value(1) })
+        let kinds: [(name: String, begin: () -> Promise<Int>)] = [
+            ("Limiter", { limiter.run { limiter.run { Promise.value(1) } } }),
+            ("Pool", { pool.with { _ in pool.with { _ in Promise.value(1) } } }),
+            (
+                "when",
+                {
+                    limiter.run { when(fulfilled: [0], concurrently: 1) { _ in limiter.run { Promise.value(1) } } }.map
+                    { $0[0] }
+                }
+            ),
+            (
+                "circle",
+                {
+                    final class Box { var promise: Promise<Int>! }
+                    let box = Box()
+                    box.promise = after(.zero).then { box.promise.map { $0 } }
+                    return box.promise
+                }
+            ),
+        ]
+        for kind in kinds {
+            ThreadLoop.hasReportedLeftHandlers.store(false, ordering: .relaxed)
+            let promise = kind.begin()
+            let lines = try logged { for _ in 0..<2 { try EventLoop.current.run() } }
+            XCTAssertEqual(lines.count, 1, kind.name)
+            let isKnown = lines.first?.contains("can settle, or for one another, as in a Limiter or a Pool") == true
+            XCTAssert(isKnown || kind.name == "Pool", "\(lines)")
+            promise.cancel()
+        }
     }
 }
