@@ -16,6 +16,8 @@ extension Cancellation {
         private(set) var combinator: CombinatorCore?
         /// The promise below which the row ends, because other handlers wait for it.
         private(set) var shared: PromiseCore?
+        /// The line of the topmost promise, where the rejection comes from, if it is known.
+        private(set) var origin: CallSite?
         /// The rows that lead to this one: none, one with a combinator, or several, which meet here.
         private let below: [Int]
 
@@ -54,9 +56,11 @@ extension Cancellation {
                 // Where one row has ended, all do: `all` continues when the last handler has been marked.
                 if ends[core.ref] != nil || (sparesWanted || core !== first) && core.isStillWanted() {
                     shared = core
+                    origin = core.callSite
                     return
                 }
                 if isExternal {
+                    origin = core.callSite
                     if core.mayEndLater { topmostLater = height }
                     return height += 1
                 }

@@ -136,7 +136,7 @@ struct Cancellation {
             return nil
         }
         switch request.isOutOfTime ? producer.endingByItself : row.ending(of: producer, at: place) {
-        case .now: return endNow(core, producer, request)
+        case .now: return endNow(core, producer, request, origin: row.origin)
         case .afterCleanUp:
             guard let (job, source) = producer.leaveSourceForJob(with: request.error) else {
                 // It runs with the outcome of the source.
@@ -156,7 +156,9 @@ struct Cancellation {
         }
     }
 
-    private func endNow(_ core: PromiseCore, _ producer: PromiseCore, _ request: CancellationRequest) -> PromiseCore? {
+    private func endNow(
+        _ core: PromiseCore, _ producer: PromiseCore, _ request: CancellationRequest, origin: CallSite?
+    ) -> PromiseCore? {
         var source: PromiseCore?
         switch producer.upstream.load() {
         // It has no source: its operation, or the combinator, stands for the work.
@@ -173,7 +175,7 @@ struct Cancellation {
         // The producer may be running right now, and end later.
         if producer !== core { producer.state.markClaimed() }
         // Code that ran when the operation was destroyed may have settled this core first.
-        if core.isOpen && core.settled == nil { core.rejectCancelled(with: request.error, at: nil) }
+        if core.isOpen && core.settled == nil { core.rejectCancelled(with: request.error, at: origin) }
         return source
     }
 }

@@ -48,6 +48,27 @@ struct UnhandledRejectionTests {
         expectEqual(lines, report(1, line) + report(1, line))
     }
 
+    /// An error of a handler that receives a cancellation names the promise that was cancelled first.
+    @Test func whatAHandlerOfACancellationThrowsKeepsItsOrigin() throws {
+        typealias Below = (Promise<Int>) -> Promise<Int>
+        let chains: [Below] = [
+            { $0 }, { $0.map { $0 }.map { $0 } }, { promise in Promise.value(1).then { _ in promise.map { $0 } } },
+        ]
+        for (index, chain) in chains.enumerated() {
+            let line: UInt = #line + 2
+            let lines = try loggedInLoop { loop throws in
+                let (promise, resolver) = Promise<Int>.pending()
+                let below = chain(promise)
+                try loop.turn(.poll)
+                _ = below.recover(policy: .allErrors) { _ -> Promise<Int> in throw Flaw(3) }
+                below.cancel()
+                try loop.run()
+                withExtendedLifetime(resolver) {}
+            }
+            expectEqual(lines, report(3, line), "chain \(index)")
+        }
+    }
+
     @Test func whatAHandlerThrows() throws {
         let lines = try loggedInLoop { loop throws in
             _ = Promise.value(1).done { _ in throw Flaw(5) }
