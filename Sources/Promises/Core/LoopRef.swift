@@ -2,7 +2,7 @@ import CLinux
 import Reactor
 
 /// The loop of a core. Each core counts one reference to its loop, which may end before the core does: then it refuses
-/// jobs, and its address is no other loop's. See `EventLoop.addReference`.
+/// jobs, and its address is no other loop's. See `EventLoop+References.swift`.
 @usableFromInline typealias LoopRef = Uncounted<EventLoop>
 
 extension Uncounted where Object == EventLoop {
@@ -16,11 +16,19 @@ extension Uncounted where Object == EventLoop {
 
     /// A core of this loop has been made.
     @inline(__always)
-    func coreDidBegin() { borrow { $0.addReference() } }
+    func coreDidBegin() {
+        if isCurrent { borrow { $0.addOwnReference() } } else { EventLoop.addReference(to: unmanaged) }
+    }
 
     /// A core of this loop has ended: it does not use the loop any more.
     @inline(__always)
-    func coreDidEnd() { if borrow({ $0.removeReference() }) { release() } }
+    func coreDidEnd() {
+        if isCurrent { borrow { $0.removeOwnReference() } } else { EventLoop.removeReference(to: unmanaged) }
+    }
+
+    /// Whether it is the current loop of the calling thread.
+    @inline(__always)
+    private var isCurrent: Bool { clinux_get_current_loop() == pointer }
 
     /// Exchanges the object that the loop keeps for the layer above. The caller knows its class.
     func exchangeKept<Kept: AnyObject>(_ object: Uncounted<Kept>?) -> Uncounted<Kept>? {

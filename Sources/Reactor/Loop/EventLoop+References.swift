@@ -1,4 +1,3 @@
-import CLinux
 import Synchronization
 
 // References to a loop that the layer above counts: one for each core of a promise, which may outlive its loop. A counted
@@ -27,30 +26,26 @@ struct SharedReferences: ~Copyable {
 }
 
 extension EventLoop {
-    /// Counts a reference to this loop. Any thread that is known to find it here.
+    /// Counts a reference. On the thread that has this loop as its current one.
     @inlinable @inline(__always)
-    package func addReference() {
-        if isThisThreads { ownReferences &+= 1 } else { addReferenceElsewhere() }
+    package func addOwnReference() { ownReferences &+= 1 }
+
+    /// The counterpart of `addOwnReference`, also for a reference that another thread has counted.
+    @inlinable @inline(__always)
+    package func removeOwnReference() { ownReferences &-= 1 }
+
+    /// Counts a reference to `loop`, which another one holds. Any thread.
+    // These two are static: code that may release the loop inside a method would retain it first.
+    @inline(never)
+    package static func addReference(to loop: Unmanaged<EventLoop>) {
+        loop._withUnsafeGuaranteedRef { $0.shared.references.add() }
     }
 
     /// The counterpart of `addReference`. Any thread.
-    /// - Returns: true if the caller must release the loop, which it may then not use any more.
-    @inlinable @inline(__always)
-    package func removeReference() -> Bool {
-        if !isThisThreads { return removeReferenceElsewhere() }
-        ownReferences &-= 1
-        return false
+    @inline(never)
+    package static func removeReference(to loop: Unmanaged<EventLoop>) {
+        if loop._withUnsafeGuaranteedRef({ $0.shared.references.remove() }) { loop.release() }
     }
-
-    /// Whether it is the current loop of the calling thread.
-    @inlinable @inline(__always)
-    var isThisThreads: Bool { clinux_get_current_loop() == Unmanaged.passUnretained(self).toOpaque() }
-
-    @usableFromInline @inline(never)
-    func addReferenceElsewhere() { shared.references.add() }
-
-    @usableFromInline @inline(never)
-    func removeReferenceElsewhere() -> Bool { shared.references.remove() }
 
     /// Called on the loop's thread when the loop has ended and will never be the current one again: it stays where it is
     /// until the last reference is gone.
