@@ -85,8 +85,7 @@ final class MemoryBudget {
 
     /// The memory that no longer counts once a queue has released these bytes.
     func memoryFreed(by bytes: SharedBytes) -> Int {
-        guard let address = bytes.extent.address, var memory = shared[address] else { return 0 }
-        return -memory.release(bytes.range)
+        bytes.extent.address.flatMap { shared[$0]?.memoryFreed(by: bytes.range) } ?? 0
     }
 
     /// A connection that holds `count` bytes is closed: by any thread, once the loop has ended.
@@ -146,6 +145,11 @@ private struct SharedMemory {
         parts[part, default: 0] += 1
         if parts[part] == 1 { sum += part.count }
         return count - before
+    }
+
+    /// The memory that `release` would free. A copy of the parts would cost each entry of a queue as much as all of them.
+    func memoryFreed(by part: Range<Int>) -> Int {
+        parts[part] == 1 ? count - min(sum - part.count, size) : 0
     }
 
     /// - Returns: the change of the memory.

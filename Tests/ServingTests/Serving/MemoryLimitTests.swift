@@ -345,6 +345,20 @@ struct MemoryLimitBoundTests {
         _ = try hang(served, timeout: patience)
     }
 
+    /// A page that is sent in small parts is looked at part by part when the limit is exceeded.
+    @Test(.ownThread) func lookingAtTheSharedPartsOfAQueueTakesLinearTime() {
+        expectProportional(8_192) { count in
+            let budget = MemoryBudget(.max, on: .current, didEvict: {}, of: { [] })
+            let page = SharedBytes(zeros(count))
+            let parts = (0..<count).map { page[$0..<$0 + 1] }
+            for part in parts { budget.hold(part) }
+            budget.hold(parts[0])
+            expectEqual(parts.reduce(0) { $0 + budget.memoryFreed(by: $1) }, count - 1)
+            for part in parts { budget.release(part) }
+            expectEqual(budget.memoryFreed(by: parts[0]), 1)
+        }
+    }
+
     /// Overlapping parts of a block are no more than the block, and those that hold memory of their own end first.
     @Test(.network(turns: 4000)) func partsOfABlockAreNoMoreThanTheBlock() throws {
         net.kernel.send = { _, _, _ in -Int(EAGAIN) }
