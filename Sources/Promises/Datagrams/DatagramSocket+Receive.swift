@@ -44,8 +44,9 @@ extension DatagramSocket {
     /// After some errors the socket lives on, as `SystemError.leavesSocketUsable` says: most of them concern a datagram
     /// that was sent earlier, as `ECONNREFUSED` does on a connected socket, whose peer is not there. They are passed to
     /// `onError`, and the iteration continues, unless that throws. Without `onError` they end the iteration of a
-    /// connected socket; of one with many peers, they are ignored. A shortage of memory is ignored. If an error occurs 256 times within a second without a success in between, the socket pauses
-    /// for 100 ms at a time, reported once per episode as `LogEvent.watchPaused`.
+    /// connected socket; of one with many peers, they are ignored. A shortage of memory is ignored. If an error occurs
+    /// 256 times within a second without a success in between, the socket pauses for 100 ms at a time, reported once per
+    /// episode as `LogEvent.watchPaused`.
     ///
     /// The promise is rejected with:
     /// - the error that `body` or `onError` throws;
