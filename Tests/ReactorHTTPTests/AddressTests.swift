@@ -1,3 +1,5 @@
+@testable import ReactorHTTP
+
 /// Addresses for the client, and the texts of their errors.
 struct AddressTests {
     @Test(
@@ -69,6 +71,27 @@ struct AddressTests {
         errors.append(#expect(throws: (any Error).self) { _ = try hang(client.webSocket(target), timeout: patience) })
         for error in errors { expect("\(error!)".contains("which the lookup does not allow")) }
         expectEqual(names.seen.withLock { $0 }, expected + ["\(address)"] + expected + expected)
+    }
+
+    /// A client reads the server of an address once. What follows it in the next address may belong to the server.
+    @Test func anAddressMeansTheSameAfterEachOther() throws {
+        func read(_ text: String, after known: WebOrigin? = nil) -> String {
+            do {
+                let address = try WebAddress(text, like: known)
+                return "\(address.text), \(address.name) by \(address.endpoint), \(address.origin.key)"
+            } catch { return "\(error)" }
+        }
+        let servers = ["http://a", "HTTP://A:8", "https://a", "http://[::1]", "http://[fe80::1%251]:8", "http://a?"]
+        let ends = ["", "/", "/x?y", "?x", "#f", "/#f", ":8", "0/", "b/", ".b", "@b/", "]", "/ ", "/é", "?\n", "/@b"]
+        for known in try servers.map({ try WebAddress($0).origin }) {
+            for text in servers.flatMap({ server in ends.map { server + $0 } }) {
+                expectEqual(read(text, after: known), read(text), text)
+            }
+        }
+        let known = try WebAddress("http://a:8/x").origin
+        for text in ["http://a:8", "http://a:8?x", "http://a:8/y#f"] {
+            expect(try WebAddress(text, like: known).origin === known, text)
+        }
     }
 
     /// A redirect may contain characters that control a terminal.

@@ -6,8 +6,9 @@ import Reactor
 final class Exchange {
     private let request: OutgoingRequest
     private let proxy: Proxy?
-    private let options: HTTPClient.Options
-    private let userAgent: [UInt8]
+    private let client: HTTPClient
+    // Lent, since a copy would retain each of the closures and texts in it.
+    private var options: HTTPClient.Options { _read { yield client.options } }
     /// The resolver of the response, until it is settled. After that nothing here may retain the response: releasing it
     /// ends its connection.
     private var resolver: Resolver<Fetched>?
@@ -18,8 +19,7 @@ final class Exchange {
     private var failure: (any Error)?
 
     init(_ request: OutgoingRequest, by proxy: Proxy?, _ client: HTTPClient, _ resolver: Resolver<Fetched>) {
-        (self.request, self.proxy, self.resolver) = (request, proxy, resolver)
-        (options, userAgent) = (client.options, client.userAgent)
+        (self.request, self.proxy, self.client, self.resolver) = (request, proxy, client, resolver)
     }
 
     /// - Parameter lease: the lease of the connection.
@@ -83,7 +83,7 @@ final class Exchange {
     private func send(on connection: Connection) -> Promise<Void> {
         if case .stream(let length, let body)? = request.body?.content { return stream(length, body, on: connection) }
         let write = connection.write(request.body?.content) {
-            request.writeHead(to: &$0, by: proxy, userAgent: userAgent)
+            request.writeHead(to: &$0, by: proxy, userAgent: client.userAgent)
         }
         return connection.limit(write, idle: options.idle)
     }
@@ -91,8 +91,8 @@ final class Exchange {
     private func stream(
         _ length: Int?, _ body: (BodyOutput) throws -> Promise<Void>, on connection: Connection
     ) -> Promise<Void> {
-        let output = BodyOutput(length, isChunked: length == nil) { [request, proxy, userAgent] in
-            request.writeHead(to: &$0, by: proxy, userAgent: userAgent)
+        let output = BodyOutput(length, isChunked: length == nil) { [request, proxy, client] in
+            request.writeHead(to: &$0, by: proxy, userAgent: client.userAgent)
         } send: { [self] part in
             let write = connection.limit(connection.write(part), idle: options.idle)
             if write.isFulfilled { return write }

@@ -49,8 +49,8 @@ public final class HTTPClient {
     let lookup: any NameLookup
     /// The line of the field `User-Agent`, made once.
     let userAgent: [UInt8]
-    /// The origin of the last request with its key, cached for the next request.
-    private var last: (address: WebAddress, key: PoolKey)?
+    /// The server of the last request, cached for the next request.
+    private var last: WebOrigin?
 
     /// - Parameters:
     ///   - options: the limits.
@@ -99,7 +99,9 @@ public final class HTTPClient {
         _ address: String, _ method: Method = .get, headers: Headers = Headers(), body: RequestBody? = nil
     ) -> Promise<Fetched> {
         firstly {
-            var outgoing = try OutgoingRequest(WebAddress(address), method, headers, body)
+            let address = try WebAddress(address, like: last)
+            if last !== address.origin { last = address.origin }
+            var outgoing = try OutgoingRequest(address, method, headers, body)
             guard let total = options.total else { return try follow(outgoing, behind: []) }
             outgoing.deadline = EventLoop.current.now.advanced(by: total)
             return try follow(outgoing, behind: []).timeout(total, error: FetchError.timedOut(.total))
@@ -141,19 +143,12 @@ public final class HTTPClient {
         let (promise, resolver) = Promise<Fetched>.pending()
         let exchange = Exchange(request, by: proxy, self, resolver)
         // The exchange holds the connection until the body has been read, which may be long after the head.
-        let done = pool.lend(key(of: proxy?.address ?? address), isIdempotent: request.isRepeatable) {
+        let done = pool.lend((proxy?.address ?? address).origin.key, isIdempotent: request.isRepeatable) {
             exchange.run(on: $0, $1)
         }
         resolver.onCancel { done.cancel() }
         done.catch(policy: .allErrors) { exchange.end($0) }
         return promise
-    }
-
-    private func key(of address: WebAddress) -> PoolKey {
-        if let last, last.address.hasOrigin(of: address) { return last.key }
-        let key = address.key
-        last = (address, key)
-        return key
     }
 
     /// Closes idle connections now, and the others when their responses have been read. Later requests are rejected.

@@ -94,7 +94,7 @@ struct OutgoingRequest {
         guard let location = response.headers.bytes("location") else { return nil }
         if !becomesGet && body?.isStream == true { return nil }
         let next = try address.resolve(location)
-        var lost = next.hasOrigin(of: address) ? [] : ["authorization", "cookie", "host"]
+        var lost = next.origin == address.origin ? [] : ["authorization", "cookie", "host"]
         if becomesGet { lost += ["content-type", "content-encoding", "content-language", "content-location"] }
         var headers = headers
         for name in lost { headers.remove(name) }

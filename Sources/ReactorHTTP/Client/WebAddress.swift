@@ -1,76 +1,43 @@
 import Promises
-import Reactor
 
 /// The parts of `http://host:port/path?query` that a request uses.
 struct WebAddress: Equatable {
-    var isSecure: Bool
-    /// The host, with the brackets and the zone of an IPv6 address.
-    var host: String
-    var port: UInt16
+    let origin: WebOrigin
     /// The path and query; begins with a slash.
     var target: String
 
-    /// - Parameter schemes: the accepted schemes; the second one is secure.
+    /// - Parameters:
+    ///   - schemes: the accepted schemes; the second one is secure.
+    ///   - known: the origin of an address with one of these schemes, which is not parsed again.
     /// - Throws: `FetchError.badAddress`.
-    init(_ text: String, schemes: (StaticString, StaticString) = ("http", "https")) throws(FetchError) {
+    init(
+        _ text: String, schemes: (StaticString, StaticString) = ("http", "https"), like known: WebOrigin? = nil
+    ) throws(FetchError) {
         var copy = text
-        let parsed = copy.withUTF8 { text in Result { () throws(Flaw) in try Self(Bytes(text), schemes) } }
+        let parsed = copy.withUTF8 { text in
+            Result { () throws(WebOrigin.Flaw) in try Self(Bytes(text), schemes, known) }
+        }
         switch parsed {
         case .success(let address): self = address
         case .failure(let flaw): throw .badAddress(Self.withoutAccount(text), reason: flaw.reason)
         }
     }
 
-    /// Why the text is not an address.
-    private struct Flaw: Error { let reason: String }
-
-    private init(_ text: Bytes, _ schemes: (StaticString, StaticString)) throws(Flaw) {
+    private init(
+        _ text: Bytes, _ schemes: (StaticString, StaticString), _ known: WebOrigin?
+    ) throws(WebOrigin.Flaw) {
         // The fragment is not sent.
         let text = text.slice(0..<(text.position(of: UInt8(ascii: "#")) ?? text.count))
-        let colon = text.position(of: UInt8(ascii: ":")) ?? 0
-        isSecure = text.slice(0..<colon).isEqual(ignoringCase: schemes.1)
-        let rest = text.slice(min(colon + 1, text.count)..<text.count)
-        guard isSecure || text.slice(0..<colon).isEqual(ignoringCase: schemes.0),
-            rest.starts(with: [UInt8(ascii: "/"), UInt8(ascii: "/")])
-        else { throw Flaw(reason: "it begins with neither \(schemes.0):// nor \(schemes.1)://") }
-        let end = rest.dropFirst(2).firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") } ?? rest.count
-        if let byte = rest.slice(end..<rest.count).first(where: { !isVisible($0) }) {
-            throw Flaw(reason: "the byte \(Self.escaped(byte)) must be escaped")
+        if let known, known.isBeginning(of: text) {
+            origin = known
+        } else {
+            origin = try WebOrigin(text, schemes)
         }
-        let authority = rest.slice(2..<end)
-        // RFC 9110, section 4.2.4.
-        if authority.contains(UInt8(ascii: "@")) {
-            throw Flaw(reason: "it has an account, which belongs into the field Authorization")
+        let behind = text.slice(origin.length..<text.count)
+        if let byte = behind.first(where: { !isVisible($0) }) {
+            throw WebOrigin.Flaw(reason: "the byte \(Self.escaped(byte)) must be escaped")
         }
-        let isBracketed = authority.first == UInt8(ascii: "[")
-        let bracket = isBracketed ? authority.position(of: UInt8(ascii: "]")) ?? authority.count : 0
-        let hostEnd = authority.position(of: UInt8(ascii: ":"), from: bracket) ?? authority.count
-        if hostEnd == 0 { throw Flaw(reason: "it has no host") }
-        // Without the closing bracket, or with more behind it, no address.
-        let isComplete = isBracketed && hostEnd == bracket + 1
-        var name = authority.slice(isComplete ? 1..<bracket : 0..<hostEnd).text
-        var zone = ""
-        if isComplete, let percent = name.firstIndex(of: "%") {
-            let rest = name[percent...].dropFirst()
-            // RFC 6874; and the form of `connect`.
-            zone = "%" + (rest.hasPrefix("25") && rest.count > 2 ? rest.dropFirst(2) : rest)
-            name = String(name[..<percent])
-        }
-        guard Place(host: (name + zone)[...], isBracketed: isComplete, port: 0) != nil else {
-            throw Flaw(reason: Place.reason((name + zone)[...]))
-        }
-        host = isComplete ? "[\(name.lowercased())\(zone)]" : name.lowercased()
-        let digits = authority.dropFirst(hostEnd + 1)
-        var number = digits.isEmpty ? isSecure ? 443 : 80 : 0
-        for digit in digits {
-            number = number * 10 + Int(digit & 15)
-            guard isDigit(digit), number < 65_536 else {
-                throw Flaw(reason: "the port is not a number from 0 to 65535")
-            }
-        }
-        port = UInt16(number)
-        let behind = rest.slice(end..<rest.count).text
-        target = behind.hasPrefix("/") ? behind : "/" + behind
+        target = behind.first == UInt8(ascii: "/") ? behind.text : "/" + behind.text
     }
 
     /// `text` for an error message, which may be logged: without user and password.
@@ -105,7 +72,7 @@ struct WebAddress: Equatable {
         if scheme.first?.isLetter == true, reference[scheme.endIndex...].hasPrefix(":") {
             return try WebAddress(reference)
         }
-        if reference.hasPrefix("//") { return try WebAddress("\(self.scheme):\(reference)") }
+        if reference.hasPrefix("//") { return try WebAddress("\(origin.scheme):\(reference)") }
         // The fragment is not sent.
         if let fragment = reference.firstIndex(of: "#") { reference.removeSubrange(fragment...) }
         if reference.isEmpty { return self }
@@ -133,30 +100,20 @@ struct WebAddress: Equatable {
         return "/" + kept.joined(separator: "/")
     }
 
-    private var scheme: String { isSecure ? "https" : "http" }
-
-    /// The value of `Host`: with the port only if it is not the scheme's default.
-    var authority: String { port == (isSecure ? 443 : 80) ? hostForPeers : "\(hostForPeers):\(port)" }
+    var isSecure: Bool { origin.isSecure }
+    var port: UInt16 { origin.port }
+    var authority: String { origin.authority }
+    var hostForPeers: String { origin.hostForPeers }
 
     /// The absolute form of a request's target.
-    var text: String { "\(scheme)://\(authority)\(target)" }
-
-    /// The pool key of its connections.
-    var key: PoolKey { .name("\(scheme)://\(host):\(port)") }
+    var text: String { "\(origin.scheme)://\(authority)\(target)" }
 
     /// The address to connect to.
-    var endpoint: PoolKey { .name("\(host):\(port)") }
-
-    /// The host without a zone, which no peer is told: RFC 6874, section 4.
-    var hostForPeers: String {
-        guard let zone = host.utf8.firstIndex(of: UInt8(ascii: "%")) else { return host }
-        return host[..<zone] + "]"
-    }
+    var endpoint: PoolKey { .name("\(origin.host):\(port)") }
 
     /// The host without the brackets of an IPv6 address, for TLS to verify.
-    var name: String { String(host.hasPrefix("[") ? hostForPeers.dropFirst().dropLast() : host[...]) }
-
-    func hasOrigin(of other: WebAddress) -> Bool {
-        (isSecure, host, port) == (other.isSecure, other.host, other.port)
+    var name: String {
+        let host = origin.host
+        return String(host.hasPrefix("[") ? hostForPeers.dropFirst().dropLast() : host[...])
     }
 }

@@ -26,6 +26,12 @@ extension Bytes {
             && memcmp(baseAddress ?? UnsafeRawPointer(text.utf8Start), text.utf8Start, count) == 0
     }
 
+    /// Whether the bytes begin with `other`.
+    func begin(with other: [UInt8]) -> Bool {
+        guard let baseAddress, count >= other.count else { return other.isEmpty }
+        return other.withUnsafeBytes { $0.isEmpty || memcmp(baseAddress, $0.baseAddress!, $0.count) == 0 }
+    }
+
     /// Whether the bytes equal `name`, which is in lower case, ignoring their case.
     func isEqual(ignoringCase name: StaticString) -> Bool {
         guard count == name.utf8CodeUnitCount else { return false }
