@@ -22,24 +22,24 @@ let package = Package(
     traits: [.trait(name: "TLS", description: "ReactorTLS, which needs OpenSSL 3 (apt-get install libssl-dev)")],
     targets: [
         .target(name: "CLinux"),
-        .target(name: "Libc"),
-        .target(name: "Reactor", dependencies: ["CLinux", "Libc"]),
+        .target(name: "ReactorLibc"),
+        .target(name: "Reactor", dependencies: ["CLinux", "ReactorLibc"]),
         // A `ByteReader` is lent: its functions declare the lifetime dependencies of their results.
         .target(
-            name: "Promises", dependencies: ["CLinux", "Libc", "Reactor"],
+            name: "Promises", dependencies: ["CLinux", "Reactor", "ReactorLibc"],
             swiftSettings: [.enableExperimentalFeature("Lifetimes")]),
         // For migration: PromiseKit's names for functions that have other names here.
         .target(name: "PromiseKitNames", dependencies: ["Promises", "Reactor"]),
-        .target(name: "ReactorHTTP", dependencies: ["Libc", "Promises", "Reactor"]),
+        .target(name: "ReactorHTTP", dependencies: ["Promises", "Reactor", "ReactorLibc"]),
         // Separate, since it needs Foundation.
         .target(name: "ReactorHTTPJSON", dependencies: ["Promises", "Reactor", "ReactorHTTP"]),
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
-        .target(name: "ReactorTLS", dependencies: ["Libc", "Promises", "Reactor", openSSL]),
+        .target(name: "ReactorTLS", dependencies: ["Promises", "Reactor", "ReactorLibc", openSSL]),
         // Separate, since it needs Dispatch and CoreFoundation.
         .target(name: "ReactorDispatch", dependencies: ["Promises", "Reactor"]),
         // Hosts and links inside a test: the loop's system calls, simulated.
-        .target(name: "SimulatedNetwork", dependencies: ["CLinux", "Libc", "Promises", "Reactor"]),
-        .executableTarget(name: "echo-server", dependencies: ["CLinux", "Libc", "Promises"]),
+        .target(name: "SimulatedNetwork", dependencies: ["CLinux", "Promises", "Reactor", "ReactorLibc"]),
+        .executableTarget(name: "echo-server", dependencies: ["CLinux", "Promises", "ReactorLibc"]),
         // Threads, gates, counters and so on, for all tests.
         .target(name: "TestSupport", path: "Tests/TestSupport"),
         .testTarget(name: "ReactorTests", dependencies: ["Reactor", "CLinux", "TestSupport"]),

@@ -1,6 +1,6 @@
 #if TLS
 import COpenSSL
-import Libc
+import ReactorLibc
 import Reactor
 
 /// Reads files and their PEM contents.

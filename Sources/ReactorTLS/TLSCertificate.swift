@@ -1,6 +1,6 @@
 #if TLS
 import COpenSSL
-import Libc
+import ReactorLibc
 import Reactor
 
 /// The values of a certificate, of a peer or an identity.

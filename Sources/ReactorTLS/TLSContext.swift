@@ -1,6 +1,6 @@
 #if TLS
 import COpenSSL
-import Libc
+import ReactorLibc
 import Reactor
 
 /// An `SSL_CTX`, shared by all connections of a configuration.

@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 /// Turns the loops of all hosts on one thread, in virtual time.

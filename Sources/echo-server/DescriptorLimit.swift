@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 /// The limit of open descriptors of the process, RLIMIT_NOFILE, and the number of connections for which it is

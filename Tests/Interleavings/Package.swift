@@ -22,15 +22,15 @@ let package = Package(
     name: "interleavings",
     targets: [
         .target(name: "CLinux"),
-        .target(name: "Libc"),
+        .target(name: "ReactorLibc"),
         .target(name: "ModelThreads"),
         .target(
             name: "Model", dependencies: ["ModelThreads"],
             swiftSettings: [.enableExperimentalFeature("RawLayout"), .enableExperimentalFeature("BuiltinModule")]),
-        .target(name: "Reactor", dependencies: ["CLinux", "Libc", "Model"], swiftSettings: seam),
+        .target(name: "Reactor", dependencies: ["CLinux", "Model", "ReactorLibc"], swiftSettings: seam),
         // Without what is about connections, more than half: its threads share only the parts below it.
         .target(
-            name: "Promises", dependencies: ["CLinux", "Libc", "Model", "Reactor"],
+            name: "Promises", dependencies: ["CLinux", "Model", "Reactor", "ReactorLibc"],
             sources: [
                 "Awaiting", "Buffers/LinkedOrder.swift", "Combinators", "Core", "Diagnostics", "Operators", "Outcomes",
                 "Time",

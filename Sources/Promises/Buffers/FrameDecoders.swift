@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 
 // The decoders of common framings.
 

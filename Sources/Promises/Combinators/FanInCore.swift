@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 /// The result of a combinator whose promises are all known from the beginning. It keeps its sources as they settle.

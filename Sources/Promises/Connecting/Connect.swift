@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 /// Opens a stream connection, TCP or Unix, on this thread's loop.

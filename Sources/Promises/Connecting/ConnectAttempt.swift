@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 /// One socket that is connecting to one address. The poller or a timer retains it meanwhile.

@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 /// A connect in progress, to one address or to the fastest of several, as `connect` describes. A pending attempt retains

@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 /// The list of a pending core's waiters, locked against the threads that would take it, to read it or to remove nodes.

@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 // How a core ends: when its last reference is released, when its producer ends without settling it, and when its

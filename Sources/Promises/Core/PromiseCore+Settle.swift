@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 // How a core settles. This file, its neighbours on attaching, delivering, adopting and the deinit, and Cancellation are

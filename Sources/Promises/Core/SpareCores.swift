@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 import Reactor
 
 // Reuse of cores. A chain makes a core for each step and releases it a moment later. Allocating and freeing it costs

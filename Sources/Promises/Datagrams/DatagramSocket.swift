@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 /// A UDP socket on this thread's loop.

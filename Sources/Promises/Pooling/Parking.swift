@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 
 /// Watches an idle connection of a pool for the peer's end.
 final class Parking: ConnectionAttachment {

@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 // The pool's side effects. `PoolState` decides; resources, promises and timers are changed only here.

@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 // Resources that are connections, or use one: how they are opened, what is reset after a request, and how the pool

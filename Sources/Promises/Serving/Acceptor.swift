@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 /// The sockets of a listener: accepts clients while it has room, and pauses if the system refuses them.

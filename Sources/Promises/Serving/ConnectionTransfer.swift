@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 /// A connection on its way to another loop, from its dispatch until its descriptor is closed: first a job for that
@@ -22,7 +22,7 @@ final class ConnectionTransfer: Job, ConnectionKeeper, @unchecked Sendable {
 
     deinit {
         // The loop has ended before the socket arrived.
-        if let accepted { _ = Libc.close(accepted.fd) }
+        if let accepted { _ = ReactorLibc.close(accepted.fd) }
         destination?.load.subtract(1, ordering: .relaxed)
         if !isDone { server.counts.countLost() }
         server.transferDidEnd(wasLingering: isLingering)

@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 /// A listener for stream connections, TCP or Unix, on this thread's loop.

@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 /// The limits of a server, and the signals that stop it.

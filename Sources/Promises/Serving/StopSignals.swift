@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 /// Watches the signals that stop one or several listeners: the first one drains them, and a later one aborts the rest.

@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 // Reads of the next bytes, as a pattern for other forms: what a program calls, how it begins, and its consumer.

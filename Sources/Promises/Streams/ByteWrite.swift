@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 /// The start of a write: the bytes are sent at once if possible, and are queued otherwise.

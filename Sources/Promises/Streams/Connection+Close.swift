@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 // The three calls that end a connection, and how it has ended. In a forked child they only close the copy of the

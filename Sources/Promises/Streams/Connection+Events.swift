@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 // Events from the loop and from promises, and the next interest for the loop.

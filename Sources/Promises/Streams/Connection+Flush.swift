@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 // Written bytes on their way to the kernel: they are sent at once if possible, and queued otherwise.

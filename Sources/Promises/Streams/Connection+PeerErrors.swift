@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 // Errors of a handler that its peer has caused. No program can prevent them, and a peer can cause them at will: a log of

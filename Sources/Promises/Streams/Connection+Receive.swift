@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 // Waiting for input: how a read begins to wait, how an event of the descriptor ends the wait, and how it ends without

@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 // The end of the write side, by `shutdownWrite` or by `close`.

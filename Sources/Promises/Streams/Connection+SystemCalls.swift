@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 // The system calls of a connection, by the kind of its descriptor.

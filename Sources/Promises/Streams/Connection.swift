@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 /// A stream of bytes on this thread's loop: a TCP connection, made by `connect(to:)` or by a `Listener`; one end of a

@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 import Reactor
 
 struct DescriptorKind: OptionSet {

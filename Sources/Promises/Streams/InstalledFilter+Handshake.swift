@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 // From the call of `filter` until the filter is ready.

@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 // Received bytes on their way through a filter: from the kernel to the filter, and from the buffered input to the

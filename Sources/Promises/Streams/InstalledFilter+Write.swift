@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 // Written bytes on their way through a filter: its output is queued, and leaves like other writes.

@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 /// The filter of a connection: calls its methods, one at a time, and acts on their output. On the path `.filtered` the

@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 /// The memory of a listener's or a pool's connections on one loop, and its limit; see `ServeOptions.memoryLimit`.

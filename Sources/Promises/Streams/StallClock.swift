@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 /// Fails a connection on which nothing has happened for a time: the clock of `idleTimeout`, and that of `writeTimeout`,

@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 
 /// A connection's bytes that the kernel has not taken yet, and the promises of their writes.
 ///

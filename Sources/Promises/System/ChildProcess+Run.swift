@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 /// The output and the exit status of a program.

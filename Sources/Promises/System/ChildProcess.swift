@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 /// A program that runs in its own process, watched by this thread's loop.

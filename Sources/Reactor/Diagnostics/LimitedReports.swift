@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 
 /// A handler of reports. A struct, because reading a bare closure from generic storage wraps it once more each time, and
 /// each call then goes through all wrappers.

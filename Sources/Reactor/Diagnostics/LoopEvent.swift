@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 
 /// The events that Reactor itself reports, and the handler that receives them. The layer above may replace the handler.
 package enum LoopEvent: Sendable {

@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Synchronization
 
 /// Observes a thread that may never drive its loop, and reports work that never runs there: handlers that a synchronous

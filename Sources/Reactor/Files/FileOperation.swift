@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 
 /// Reads or writes one file with blocking calls, as the job of a pool.
 package struct FileOperation: Sendable {

@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 
 /// The system calls for files, like `Syscalls` for a loop. They are called on pool threads, so they are `Sendable` and
 /// not counted.
@@ -7,9 +7,9 @@ package struct FileSyscalls: Sendable {
     /// fchown(2), for the group only.
     package var changeGroup: @Sendable (CInt, gid_t) -> Int = { fileResult(fchown($0, .max, $1)) }
     package var changeMode: @Sendable (CInt, mode_t) -> Int = { fileResult(fchmod($0, $1)) }
-    package var close: @Sendable (CInt) -> Int = { fileResult(Libc.close($0)) }
+    package var close: @Sendable (CInt) -> Int = { fileResult(ReactorLibc.close($0)) }
     package var open: @Sendable (_ path: String, _ flags: CInt, _ mode: mode_t) -> Int = {
-        fileResult(clinux_above_standard(Libc.open($0, $1 | O_CLOEXEC, $2)))
+        fileResult(clinux_above_standard(ReactorLibc.open($0, $1 | O_CLOEXEC, $2)))
     }
     /// As `open`, from the kernel's memory: fails instead of waiting for the disk; see `clinux_open_cached`.
     package var openCached: @Sendable (_ path: String, _ flags: CInt) -> Int = {
@@ -22,13 +22,15 @@ package struct FileSyscalls: Sendable {
     package var readCached: @Sendable (CInt, UnsafeMutableRawPointer, Int, _ offset: Int) -> Int = {
         fileResult(clinux_read_cached($0, $1, $2, Int64($3)))
     }
-    package var read: @Sendable (CInt, UnsafeMutableRawPointer, Int) -> Int = { fileResult(Libc.read($0, $1, $2)) }
-    package var rename: @Sendable (_ old: String, _ new: String) -> Int = { fileResult(Libc.rename($0, $1)) }
+    package var read: @Sendable (CInt, UnsafeMutableRawPointer, Int) -> Int = {
+        fileResult(ReactorLibc.read($0, $1, $2))
+    }
+    package var rename: @Sendable (_ old: String, _ new: String) -> Int = { fileResult(ReactorLibc.rename($0, $1)) }
     package var status: @Sendable (CInt, inout stat) -> Int = { fileResult(fstat($0, &$1)) }
     package var statusOfPath: @Sendable (String, inout stat) -> Int = { fileResult(stat($0, &$1)) }
     package var sync: @Sendable (CInt) -> Int = { fileResult(fsync($0)) }
-    package var unlink: @Sendable (String) -> Int = { fileResult(Libc.unlink($0)) }
-    package var write: @Sendable (CInt, UnsafeRawPointer, Int) -> Int = { fileResult(Libc.write($0, $1, $2)) }
+    package var unlink: @Sendable (String) -> Int = { fileResult(ReactorLibc.unlink($0)) }
+    package var write: @Sendable (CInt, UnsafeRawPointer, Int) -> Int = { fileResult(ReactorLibc.write($0, $1, $2)) }
 
     package init() {}
 

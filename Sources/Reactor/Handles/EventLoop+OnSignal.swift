@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 
 extension EventLoop {
     /// Calls `handler` on this loop after the process has received `signal`.

@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 
 extension EventLoop {
     /// Calls `handler` on this loop whenever `fd` is ready for `interest`, until the watch is cancelled. The handler

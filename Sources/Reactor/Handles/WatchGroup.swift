@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 
 /// The watches of one descriptor, which epoll registers only once.
 final class WatchGroup: ReadinessHandler {

@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 
 // Another thread may release an object that belongs to a loop: an actor or a task that held a connection can end on any
 // thread. The cleanup of the object's descriptor and timers still takes place on the loop's own thread.
@@ -28,7 +28,7 @@ extension EventLoop {
     package func closeDescriptor(_ fd: CInt) {
         guard isOwnedByThisThread else {
             // The loop has ended and forgotten every descriptor.
-            _ = Libc.close(fd)
+            _ = ReactorLibc.close(fd)
             return
         }
         forget(fd)

@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Synchronization
 
 /// Runs the Swift jobs of ended loops on a separate thread: jobs are neither nested nor run on the thread that enqueues

@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Synchronization
 
 // How a loop ends, with its thread or at the end of `withLoop`, while other threads may still refer to it.

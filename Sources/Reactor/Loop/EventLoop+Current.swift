@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 
 extension EventLoop {
     /// The calling thread's loop, created on first use. It ends with its thread. The main thread's loop lives as long

@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 
 // The descriptors of a loop, for the layers above.
 

@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 
 extension EventLoop {
     /// For a loop that is about to end its `run()`: runs jobs of the main actor that arrived since the loop last

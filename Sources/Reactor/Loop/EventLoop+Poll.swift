@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 import Synchronization
 
 // How a loop waits: on one epoll descriptor. Besides the watched descriptors it contains a timerfd for the nearest

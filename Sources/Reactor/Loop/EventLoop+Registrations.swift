@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 
 // How a loop treats epoll registrations that cannot be made, that report false readiness, or that cannot be removed.
 

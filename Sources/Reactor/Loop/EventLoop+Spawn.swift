@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 
 extension EventLoop {
     /// Starts a thread that drives a new loop until `stop()` is called on the returned remote.

@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 
 // What a loop does about jobs for the library's own threads when none can be started. Swift's pool, in the same
 // situation, sleeps on the thread that has the job, which may be the loop's.

@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 
 // How a loop is driven: runs, and the turns of which they consist.
 

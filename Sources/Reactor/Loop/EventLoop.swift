@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 import Synchronization
 
 /// A single-threaded event loop over epoll: ready jobs, timers, descriptors, signals, and a mailbox for other threads.

@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Synchronization
 
 extension EventLoop {

@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 import Synchronization
 
 /// The loop of each thread, made on first use. It ends with its thread, or with the function that is passed to

@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 import Synchronization
 
 /// The stages of a loop's life, in order. A loop may skip stages, and never goes back.

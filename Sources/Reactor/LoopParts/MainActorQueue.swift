@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 import Synchronization
 
 /// The main actor's jobs, for a loop. The main actor and the main thread's loop share a thread, and Swift puts the jobs

@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 
 /// The waiters of a loop whose promises other threads may settle, so that the loop can withdraw them when it ends. A
 /// waiter that only the loop's own jobs, timers and descriptors can settle is not in the table: it is found through

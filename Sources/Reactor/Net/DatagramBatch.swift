@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 
 /// The buffers for one recvmmsg(2).
 package final class DatagramBatch {

@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 
 /// Where a listener listens, or a client connects: a `SocketAddress`, its text, or an array of either.
 ///

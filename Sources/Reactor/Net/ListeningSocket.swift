@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 
 /// A listening socket, and the file that it has created if its address is a path.
 package struct ListeningSocket {

@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 
 /// The reason why a name has no addresses, as getaddrinfo(3) reports it.
 public struct NameLookupError: Error, Hashable, Sendable, CustomStringConvertible {

@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 
 /// A socket and its system calls. Sockets are non-blocking and close-on-exec, and are closed again on every error path.
 package struct Socket {

@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 
 // Conversion of addresses to and from the kernel's format.
 

@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 
 /// The address of a socket: an IPv4 or IPv6 address with a port, or a Unix address, which is a path or an abstract
 /// name.

@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 
 /// A socket option with the type of its value: see socket(7), tcp(7), ip(7), ipv6(7).
 ///

@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 
 /// Keeps two servers that start at the same time from replacing each other's socket at a Unix path.
 ///

@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 
 /// An object that is notified when a descriptor is ready.
 package protocol ReadinessHandler: AnyObject {

@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 import Synchronization
 
 /// Ends a loop's wait apart from its descriptors: an eventfd, to which other threads write when they have posted jobs,

@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 
 /// Deferred registrations: those that the kernel has no room for now, and those that reported readiness that no call
 /// consumed.

@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 
 /// Fetching events, and delivering them one by one; see `Poller`.
 extension Poller {

@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 
 /// Stale registrations: the descriptor was closed before it was forgotten; see `Poller`.
 extension Poller {

@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 
 /// The epoll side of a loop: its descriptors, their interests, and fetched events.
 ///

@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 import Synchronization
 
 /// Where other threads post jobs, and how they wake the loop.

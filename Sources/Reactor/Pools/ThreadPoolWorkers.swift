@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 
 /// The threads of a `ThreadPool` and their queue of jobs. Each thread retains this object, which therefore outlives the
 /// pool as long as there are jobs.

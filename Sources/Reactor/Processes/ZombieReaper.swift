@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 
 /// Children whose loop ended before they did. They are reaped when the next child is started, on any loop. So the
 /// number of zombies never exceeds the number of children that were once alive at the same time.

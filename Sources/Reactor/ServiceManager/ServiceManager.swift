@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 
 /// The protocols of systemd and compatible service managers: notifications, passed descriptors, and the watchdog.
 /// Without a service manager, all of this does nothing. See sd_notify(3), sd_listen_fds(3), sd_watchdog_enabled(3).

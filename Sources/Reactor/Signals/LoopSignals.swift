@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Synchronization
 
 /// A loop's signals: its watches, and the slot through which the signal handler reaches the loop.

@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 
 /// A signal watch, which is itself the job that calls the handler.
 ///

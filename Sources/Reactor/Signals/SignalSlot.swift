@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Synchronization
 
 /// The state of one loop that the C signal handler may access: atomics, and a descriptor that outlives every run of the

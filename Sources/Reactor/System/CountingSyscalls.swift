@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 
 /// The system calls of a loop. It counts each call by name, and repeats calls that a signal has interrupted.
 ///

@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 
 /// Distinguishes a forked child from its parent. The child shares the parent's epoll descriptor, and a single
 /// EPOLL_CTL_DEL in the child would remove the parent's registration.

@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 
 /// The locks of the whole process. A fork takes them all and releases them on both sides: otherwise a lock that another
 /// thread holds at that moment would stay locked in the child, which does not have that thread.

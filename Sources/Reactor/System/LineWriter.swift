@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 import Synchronization
 
 /// Writes lines to a descriptor, usually standard error, without ever waiting for it. A line that the descriptor does

@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 
 /// The description of a child process to start.
 package struct SpawnRequest {

@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 
 /// Every system call of the library as a table of closures, into which tests inject errors and short counts.
 ///
@@ -13,9 +13,9 @@ package struct Syscalls {
             made(accept4(fd, $0, &length, CInt(clinux_SOCK_NONBLOCK | clinux_SOCK_CLOEXEC)))
         }
     }
-    package var bind: (CInt, UnsafePointer<sockaddr>, socklen_t) -> Int = { result(Libc.bind($0, $1, $2)) }
+    package var bind: (CInt, UnsafePointer<sockaddr>, socklen_t) -> Int = { result(ReactorLibc.bind($0, $1, $2)) }
     package var changeMode: (_ path: String, _ mode: mode_t) -> Int = { result(chmod($0, $1)) }
-    package var close: (CInt) -> Int = { result(Libc.close($0)) }
+    package var close: (CInt) -> Int = { result(ReactorLibc.close($0)) }
     package var startConnect: (CInt, UnsafePointer<sockaddr>, socklen_t) -> Int = { result(systemConnect($0, $1, $2)) }
     package var epollControl: (_ epoll: CInt, _ operation: CInt, _ fd: CInt, _ event: epoll_event) -> Int = {
         var event = $3
@@ -42,7 +42,7 @@ package struct Syscalls {
     }
     /// Sends a signal to a pidfd, or to a process number if the pidfd is below zero.
     package var kill: (_ pidfd: CInt, _ process: pid_t, _ signal: CInt) -> Int = {
-        result($0 >= 0 ? clinux_pidfd_send_signal($0, $2) : Libc.kill($1, $2))
+        result($0 >= 0 ? clinux_pidfd_send_signal($0, $2) : ReactorLibc.kill($1, $2))
     }
     package var linkStatus: (_ path: String, UnsafeMutablePointer<stat>) -> Int = { result(lstat($0, $1)) }
     /// A random number, for pauses that should differ, not for keys: it is not secret.
@@ -52,11 +52,11 @@ package struct Syscalls {
     /// Looks up a name in a simulated network: addresses, or an error code of getaddrinfo(3), which arrive after a delay;
     /// `nil` to use getaddrinfo(3).
     package var lookUp: ((_ host: String) -> (addresses: [sockaddr_storage], code: CInt, delay: Duration))?
-    package var listen: (CInt, _ backlog: CInt) -> Int = { result(Libc.listen($0, $1)) }
+    package var listen: (CInt, _ backlog: CInt) -> Int = { result(ReactorLibc.listen($0, $1)) }
     /// flock(2), exclusive and without waiting: EAGAIN if another process has the lock.
     package var lock: (CInt) -> Int = { result(clinux_lock($0)) }
     package var open: (_ path: String, _ flags: CInt, _ mode: mode_t) -> Int = {
-        made(Libc.open($0, $1 | O_CLOEXEC, $2))
+        made(ReactorLibc.open($0, $1 | O_CLOEXEC, $2))
     }
     package var pidfdOpen: (pid_t) -> Int = { made(clinux_pidfd_open($0)) }
     package var pipe: (_ ends: UnsafeMutablePointer<CInt>) -> Int = {
@@ -65,9 +65,9 @@ package struct Syscalls {
     /// Polls one descriptor for `events`, without waiting.
     package var poll: (CInt, _ events: Int16) -> Int = {
         var entry = pollfd(fd: $0, events: $1, revents: 0)
-        return result(Libc.poll(&entry, 1, 0))
+        return result(ReactorLibc.poll(&entry, 1, 0))
     }
-    package var read: (CInt, UnsafeMutableRawPointer, Int) -> Int = { result(Libc.read($0, $1, $2)) }
+    package var read: (CInt, UnsafeMutableRawPointer, Int) -> Int = { result(ReactorLibc.read($0, $1, $2)) }
     @usableFromInline package var receive: (CInt, UnsafeMutableRawPointer, Int) -> Int = { result(recv($0, $1, $2, 0)) }
     package var receiveMessages: (CInt, UnsafeMutablePointer<clinux_mmsghdr>, _ count: Int) -> Int = {
         result(clinux_recvmmsg($0, $1, CUnsignedInt($2), 0))
@@ -75,11 +75,11 @@ package struct Syscalls {
     // MSG_NOSIGNAL on every send: otherwise a write to a reset socket would end the process with SIGPIPE, and a library
     // must not change the process's own dispositions.
     @usableFromInline package var send: (CInt, UnsafeRawPointer, Int) -> Int = {
-        result(Libc.send($0, $1, $2, CInt(MSG_NOSIGNAL)))
+        result(ReactorLibc.send($0, $1, $2, CInt(MSG_NOSIGNAL)))
     }
     /// As `send`, for bytes that others follow at once: the kernel may wait for these, to fill a segment.
     package var sendMore: (CInt, UnsafeRawPointer, Int) -> Int = {
-        result(Libc.send($0, $1, $2, CInt(MSG_NOSIGNAL | MSG_MORE)))
+        result(ReactorLibc.send($0, $1, $2, CInt(MSG_NOSIGNAL | MSG_MORE)))
     }
     /// Sends a part of a file; see `clinux_sendfile_without_signal`.
     package var sendFile: (CInt, _ file: CInt, _ offset: Int, _ count: Int) -> Int = {
@@ -97,8 +97,8 @@ package struct Syscalls {
     package var setSocketOption: (CInt, _ level: CInt, _ name: CInt, UnsafeRawPointer, socklen_t) -> Int = {
         result(setsockopt($0, $1, $2, $3, $4))
     }
-    package var shutdown: (CInt, _ how: CInt) -> Int = { result(Libc.shutdown($0, $1)) }
-    package var socket: (_ family: CInt, _ type: CInt) -> Int = { made(Libc.socket($0, $1, 0)) }
+    package var shutdown: (CInt, _ how: CInt) -> Int = { result(ReactorLibc.shutdown($0, $1)) }
+    package var socket: (_ family: CInt, _ type: CInt) -> Int = { made(ReactorLibc.socket($0, $1, 0)) }
     package var socketPair: (_ ends: UnsafeMutablePointer<CInt>) -> Int = {
         let type = CInt(clinux_SOCK_STREAM | clinux_SOCK_NONBLOCK | clinux_SOCK_CLOEXEC)
         return made(socketpair(AF_UNIX, type, 0, $0), $0)
@@ -130,7 +130,7 @@ package struct Syscalls {
     package var writeVector: (CInt, _ pieces: UnsafePointer<iovec>, _ count: Int) -> Int = {
         result(clinux_writev_without_signal($0, $1, CInt($2)))
     }
-    package var unlink: (_ path: String) -> Int = { result(Libc.unlink($0)) }
+    package var unlink: (_ path: String) -> Int = { result(ReactorLibc.unlink($0)) }
 
     package init() {}
 }
@@ -152,7 +152,7 @@ package enum WaitingBytes {
     case outgoing
 }
 
-private let systemConnect = Libc.connect
+private let systemConnect = ReactorLibc.connect
 
 private func result(_ value: CInt) -> Int { value < 0 ? -Int(errno) : Int(value) }
 private func result(_ value: Int) -> Int { value < 0 ? -Int(errno) : value }

@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 
 /// An error of a system call: the call, the `errno`, and the subject. The library also throws it when it refuses a call
 /// itself.

@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 
 /// Starts the library's own threads: named, and with signals blocked.
 package enum LibraryThread {

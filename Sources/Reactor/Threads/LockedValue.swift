@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 
 /// A value that several threads share, protected by a pthread mutex: unlike `Mutex`, the thread sanitizer understands
 /// it. For values that are rarely accessed.

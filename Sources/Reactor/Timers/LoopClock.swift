@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 
 /// The source of a loop's time.
 package enum LoopClock {

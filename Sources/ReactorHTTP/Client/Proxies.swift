@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 /// The proxies of a client. Requests with `http:` are sent to the proxy; for `https:` the proxy opens a tunnel, and TLS

@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 
 /// The validators of a file (RFC 9110, section 8.8), from the answer of fstat(2).
 ///

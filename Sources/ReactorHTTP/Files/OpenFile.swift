@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 /// A regular file, open for reading. Any thread may read it: each read gives its offset.

@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 
 /// Bytes lent for the duration of a call. No function keeps them.
 typealias Bytes = UnsafeRawBufferPointer

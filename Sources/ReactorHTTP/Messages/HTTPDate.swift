@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 
 // Not strftime and strptime: their names depend on the locale.
 private let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]

@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Promises
 import Reactor
 

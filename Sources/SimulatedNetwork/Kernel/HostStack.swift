@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 /// A machine's kernel state apart from processes: addresses, ports, Unix paths.

@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 import Reactor
 
 /// The common part of TCP and UDP sockets: addresses and ports.

@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 
 /// The simulated part of an epoll descriptor: an interest list, and a ready list in the kernel's order.
 ///

@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 
 /// The target of a simulated descriptor. System calls return the kernel's results, `-errno` below zero.
 class SimulatedFile {

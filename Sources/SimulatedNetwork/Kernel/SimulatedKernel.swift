@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 /// The shared state of all machines of a simulated network: descriptors, packets in transit, links, dice.

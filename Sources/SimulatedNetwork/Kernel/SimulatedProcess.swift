@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 import Reactor
 
 /// A program on a simulated machine, for its kernel: the system calls of its loop.

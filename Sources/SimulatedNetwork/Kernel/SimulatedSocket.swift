@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 
 /// The common part of all sockets: socket(7).
 class SimulatedSocket: SimulatedFile {

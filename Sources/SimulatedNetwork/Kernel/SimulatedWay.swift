@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 /// One direction of a link: latency, bandwidth and faults.

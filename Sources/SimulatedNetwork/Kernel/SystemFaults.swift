@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 /// The system calls of one simulated host that fail, or that take less than they were given.

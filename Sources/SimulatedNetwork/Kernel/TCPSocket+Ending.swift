@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 // The end of TCP connections, and the detection of a vanished peer.

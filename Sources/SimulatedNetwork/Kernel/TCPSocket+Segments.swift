@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 // The transport of a TCP connection's bytes and ends: segments, acknowledgements, and the window.

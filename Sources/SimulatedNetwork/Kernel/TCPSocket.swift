@@ -1,4 +1,4 @@
-import Libc
+import ReactorLibc
 import Reactor
 
 /// A simulated TCP socket. Its observable behaviour follows tcp(7) and the kernel's code; below that, segments are

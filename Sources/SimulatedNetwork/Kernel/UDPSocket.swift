@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 import Reactor
 
 /// A simulated UDP socket: udp(7).

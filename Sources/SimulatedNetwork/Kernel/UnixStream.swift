@@ -1,5 +1,5 @@
 import CLinux
-import Libc
+import ReactorLibc
 import Reactor
 
 /// A simulated stream socket of the family AF_UNIX: unix(7). Both ends are on one machine, and bytes arrive at once.
