@@ -48,8 +48,9 @@ class PromiseCore: Job, @unchecked Sendable {
         self.state = AtomicState(state)
         self.loop = loop
         self.code = code.with(role)
-        super.init()
+        // Before `super.init`: after it, the compiler would retain this core meanwhile.
         loop?.coreDidBegin()
+        super.init()
         #if DEBUG
         if let fault = layoutFault() { fatalError("swift-reactor: \(fault)") }
         #endif
