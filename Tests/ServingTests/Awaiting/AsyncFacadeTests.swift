@@ -69,7 +69,7 @@
             let (promise, resolver) = Promise<Int>.pending()
             // Without the loop as its preferred executor: on Swift's pool.
             Task.detached { do { resolver.fulfill(try await body()) } catch { resolver.reject(error) } }
-            let result = Result { try hang(promise, timeout: patience) }
+            let result = Result { try hang(promise) }
             if isHere || !source.needsLoop {
                 expectEqual(try? result.get(), 20)
             } else {
