@@ -9,8 +9,8 @@ extension Configuration {
         *, unavailable, message: "leave it out: handlers run on the thread that attached them, unless on: is given"
     )
     public var Q: (map: (any Dispatcher)?, return: (any Dispatcher)?) {
-        get { fatalError() }
-        set { fatalError() }
+        get { (nil, nil) }
+        set {}
     }
 
     /// As `Q`.
@@ -18,8 +18,8 @@ extension Configuration {
         *, unavailable, message: "leave it out: handlers run on the thread that attached them, unless on: is given"
     )
     public var D: (map: (any Dispatcher)?, return: (any Dispatcher)?) {
-        get { fatalError() }
-        set { fatalError() }
+        get { (nil, nil) }
+        set {}
     }
 }
 
@@ -38,7 +38,7 @@ public typealias CancellableCatchMixin = Catchable
 extension Thenable {
     /// Every promise can be cancelled.
     @available(*, unavailable, message: "leave it out: every promise can be cancelled")
-    public func cancellize() -> Self { fatalError() }
+    public func cancellize() -> Self { self }
 }
 
 /// Renamed.

@@ -7,7 +7,7 @@ struct InputNode {
         // took two atomic operations.
         var combinator: Uncounted<CombinatorCore>?
         let index: Int
-        /// Whether the node, which runs inline, brings a value in a job.
+        /// True when the node, which runs inline, brings a value in a job.
         var bringsValueLater = false
     }
 

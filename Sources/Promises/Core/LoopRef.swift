@@ -26,7 +26,7 @@ extension Uncounted where Object == EventLoop {
         if isCurrent { borrow { $0.removeOwnReference() } } else { EventLoop.removeReference(to: unmanaged) }
     }
 
-    /// Whether it is the current loop of the calling thread.
+    /// True when it is the current loop of the calling thread.
     @inline(__always)
     private var isCurrent: Bool { clinux_get_current_loop() == pointer }
 

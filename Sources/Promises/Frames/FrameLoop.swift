@@ -16,9 +16,9 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
     /// Without a waiting read it is never idle.
     @exclusivity(unchecked) @usableFromInline var isAnswering = false
     @usableFromInline var hasEnded = false
-    /// Whether the connection reads ahead because of this loop.
+    /// True when the connection reads ahead because of this loop.
     @usableFromInline var readsAhead = false
-    /// Whether the decoder has skipped bytes since the last frame, which may be a part of the next one.
+    /// True when the decoder has skipped bytes since the last frame, which may be a part of the next one.
     @exclusivity(unchecked) @usableFromInline var isInsideFrame = false
     /// Its number among the loops of the connection, from its first step on: see `DeferredAnswers`.
     @exclusivity(unchecked) @usableFromInline var number = Int32(-1)

@@ -132,7 +132,7 @@ extension Connection {
         lifecycle.isOpenOrFailed && reader.isWaiting && !mayOweAnswers && !owesAnything && !writer.isQueued
     }
 
-    /// Whether code reads without waiting for its answers. In the end, those to frames have had their time.
+    /// True when code reads without waiting for its answers. In the end, those to frames have had their time.
     private var mayOweAnswers: Bool { reader.readsAhead && !(reader.isLastCall && reader.form == .frames) }
 
     /// Whether it owes its peer an answer, or has a part of a request.

@@ -5,7 +5,7 @@ import Reactor
 // them would be the peer's.
 
 extension Connection {
-    /// Whether `error` means that the peer has left, does not read, or has broken the protocol of a filter.
+    /// True when `error` means that the peer has left, does not read, or has broken the protocol of a filter.
     package func hasEnded(with error: any Error) -> Bool {
         // Errors of other connections, such as one to a database, have the same types.
         let failure = cold?.rare?.failure
@@ -19,7 +19,7 @@ extension Connection {
         }
     }
 
-    /// Whether the peer has caused `error`: by its end, its silence, its input, or the memory that it takes.
+    /// True when the peer has caused `error`: by its end, its silence, its input, or the memory that it takes.
     func peerHasCaused(_ error: any Error) -> Bool {
         if hasEnded(with: error) || cold?.rare?.refusedInput == ObjectIdentifier(type(of: error)) { return true }
         return switch error {

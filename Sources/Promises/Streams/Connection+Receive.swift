@@ -41,7 +41,7 @@ extension Connection {
         !hasInput && !reader.hasEnded && (form == .chunk || !reader.isDraining && refusalToRead == nil)
     }
 
-    /// Whether more input may come; false if the stream has ended between two frames.
+    /// True when more input may come; false if the stream has ended between two frames.
     @usableFromInline
     func mayContinue(_ form: InputForm, _ expectation: @autoclosure () -> StreamError.Expectation) throws -> Bool {
         guard reader.hasEnded else {

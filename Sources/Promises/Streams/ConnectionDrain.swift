@@ -26,7 +26,7 @@ struct ConnectionDrain {
 
     init(arrived: Int) { self.arrived = arrived }
 
-    /// Whether a loop ends at a position between two frames.
+    /// True when a loop ends at a position between two frames.
     func isOver(at position: Int, _ reader: borrowing ConnectionReader) -> Bool {
         if let end, position >= end { return true }
         // A new client's first request is answered.
@@ -75,7 +75,7 @@ struct DeferredAnswers {
         if pending[index].count == 0 { pending.remove(at: index) }
     }
 
-    /// Whether one is pending that was declared before `loop` began.
+    /// True when one is pending that was declared before `loop` began.
     func hasRequest(before loop: Int32) -> Bool { pending.first.map { $0.loop < loop } ?? false }
 }
 

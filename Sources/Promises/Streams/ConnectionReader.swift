@@ -60,7 +60,7 @@ struct ConnectionReader: ~Copyable {
     @inline(__always)
     var hasEnded: Bool { marks.contains(.hasEnded) }
 
-    /// Whether a loop that does not wait for its answers reads the connection, or has read it in chunks. It is then
+    /// True when a loop that does not wait for its answers reads the connection, or has read it in chunks. It is then
     /// unknown whether the peer still expects an answer.
     var readsAhead: Bool {
         get { marks.contains(.readsAhead) }
@@ -79,7 +79,7 @@ struct ConnectionReader: ~Copyable {
 
     mutating func beginLastCall() { marks.insert(.isLastCall) }
 
-    /// Whether a loop over chunks need not look why it may end.
+    /// True when a loop over chunks need not look why it may end.
     @inline(__always)
     var goesOn: Bool { marks.isDisjoint(with: [.hasEnded, .isLastCall]) }
 

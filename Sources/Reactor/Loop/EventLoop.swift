@@ -115,7 +115,7 @@ public final class EventLoop {
     /// Whether a turn is in progress: the caller is inside a handler, or inside other code that a turn calls.
     package var isBeingDriven: Bool { depth > 0 }
 
-    /// Whether the caller is inside a handler that a turn of another handler has called.
+    /// True when the caller is inside a handler that a turn of another handler has called.
     package var isHandlerInsideHandler: Bool { depth > 1 }
 
     /// The current moment of the loop's clock. Each access reads the clock, about 25 ns.

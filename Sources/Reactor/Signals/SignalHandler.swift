@@ -6,7 +6,7 @@ import ReactorLibc
 final class SignalHandler: Job {
     let signal: CInt
     let callSite: CallSite
-    /// Whether a call of the closure handles the signal. Otherwise the closure only keeps it, until `noteHandled`.
+    /// True when a call of the closure handles the signal. Otherwise the closure only keeps it, until `noteHandled`.
     private let handles: Bool
     /// `nil` once the watch has ended.
     private var body: (() -> Void)?

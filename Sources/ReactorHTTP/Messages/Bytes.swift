@@ -26,7 +26,7 @@ extension Bytes {
             && memcmp(baseAddress ?? UnsafeRawPointer(text.utf8Start), text.utf8Start, count) == 0
     }
 
-    /// Whether the bytes begin with `other`.
+    /// True when the bytes begin with `other`.
     func begin(with other: [UInt8]) -> Bool {
         guard let baseAddress, count >= other.count else { return other.isEmpty }
         return other.withUnsafeBytes { $0.isEmpty || memcmp(baseAddress, $0.baseAddress!, $0.count) == 0 }

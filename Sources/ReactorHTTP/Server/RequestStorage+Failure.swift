@@ -4,13 +4,13 @@ import Reactor
 // The answer after a handler has failed.
 
 extension RequestStorage {
-    /// Whether `error` means that the client has left. A handler gets the `SystemError` of its client's connection
+    /// True when `error` means that the client has left. A handler gets the `SystemError` of its client's connection
     /// through the body.
     func hasLeft(with error: any Error) -> Bool {
         (!(error is SystemError) || usedBody?.hasFailed == true) && connection?.hasEnded(with: error) == true
     }
 
-    /// Whether `error` comes from reading the body. A handler may do without the body, and fail later.
+    /// True when `error` comes from reading the body. A handler may do without the body, and fail later.
     func isOfBody(_ error: any Error) -> Bool {
         guard usedBody?.hasFailed == true else { return false }
         return error is HTTPError || error is StreamError || error is BodyError

@@ -13,7 +13,7 @@ final class Service: @unchecked Sendable {
     let onError: ((any Error, Connection) -> Void)?
     /// The line of the `serveHTTP`.
     private let callSite: CallSite
-    /// Whether nobody receives the error with which a conversation ends.
+    /// True when nobody receives the error with which a conversation ends.
     let reportsEnds: Bool
     let handler: (Request) throws -> Answer
 

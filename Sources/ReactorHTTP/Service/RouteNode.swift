@@ -8,7 +8,7 @@ struct Route {
 /// The methods of the paths that match.
 struct AllowedMethods {
     private var methods: Set<String> = []
-    /// Whether the path is known. An OPTIONS for all paths below a prefix, as for CORS, does not make one known.
+    /// True when the path is known. An OPTIONS for all paths below a prefix, as for CORS, does not make one known.
     private var isKnown = false
 
     mutating func add(_ routes: some Sequence<Method>, isRest: Bool) {
@@ -112,7 +112,7 @@ final class RouteNode {
         return parts.contains(where: isRelative) ? nil : parts
     }
 
-    /// Whether a part is `.` or `..`, or contains one between escaped slashes: a handler could take it for a relative
+    /// True when a part is `.` or `..`, or contains one between escaped slashes: a handler could take it for a relative
     /// folder.
     private static func isRelative(_ part: Substring.UTF8View) -> Bool {
         guard part.first == UInt8(ascii: ".") || part.contains(UInt8(ascii: "%")) else { return false }

@@ -28,7 +28,7 @@ final class WebSocketDecoder: FrameDecoder {
         self.expectsMasks = expectsMasks
     }
 
-    /// Whether a message lacks fragments.
+    /// True when a message lacks fragments.
     var isInsideMessage: Bool { begun != nil }
 
     var heldBytes: Int { (begun?.bytes.capacity ?? 0) + waiting.byteCount }
