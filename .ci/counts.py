@@ -51,6 +51,7 @@ FIELDS = (
     b"Accept: text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8\r\n"
     b"Sec-Fetch-Site: none\r\nSec-Fetch-Mode: navigate\r\nAccept-Encoding: gzip, deflate, br\r\n"
     b"Accept-Language: en-GB,en;q=0.9\r\nCookie: session=0123456789abcdef0123456789abcdef\r\n")
+INCREMENT = b"*2\r\n$4\r\nINCR\r\n$7\r\ncounter\r\n"
 POST = b"POST /echo HTTP/1.1\r\n" + HOST + b"Content-Length: 64\r\n\r\n" + b"x" * 64
 SOCKET = (
     b"GET /socket HTTP/1.1\r\n" + HOST + b"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
@@ -69,6 +70,7 @@ SERVERS = {
     "http-fields": ("http-server", GET + FIELDS + b"\r\n", HELLO),
     "http-pipelined": ("http-server", (GET + b"\r\n") * 16, HELLO * 16),
     "socket-echo": ("http-server", b"\x81\xc0abcd" + bytes(x ^ y for x, y in zip(X, b"abcd" * 16)), b"\x81\x40" + X, SOCKET, UPGRADED),
+    "kv-increment": ("kv-server", INCREMENT * 16, rb"(:\d+\r\n){16}"),
     "http-post": ("http-server", POST, OK + X),
 }
 

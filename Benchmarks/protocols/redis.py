@@ -3,7 +3,9 @@
 
     swift build -c release --package-path Examples --product kv-server
     Benchmarks/protocols/redis.py
+    Benchmarks/protocols/redis.py --bytes 1000000 --requests 5000 --pipelines 1 --tests set,get --clients 1
 
+The second form is for large values: one client reuses the memory of its last one, fifty (`--clients 50`) have as many at once.
 measuring.py describes the comparison. The exit status is 0 if all targets are met or if there is no redis, 1 if one is
 missed, and 2 if not all was measured.
 """
@@ -50,7 +52,7 @@ def measure(server, cell, cpu, arguments):
     # Otherwise a run of pipelined requests would end after a fifth of a second.
     requests = arguments.requests * (5 if pipeline > 1 else 1)
     command = ["redis-benchmark", "-p", str(server.port), "-t", test, "-c", str(arguments.clients), "-n",
-               str(requests), "-P", str(pipeline), "--csv"]
+               str(requests), "-P", str(pipeline), "-d", str(arguments.bytes), "--csv"]
     done, used = run_load(server, command, cpu, RUN_SECONDS)
     rows = list(csv.reader(done.stdout.splitlines()))
     if done.returncode != 0 or len(rows) != 2:
@@ -62,6 +64,7 @@ def main():
     parser = options(__doc__)
     parser.add_argument("--requests", type=int, default=200_000, help="requests of one run, of which a pipelined one makes five times as many")
     parser.add_argument("--tests", default="set,get,incr,lpush")
+    parser.add_argument("--bytes", type=int, default=3, help="the size of a value")
     arguments = parser.parse_args()
     if not are_installed("redis-server", "redis-benchmark"):
         return 0

@@ -73,6 +73,8 @@ COMMANDS = [
      b"+OK\r\n$1\r\n1\r\n:2\r\n:-3\r\n$2\r\n-3\r\n:1\r\n$-1\r\n:2\r\n:0\r\n"),
     ("SET k v EX 100\nTTL k\nSET k v\nTTL k\nTTL none\nPTTL none\nEXPIRE k 50\nTTL k\nPEXPIRE k -1\nGET k\nEXPIRE k 1",
      b"+OK\r\n:100\r\n+OK\r\n:-1\r\n:-2\r\n:-2\r\n:1\r\n:50\r\n:1\r\n$-1\r\n:0\r\n"),
+    ("SET a 9 EX 100\nINCR a\nINCR a\nGET a\nTTL a\nSET a 07 GET\nGET a\nSET a -7\nINCRBY a 0\nGET a",
+     b"+OK\r\n:10\r\n:11\r\n$2\r\n11\r\n:100\r\n$2\r\n11\r\n$2\r\n07\r\n+OK\r\n:-7\r\n$2\r\n-7\r\n"),
     ("SET n 1 NX\nset n 2 nx\nGET n\nSET n 3 XX px 100000\nGET n\nSET m 1 XX",
      b"+OK\r\n$-1\r\n$1\r\n1\r\n+OK\r\n$1\r\n3\r\n$-1\r\n"),
     ("LPUSH l a b c\nLRANGE l 0 -1\nLRANGE l -2 100\nLRANGE l 5 9\nLRANGE l -9 -3\nLLEN l\nLLEN none",
@@ -104,6 +106,9 @@ REFUSALS = [
     ("SET s abc\nINCR s", "ERR value is not an integer or out of range"),
     ("SET s 01\nINCR s", "ERR value is not an integer or out of range"),
     ("SET s 9223372036854775807\nINCR s", "ERR increment or decrement would overflow"),
+    ("SET s 9223372036854775806\nINCR s\nINCR s", "ERR increment or decrement would overflow"),
+    ("DEL s\nINCR s\nLPUSH s 1", "WRONGTYPE Operation against a key holding the wrong kind of value"),
+    ("DEL s\nLPUSH s 1\nINCR s", "WRONGTYPE Operation against a key holding the wrong kind of value"),
     ("SET s x\nLPUSH s 1", "WRONGTYPE Operation against a key holding the wrong kind of value"),
     ("SET s x\nLRANGE s 0 1", "WRONGTYPE Operation against a key holding the wrong kind of value"),
     ("DEL l\nLPUSH l x\nGET l", "WRONGTYPE Operation against a key holding the wrong kind of value"),
@@ -465,16 +470,17 @@ def time_to_live(path):
         wait_until(lambda: ask(client, "EXISTS", "key") == b":0", "the key expires")
         check(time.monotonic() - started >= 0.2, "not early")
         # Whether or not the sweep has found it: an expired key has no time to live to keep.
-        client.send(command("SET", "brief", "v", "PX", 1) + command("SET", "clock", "v", "PX", 20))
-        check(client.read(10) == b"+OK\r\n+OK\r\n", "set")
+        client.send(b"".join(command("SET", key, 5, "PX", time) for key, time in (("brief", 1), ("number", 1), ("clock", 20))))
+        check(client.read(15) == b"+OK\r\n" * 3, "set")
         wait_until(lambda: ask(client, "EXISTS", "clock") == b":0", "the other key expires")
         check(ask(client, "SET", "brief", "w", "KEEPTTL") == b"+OK" and ask(client, "TTL", "brief") == b":-1", "none is kept")
-        check(ask(client, "DEL", "brief") == b":1", "deleted")
+        check(ask(client, "INCR", "number") == b":1" and ask(client, "TTL", "number") == b":-1", "an expired number is zero")
+        check(ask(client, "DEL", "brief", "number") == b":2", "deleted")
         client.send(b"".join(command("SET", f"key{number}", "v", "PX", 1 + number % 50) for number in range(5000)))
         client.send(command("SET", "stays", "v", "EX", 1000))
         check(client.read(5 * 5001) == b"+OK\r\n" * 5001, "set")
         wait_until(lambda: ask(client, "DBSIZE") == b":1", "the sweep finds keys that no client asks for")
-        check(statistic(client, "expired_keys") == 5003, "each is counted once")
+        check(statistic(client, "expired_keys") == 5004, "each is counted once")
         check(int(ask(client, "TTL", "stays")[1:]) in (999, 1000), "the other key stays")
 
 

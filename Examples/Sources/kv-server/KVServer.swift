@@ -8,11 +8,10 @@ import Reactor
 @main
 enum KVServer {
     static func main() {
-        // Returns the memory of large requests and answers to the system. Otherwise malloc raises its threshold to the
-        // largest block freed so far, and keeps what is smaller.
-        mallopt(M_MMAP_THRESHOLD, 1 << 20)
-        // Smaller values reuse memory, instead of returning and requesting pages each time.
-        mallopt(M_TRIM_THRESHOLD, 16 << 20)
+        // A large value takes the memory that others have left, instead of requesting its pages and returning them each
+        // time. What many clients have left is returned when they have gone: see `hasReleasedMuch`.
+        mallopt(M_MMAP_THRESHOLD, 32 << 20)
+        mallopt(M_TRIM_THRESHOLD, 256 << 20)
         runProgram("kv-server") { arguments in try serve(Options(arguments)) }
     }
 
@@ -37,7 +36,7 @@ package final class Server {
     let limits: Limits
     let start = EventLoop.current.now
     var openSessions = 0
-    /// `true` after many small objects were released; malloc keeps their memory until it is trimmed.
+    /// True after much memory was released; malloc keeps it until it is trimmed.
     var hasReleasedMuch = false
     var acceptedSessions = 0
     /// Indexed by the raw values of the commands.

@@ -27,15 +27,7 @@ extension Session {
 
     /// `INCR key`, `INCRBY key step`
     func increment(_ key: RawSpan, by step: Int) throws(CommandError) -> Reply {
-        var number = 0
-        if let digits = try store.string(at: key) {
-            guard let current = digits.withUnsafeBytes({ parseInteger($0.bytes) }) else { throw .notInteger }
-            number = current
-        }
-        let (sum, overflow) = number.addingReportingOverflow(step)
-        if overflow { throw .overflow }
-        store.set(key, to: .string(SharedBytes(Array(String(sum).utf8))), keepingDeadline: true)
-        return .integer(sum)
+        .integer(try store.add(step, at: key))
     }
 
     /// `DEL key…`, `EXISTS key…`: the number of words for which this is true.
@@ -89,7 +81,7 @@ extension Session {
             list = Store.List()
             store.set(key, to: .list(list))
         }
-        for item in request.words(bytes) { list.push(item) }
+        while request.left > 0 { list.push([UInt8](bytes.extracting(request.next(bytes)))) }
         return .integer(list.count)
     }
 

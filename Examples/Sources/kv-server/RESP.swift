@@ -8,6 +8,7 @@ struct ProtocolError: Error { let reason: String }
 struct RequestDecoder: FrameDecoder {
     private typealias Bytes = UnsafeRawBufferPointer
 
+    private let session: Session
     private let limits: Limits
     /// The words of the current request, where they begin, and the number of words that have not arrived.
     private var count = 0
@@ -19,11 +20,12 @@ struct RequestDecoder: FrameDecoder {
     private var start = 0
     private var searched = 0
 
-    init(_ limits: Limits) { self.limits = limits }
+    init(for session: Session) { (self.session, limits) = (session, session.server.limits) }
 
     mutating func decode(_ bytes: RawSpan) throws -> DecodedFrame<Request> {
+        if bytes.byteCount >= 1 << 20 { session.hasSentMuch = true }
         // The bytes are lent for the call, and nothing keeps the pointer.
-        try bytes.withUnsafeBytes { bytes throws(ProtocolError) in try decode(bytes) }
+        return try bytes.withUnsafeBytes { bytes throws(ProtocolError) in try decode(bytes) }
     }
 
     private mutating func decode(_ bytes: Bytes) throws(ProtocolError) -> DecodedFrame<Request> {

@@ -7,6 +7,8 @@ package final class Session {
     let server: Server
     /// The channels that the client is subscribed to.
     var subscriptions: Set<[UInt8]> = []
+    /// True when a request of the client has had a megabyte or more, although it may not have arrived to its end.
+    var hasSentMuch = false
     /// `true` after the client has quit.
     var isOver = false
     var version = ProtocolVersion.resp2
@@ -27,7 +29,7 @@ package final class Session {
         connection.idleTimeout = server.limits.idle
         connection.frameTimeouts = FrameTimeouts(frame: server.limits.partialRequest)
         connection.writeQueueLimit = server.limits.subscriberQueue
-        return connection.forEachFrame(RequestDecoder(server.limits)) { request, bytes in
+        return connection.forEachFrame(RequestDecoder(for: self)) { request, bytes in
             guard let line = request.line else { return try self.send(self.answer(request, bytes.rest(), in: bytes)) }
             return try self.send(self.answer(request, line.span.bytes, in: bytes))
         }
@@ -35,7 +37,7 @@ package final class Session {
             self.send(.error(CommandError(text: "ERR Protocol error: \(error.reason)")))
         }
         .ensure {
-            if self.subscriptions.count > 10_000 { self.server.hasReleasedMuch = true }
+            if self.hasSentMuch || self.subscriptions.count > 10_000 { self.server.hasReleasedMuch = true }
             self.unsubscribe()
             self.server.openSessions -= 1
         }

@@ -6,6 +6,8 @@ import Reactor
 final class Store {
     enum Value {
         case string(SharedBytes)
+        /// A sum of `INCR`, which other commands see as a string of its digits.
+        case number(Int)
         case list(List)
     }
 
@@ -51,6 +53,7 @@ final class Store {
     func string(at key: RawSpan) throws(CommandError) -> SharedBytes? {
         switch value(at: key) {
         case .string(let bytes): bytes
+        case .number(let number): SharedBytes(Array(String(number).utf8))
         case .list: throw .wrongType
         case nil: nil
         }
@@ -60,34 +63,55 @@ final class Store {
     func list(at key: RawSpan) throws(CommandError) -> List? {
         switch value(at: key) {
         case .list(let list): list
-        case .string: throw .wrongType
+        case .string, .number: throw .wrongType
         case nil: nil
         }
     }
 
-    func contains(_ key: RawSpan) -> Bool { value(at: key) != nil }
+    func contains(_ key: RawSpan) -> Bool { index(of: key) != nil }
 
     /// Sets the value of a key, which expires at `deadline`, never, or when it would have before.
     func set(
         _ key: RawSpan, to value: Value, expiringAt deadline: LoopInstant? = nil,
         keepingDeadline keepsDeadline: Bool = false
     ) {
-        // An expired key has no deadline to keep.
-        let keeps = keepsDeadline && contains(key)
         if let entry = index(of: key) {
             entries.values[entry].value = value
-            if !keeps { setDeadline(deadline, of: entry) }
+            if !keepsDeadline { setDeadline(deadline, of: entry) }
         } else {
-            entries[.owned([UInt8](key))] = Entry(value: value)
+            insert(value, at: key)
             if let deadline { setDeadline(deadline, of: key) }
         }
     }
+
+    /// Adds `step` to the number at `key`, which is zero if there is no such key. The deadline stays.
+    /// - Returns: the sum.
+    func add(_ step: Int, at key: RawSpan) throws(CommandError) -> Int {
+        let entry = index(of: key)
+        let number = if let entry { try number(in: entries.values[entry].value) } else { 0 }
+        let (sum, overflow) = number.addingReportingOverflow(step)
+        if overflow { throw .overflow }
+        if let entry { entries.values[entry].value = .number(sum) } else { insert(.number(sum), at: key) }
+        return sum
+    }
+
+    private func number(in value: Value) throws(CommandError) -> Int {
+        switch value {
+        case .number(let number): return number
+        case .string(let digits):
+            guard let number = digits.withUnsafeBytes({ parseInteger($0.bytes) }) else { throw .notInteger }
+            return number
+        case .list: throw .wrongType
+        }
+    }
+
+    private func insert(_ value: Value, at key: RawSpan) { entries[.owned([UInt8](key))] = Entry(value: value) }
 
     /// Removes a key.
     /// - Returns: true if it existed.
     @discardableResult
     func remove(_ key: RawSpan) -> Bool {
-        guard contains(key), let entry = index(of: key) else { return false }
+        guard let entry = index(of: key) else { return false }
         remove(entry)
         return true
     }
@@ -97,18 +121,15 @@ final class Store {
         expiring = []
     }
 
-    /// The value at `key`, unless it has expired.
-    private func value(at key: RawSpan) -> Value? {
-        // The bytes are lent for the call, and nothing stores this key.
-        guard let entry = key.withUnsafeBytes({ entries[.lent($0)] }) else { return nil }
-        guard let deadline = entry.deadline, deadline <= now else { return entry.value }
-        index(of: key).map(expire)
-        return nil
-    }
+    private func value(at key: RawSpan) -> Value? { index(of: key).map { entries.values[$0].value } }
 
+    /// The place of `key`. Removes a key that has expired: then, and if there is none, `nil`.
     private func index(of key: RawSpan) -> Index? {
-        // As above.
-        key.withUnsafeBytes { entries.index(forKey: .lent($0)) }
+        // The bytes are lent for the call, and nothing stores this key.
+        guard let entry = key.withUnsafeBytes({ entries.index(forKey: .lent($0)) }) else { return nil }
+        guard let deadline = entries.values[entry].deadline, deadline <= now else { return entry }
+        expire(entry)
+        return nil
     }
 
     private func remove(_ entry: Index) {
