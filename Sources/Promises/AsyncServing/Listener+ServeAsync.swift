@@ -39,8 +39,8 @@ extension Listener {
         line: UInt = #line
     ) -> Promise<DrainResult> {
         if let error = refusal(of: handler.isolation) { return Promise(error: error, file, line) }
-        return serve(options, onError, file, line) { tracker, connection, listener in
-            tracker.serve(connection, listener, awaiting: handler, CallSite(file, line))
+        return begin(options, on: nil, onError, file, line) { tracker, connection, transfer in
+            tracker.serve(connection, transfer, awaiting: handler, CallSite(file, line))
         }
     }
 
@@ -60,7 +60,7 @@ extension Listener {
         line: UInt = #line
     ) -> Promise<DrainResult> {
         if let error = refusal(of: handler.isolation, onGroup: true) { return Promise(error: error, file, line) }
-        return serve(options, on: group, onError, file, line) { tracker, connection, transfer in
+        return begin(options, on: group, onError, file, line) { @Sendable tracker, connection, transfer in
             tracker.serve(connection, transfer, awaiting: handler, CallSite(file, line))
         }
     }

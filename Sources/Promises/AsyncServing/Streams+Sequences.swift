@@ -128,10 +128,10 @@ private final class ConnectionSource: LoopSource<Connection> {
     }
 
     override func next(isolation _: isolated (any Actor)?) async throws -> Connection? {
-        if listener.isClosed { return nil }
+        if listener.state.isClosed { return nil }
         do { return try await listener.accept().value } catch {
             // The owner has closed the listener meanwhile.
-            if listener.isClosed, (error as? SystemError)?.code == ECANCELED { return nil }
+            if listener.state.isClosed, (error as? SystemError)?.code == ECANCELED { return nil }
             throw error
         }
     }

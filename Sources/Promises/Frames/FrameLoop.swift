@@ -241,7 +241,7 @@ extension Connection {
     /// - Returns: whether the connection reads ahead from now on.
     @usableFromInline
     func beginReadingAhead() -> Bool {
-        if reader.readsAhead || refusalToRead != nil { return false }
+        if reader.readsAhead || refuseRead() != nil { return false }
         reader.readsAhead = true
         return true
     }

@@ -31,7 +31,7 @@ struct FrameRead<Decoder: FrameDecoder>: InputConsumer {
 extension Connection {
     @inlinable @inline(__always)
     func startFrame<Decoder: FrameDecoder>(_ decoder: Decoder) -> PromiseCore {
-        if let refusal = refusalToRead { return PromiseCore(error: refusal) }
+        if let refusal = refuseRead() { return PromiseCore(error: refusal) }
         return InputLoop.read(FrameRead(self, decoder))
     }
 

@@ -6,16 +6,12 @@ import Reactor
 /// Accessed only on the loop's thread, and when the last reference to the listener is released.
 final class Acceptor {
     private let loop: EventLoop
-    private let sockets: [AcceptSocket]
+    /// Empty once they are closed.
+    private var sockets: [AcceptSocket]
     /// The timer of a pause.
     private var pause: EventLoop.Timer?
     /// Whether the last call found a shortage of descriptors or memory.
     private var hasShortage = false
-    /// Whether the listener had no room at the last update.
-    private var lacksRoom = false
-    /// Whether the last clients are being accepted, or have been, before the sockets are closed.
-    private var takesBacklog = false
-    private(set) var isClosed = false
 
     /// The number of connections accepted per turn, so that a burst of new ones leaves time for the existing ones.
     private static var budget: Int { 64 }
@@ -35,13 +31,9 @@ final class Acceptor {
         for socket in self.sockets { loop.forget(socket.socket.fd) }
     }
 
-    /// Accepts the clients that already wait, as far as there is room, before the sockets are closed.
-    /// - Returns: false if called by a handler that this function has itself started: it is still running.
-    func acceptBacklog(for listener: Listener) -> Bool {
-        if isClosed || takesBacklog { return false }
-        takesBacklog = true
+    /// Accepts the clients that already wait, as far as there is room.
+    func acceptBacklog(for listener: Listener) {
         for socket in sockets { accept(on: socket, for: listener, atMost: Self.backlogBudget) }
-        return true
     }
 
     func acceptReady(on socket: AcceptSocket, for listener: Listener) {
@@ -61,7 +53,7 @@ final class Acceptor {
     @discardableResult
     private func accept(on socket: AcceptSocket, for listener: Listener, atMost limit: Int) -> Int {
         for count in 0..<limit {
-            guard !isClosed, listener.hasRoom, acceptOne(on: socket, for: listener) else { return count }
+            guard listener.takesClients, acceptOne(on: socket, for: listener) else { return count }
         }
         return limit
     }
@@ -83,9 +75,10 @@ final class Acceptor {
             let isNew = !hasShortage
             hasShortage = true
             beginPause(socket.error(code), isNew: isNew, for: listener)
-        case EBADF, EINVAL, ENOTSOCK, EOPNOTSUPP: listener.end(socket.error(code))
+        case EBADF, EINVAL, ENOTSOCK: listener.fail(socket.error(code))
         // Errors of one connection that failed before it was accepted; accept(2) lists the network errors that may
-        // occur here. A connection refused before it leaves the backlog stays there: the next call would find it again.
+        // occur here, with EOPNOTSUPP, which is not the listener's: that is a stream socket. A connection refused before
+        // it leaves the backlog stays there: the next call would find it again.
         default:
             socket.refusals += 1
             if socket.refusals < Self.refusalLimit { return true }
@@ -98,7 +91,7 @@ final class Acceptor {
     private func beginPause(_ error: SystemError, isNew: Bool, for listener: Listener) {
         if isNew { conf.log(.acceptPaused(error)) }
         // The log handler may have closed the listener.
-        if isClosed { return }
+        if sockets.isEmpty { return }
         pause?.cancel()
         pause = loop.schedule(after: .milliseconds(100)) { [self] in
             pause = nil
@@ -107,30 +100,23 @@ final class Acceptor {
         updateInterest(for: listener)
     }
 
-    /// A connection no longer counts. This matters only if the listener was at its limit.
-    func roomMayHaveGrown(for listener: Listener) { if lacksRoom { updateInterest(for: listener) } }
-
     /// Each socket is registered exactly while there is room, and retains the listener exactly while it is registered.
     func updateInterest(for listener: Listener) {
-        let hasRoom = listener.hasRoom
-        lacksRoom = !hasRoom
-        for socket in sockets where !isClosed {
-            let waits = pause == nil && hasRoom
+        let waits = pause == nil && listener.takesClients
+        for socket in sockets {
             socket.listener = waits ? listener : nil
             do throws(SystemError) {
                 try loop.setInterest(waits ? .reading : [], of: socket.socket.fd, handler: socket)
-            } catch {
-                listener.end(error)
-            }
+            } catch { return listener.fail(error) }
         }
     }
 
     /// Closes the sockets. Any thread, once the loop has ended.
     func close() {
-        if isClosed { return }
-        isClosed = true
         if let pause = pause.take(), !loop.hasEnded { pause.cancel() }
-        for socket in sockets { socket.close(on: loop) }
+        let closed = sockets
+        sockets = []
+        for socket in closed { socket.close(on: loop) }
     }
 }
 
@@ -161,7 +147,7 @@ final class AcceptSocket: ReadinessHandler {
     }
 
     package func descriptorIsReady(_ ready: Interest) -> Interest {
-        listener?.acceptReady(on: self)
+        if let listener { listener.acceptor.acceptReady(on: self, for: listener) }
         return []
     }
 

@@ -59,7 +59,7 @@ extension ConnectionTracker {
         let served = ServedConnection.of(connection)
         if served.isLeaving { return }
         served.isLeaving = true
-        if asIdle { counts.countIdle() } else { counts.countLeaving() }
+        if asIdle { server.counts.countIdle() } else { server.counts.countLeaving() }
     }
 
     /// The handler of a connection has finished. If the drain ended its loop, the connection counts as idle only now:
@@ -78,6 +78,7 @@ extension ConnectionTracker {
 
     /// Called at the deadline.
     func abortAll() {
+        isAborted = true
         let rest = connections.all
         for entry in rest { note(entry.connection, asIdle: false) }
         for entry in rest {

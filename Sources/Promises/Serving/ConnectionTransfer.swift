@@ -6,16 +6,16 @@ import Reactor
 /// the loop.
 // @unchecked: `accepted` is accessed by `run`, on the loop's thread, or in deinit; `isDone` and `isLingering` on that
 // thread, and in deinit; `destination` is written only while no loop has the job, and only read afterwards.
-final class ConnectionTransfer: Job, ConnectionKeeper, @unchecked Sendable {
-    private let server: GroupServer
+final class ConnectionTransfer: Job, @unchecked Sendable {
+    private let server: Server
     private var accepted: Accepted?
     /// Whether its handler has finished and its descriptor is closed.
-    private var isDone = false
+    var isDone = false
     /// Whether its handler has finished and its descriptor is not closed yet.
-    private var isLingering = false
+    var isLingering = false
     private var destination: LoopGroup.Member?
 
-    init(_ accepted: Accepted, to server: GroupServer) {
+    init(_ accepted: Accepted, to server: Server) {
         self.accepted = accepted
         self.server = server
     }
@@ -25,7 +25,7 @@ final class ConnectionTransfer: Job, ConnectionKeeper, @unchecked Sendable {
         if let accepted { _ = ReactorLibc.close(accepted.fd) }
         destination?.load.subtract(1, ordering: .relaxed)
         if !isDone { server.counts.countLost() }
-        server.transferDidEnd(wasLingering: isLingering)
+        server.connectionDidEnd(wasLingering: isLingering)
     }
 
     /// Posts it to the loop of `member`.
@@ -38,13 +38,6 @@ final class ConnectionTransfer: Job, ConnectionKeeper, @unchecked Sendable {
         member.load.subtract(1, ordering: .relaxed)
         return false
     }
-
-    func connectionDidBeginLingering() {
-        isLingering = true
-        server.transferDidBeginLingering()
-    }
-
-    func connectionDidClose() { isDone = true }
 
     override func run() {
         guard let accepted = accepted.take(), let destination else { return }

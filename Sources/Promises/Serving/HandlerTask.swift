@@ -29,10 +29,9 @@ final class HandlerTask: PromiseCore, @unchecked Sendable {
 
     override var callSite: CallSite? { madeAt }
 
-    /// Calls `prepare`, if any, and `handler` in a task that runs on the loop: at once, up to the first suspension.
+    /// Calls `options.prepare`, if any, and `handler` in a task that runs on the loop: at once, up to the first suspension.
     func start(
-        _ connection: Connection, _ executor: ThreadBoundExecutor, cancelsWhenPeerGone: Bool,
-        _ prepare: ((Connection) -> Promise<Connection>)?,
+        _ connection: Connection, _ executor: ThreadBoundExecutor, _ options: ServeOptions,
         _ handler: @escaping @isolated(any) (Connection) async throws -> Void
     ) {
         hold = home.hold(at: madeAt)
@@ -42,16 +41,16 @@ final class HandlerTask: PromiseCore, @unchecked Sendable {
             cancelTask()
             if claim() { reject(PromiseError.loopEnded) }
         }
-        ServedConnection.of(connection).begin(cancelling: self, whenPeerGone: cancelsWhenPeerGone)
+        ServedConnection.of(connection).begin(cancelling: self, whenPeerGone: options.cancelsWhenPeerGone)
         let resolver = Resolver<Void>(self)
         // Sound because the task's executor is bound to this thread: `handler`, its captures and the connection are
         // used on no other thread. A handler that is isolated to an actor runs on this thread too, which `serveAsync`
         // has checked.
-        let (taken, prepare, handler) = (OnThread(connection), OnThread(prepare), OnThread(handler))
+        let (taken, prepare, handler) = (OnThread(connection), options.prepare, OnThread(handler))
         // Detached: this may be called inside another task.
         let task = Task.immediateDetached(executorPreference: executor) { [self] in
             do {
-                nonisolated(unsafe) let prepared = try await prepare.value?(taken.value).value ?? taken.value
+                nonisolated(unsafe) let prepared = try await prepare?(taken.value).value ?? taken.value
                 try await handler.value(prepared)
                 finish()
                 resolver.fulfill()

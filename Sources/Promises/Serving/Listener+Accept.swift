@@ -24,11 +24,11 @@ extension Listener {
 
     @usableFromInline
     func startAccept() -> Promise<Connection> {
-        if isClosed { return Promise(refused: SystemError(.accept, EBADF, detail: "the listener is closed")) }
-        if service != nil { return Promise(refused: SystemError(.accept, EBUSY, detail: "serve is running")) }
+        if state.isClosed { return Promise(refused: SystemError(.accept, EBADF, detail: "the listener is closed")) }
+        if server != nil { return Promise(refused: SystemError(.accept, EBUSY, detail: "serve is running")) }
         let core = PromiseCore.pending(Connection.self, by: self)
         waiting.append(core, of: core)
-        updateInterest()
+        acceptor.updateInterest(for: self)
         return Promise(core)
     }
 }

@@ -99,7 +99,7 @@ extension Listener {
         }
         if sockets.isEmpty { return nil }
         let listener = Listener(sockets, on: loop)
-        listener.leavesBacklog = true
+        listener.state.leavesBacklog = true
         return listener
     }
 }

@@ -37,6 +37,7 @@ extension Listener {
     ///
     /// Handlers learn of the drain by `Connection.isDraining`, and of a loop that it has ended by `Connection.inputEnd`.
     ///
+    /// A handler may call this, also one of a client in the backlog: the rest of the backlog is still accepted.
     /// Connections that were taken with `accept` do not belong to the listener. A further call returns the same
     /// guarantee, and the first deadline stands.
     /// - Parameter deadline: the time that the busy connections have, from now on. Ignored in further calls.
@@ -44,37 +45,16 @@ extension Listener {
     @discardableResult
     @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
     public func drain(deadline: Duration) -> Guarantee<DrainResult> {
-        // A handler of a client in the backlog may call this too.
-        if !isDraining { close(drain: !leavesBacklog) }
-        if drain.begin(open: openConnections) {
-            if !isClosed { end(nil) }
-            service?.server.drain(within: deadline)
-            endServiceIfDone()
-            // An inline handler of a closed connection may have ended the last one.
-            drain.schedule(after: deadline, on: loop) { [self] in abortDrain() }
-        }
-        return drain.guarantee
+        loop.assertOwner()
+        let end = loop.now.advanced(by: deadline)
+        change { $0.drain(until: end) }
+        return drained.guarantee
     }
 
     /// Ends a drain at once, as at its deadline: aborts the remaining connections, and cancels the promises of their
     /// handlers. Without effect if no drain has begun.
     public func abortDrain() {
         loop.assertOwner()
-        guard isDraining else { return }
-        let server = service?.server
-        server?.noteDelivered()
-        // First the result: an aborted connection may be the last one, and an unresponsive loop must not delay the
-        // result.
-        finishDrain()
-        server?.abortAll()
-    }
-
-    /// Settles the promise of `drain`, and of a `serve` that signals stop: no connection is open any more, or the rest
-    /// is about to be aborted.
-    func finishDrain() {
-        guard isDraining, drain.result == nil else { return }
-        refused.end()
-        drain.end(open: openConnections)
-        if let result = drain.result, let service, service.signals != nil { service.finish()?.fulfill(result) }
+        change { $0.abort() }
     }
 }

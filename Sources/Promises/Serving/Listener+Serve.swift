@@ -41,8 +41,8 @@ extension Listener {
         _ options: ServeOptions = ServeOptions(), onError: ((any Error, Connection) -> Void)? = nil,
         handler: @escaping (Connection) throws -> Done, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<DrainResult> {
-        serve(options, onError, file, line) { tracker, connection, listener in
-            tracker.serve(connection, listener, handler)
+        begin(options, on: nil, onError, file, line) { tracker, connection, transfer in
+            tracker.serve(connection, transfer, handler)
         }
     }
 
@@ -71,7 +71,7 @@ extension Listener {
         onError: (@Sendable (any Error, Connection) -> Void)? = nil,
         handler: @escaping @Sendable (Connection) throws -> Done, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<DrainResult> {
-        serve(options, on: group, onError, file, line) { tracker, connection, transfer in
+        begin(options, on: group, onError, file, line) { @Sendable tracker, connection, transfer in
             tracker.serve(connection, transfer, handler)
         }
     }
@@ -95,53 +95,28 @@ extension Listener {
         _ body: @escaping @Sendable (Connection) -> Value
     ) -> Guarantee<[Value]> {
         loop.assertOwner()
-        return service?.server.collect(body) ?? .value([])
+        return server?.collect(body) ?? .value([])
     }
 }
 
 // MARK: All forms of serve
 
 extension Listener {
-    /// Begins to serve on this loop.
-    /// - Parameter start: begins to serve a connection.
-    func serve(
-        _ options: ServeOptions, _ onError: ((any Error, Connection) -> Void)?, _ file: StaticString, _ line: UInt,
-        _ start: @escaping (ConnectionTracker, Connection, Listener) -> Void
-    ) -> Promise<DrainResult> {
-        begin(options, file, line) {
-            let onError = onError ?? Reports.ofHandlers(CallSite(file, line))
-            let tracker = ConnectionTracker(on: loop, drain.counts, options, onError)
-            // Unowned: only the listener calls it.
-            return (tracker, { [unowned self] in start(tracker, $0.connection(on: loop), self) })
-        }
-    }
-
-    /// Begins to serve on the loops of `group`.
-    /// - Parameter start: begins to serve a connection, on the connection's loop.
-    func serve(
-        _ options: ServeOptions, on group: LoopGroup, _ onError: (@Sendable (any Error, Connection) -> Void)?,
-        _ file: StaticString, _ line: UInt, _ start: @escaping GroupServer.Start
-    ) -> Promise<DrainResult> {
-        if loop.kernel.table.isSimulated {
-            return Promise(refused: SystemError(.accept, ENOTSUP, detail: Syscalls.simulationHasOneThread))
-        }
-        return begin(options, file, line) {
-            let onError = onError ?? Reports.ofHandlers(CallSite(file, line))
-            let server = GroupServer(group, options, onError, start, for: self)
-            // Unowned, as above.
-            return (server, { [unowned self] in if !server.handOver($0) { allLoopsDidEnd() } })
-        }
-    }
-
-    /// - Parameter makeServer: makes the server, and what gives it an accepted socket.
-    private func begin(
-        _ options: ServeOptions, _ file: StaticString, _ line: UInt,
-        _ makeServer: () -> (any ConnectionServer, (Accepted) -> Void)
+    /// Begins to serve on the loops of `group`, or on this loop.
+    /// - Parameters:
+    ///   - onError: Sendable if there is a group, as `start`.
+    ///   - start: begins to serve a connection, on the connection's loop.
+    func begin(
+        _ options: ServeOptions, on group: LoopGroup?, _ onError: ((any Error, Connection) -> Void)?,
+        _ file: StaticString, _ line: UInt, _ start: @escaping Server.Start
     ) -> Promise<DrainResult> {
         let promise: Promise<DrainResult>
         do throws(SystemError) {
-            if isClosed { throw SystemError(.accept, EBADF, detail: "the listener is closed") }
-            if service != nil || !waiting.isEmpty {
+            if group != nil, loop.kernel.table.isSimulated {
+                throw SystemError(.accept, ENOTSUP, detail: Syscalls.simulationHasOneThread)
+            }
+            if state.isClosed { throw SystemError(.accept, EBADF, detail: "the listener is closed") }
+            if server != nil || !waiting.isEmpty {
                 throw SystemError(.accept, EBUSY, detail: "the listener is in use")
             }
             if let refusal = options.refusal { throw refusal }
@@ -151,9 +126,10 @@ extension Listener {
                     [self], options.drainTimeout, options.onSignal, options.stopSignals, file, line)
             }
             let core = PromiseCore.pending(DrainResult.self, by: self)
-            let (server, start) = makeServer()
-            service = Service(core, server, options, signals, start)
-            updateInterest()
+            let onError = onError ?? Reports.ofHandlers(CallSite(file, line))
+            server = Server(core, options, on: group, for: self, signals, onError, start)
+            state.serve()
+            acceptor.updateInterest(for: self)
             promise = Promise(core)
         } catch { promise = Promise(refused: error) }
         return Promise(promise.core.traced(root: "serve", Promise<DrainResult>.self, file, line))

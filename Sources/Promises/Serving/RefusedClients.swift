@@ -12,24 +12,20 @@ extension ServeOptions {
     }
 }
 
-/// The clients that a listener has refused, until their connections are closed. On the listener's loop.
-final class RefusedClients {
-    /// How many there have been.
-    private(set) var total = 0
-    private var connections = OpenConnections()
-
-    /// - Parameter limit: how many connections may linger. One more ends the one that has lingered longest.
-    func take(_ connection: Connection, _ answer: [UInt8], limit: Int) {
-        total += 1
+extension Server {
+    /// Sends `answer` to a client beyond the limit, and closes its connection. One more than may linger ends the one
+    /// that has lingered longest.
+    func refuse(_ connection: Connection, _ answer: [UInt8]) {
+        counts.countRefused()
         // The kernel has room for a new connection's output, unless the answer is very long.
         connection.post(answer, overflow: .drop)
         let closed = connection.close()
         guard connection.lifecycle.hasDescriptor else { return }
-        let place = connections.insert(connection)
-        connections.beginLingering(place)
-        closed.done { [self] in _ = connections.remove(place) }
-        if connections.unevictedCount > limit { connections.evictOldest()?.close(linger: .zero) }
+        let place = refused.insert(connection)
+        refused.beginLingering(place)
+        closed.done { [self] in _ = refused.remove(place) }
+        if refused.unevictedCount > options.lingeringLimit() { refused.evictOldest()?.close(linger: .zero) }
     }
 
-    func end() { for entry in connections.all { entry.connection.close(linger: .zero) } }
+    func endRefused() { for entry in refused.all { entry.connection.close(linger: .zero) } }
 }

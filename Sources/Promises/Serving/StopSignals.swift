@@ -107,8 +107,8 @@ extension StopSignals {
         let core = PromiseCore.pending(DrainResult.self, by: self)
         promise = core
         for (index, listener) in listeners.enumerated() {
-            let served = listener.service?.promise
-            if served == nil, listener.isClosed { continue }
+            let served = listener.server?.promise
+            if served == nil, listener.state.isClosed { continue }
             missing.insert(index)
             if let served { watch(served, of: index) }
         }
@@ -120,7 +120,7 @@ extension StopSignals {
         guard missing.isEmpty, let core = promise.take() else { return }
         let listeners = listeners
         end()
-        core.fulfill(listeners.reduce(DrainResult()) { $0 + ($1.drain.result ?? DrainResult()) })
+        core.fulfill(listeners.reduce(DrainResult()) { $0 + $1.state.result })
     }
 
     /// Notes the end of a listener's drain, or of its `serve`, whichever comes first.

@@ -47,7 +47,7 @@ extension Connection {
 
     @usableFromInline
     func readBytes(_ limit: Int) -> PromiseCore {
-        if let refusal = refusalToRead { return PromiseCore.fulfilled(ReadOutcome.failed(refusal)) }
+        if let refusal = refuseRead() { return PromiseCore.fulfilled(ReadOutcome.failed(refusal)) }
         if limit < 1 {
             return PromiseCore.fulfilled(ReadOutcome.failed(SystemError(readCall, EINVAL, detail: "upTo: \(limit)")))
         }
@@ -56,14 +56,14 @@ extension Connection {
 
     @usableFromInline
     func readArray(_ limit: Int) -> PromiseCore {
-        if let refusal = refusalToRead { return PromiseCore(error: reported(refusal)) }
+        if let refusal = refuseRead() { return PromiseCore(error: reported(refusal)) }
         if limit < 1 { return refusedRead("upTo: \(limit)") }
         return InputLoop.read(ArrayRead(connection: Uncounted(self), limit: min(limit, Self.largestPiece)))
     }
 
     @usableFromInline
     func readBytes(exactly count: Int) -> PromiseCore {
-        if let refusal = refusalToRead { return PromiseCore(error: refusal) }
+        if let refusal = refuseRead() { return PromiseCore(error: refusal) }
         if count < 1 { return refusedRead("exactly: \(count)") }
         return InputLoop.read(ExactRead(connection: Uncounted(self), count: count))
     }

@@ -48,7 +48,7 @@ extension Connection {
 
     @usableFromInline
     func startChunks(readsAhead: Bool, _ body: ChunkBody<Never>) -> PromiseCore {
-        if let refusal = refusalToRead { return PromiseCore(error: refusal) }
+        if let refusal = refuseRead() { return PromiseCore(error: refusal) }
         if readsAhead { reader.readsAhead = true }
         let core = PromiseCore.pending(CoreCode { PromiseCore.perform(InputLoop<ChunkLoop>.self, $0, $1) })
         InputLoop(ChunkLoop(self, body)).begin(core)

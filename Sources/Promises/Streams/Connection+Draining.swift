@@ -166,8 +166,10 @@ extension Connection {
         core.borrow { $0.enqueueAgain() }
     }
 
-    /// The error of a read that begins after the last call, between two requests as far as this side can tell.
-    var refusalAtLastCall: SystemError? {
+    /// Ends the input by the drain for a read that begins after the last call, between two requests as far as this side
+    /// can tell.
+    /// - Returns: the error of the read; `nil` if it belongs to a request.
+    func refuseAtLastCall() -> SystemError? {
         // The body of a loop may read without having said so.
         if reader.loops > 0 || reader.readsAhead || pendingAnswers > 0 || cold?.filter?.isBusy == true { return nil }
         return endOfReads()

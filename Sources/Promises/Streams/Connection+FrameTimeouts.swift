@@ -47,11 +47,11 @@ extension Connection {
     /// Begins a message for the next frame of a loop, unless the loop is in the body of another. Each attempt to decode
     /// calls this: a message begins once at each position.
     /// - Parameter unbuffered: the number of received bytes that are neither consumed nor buffered.
-    /// - Returns: as `refusalToRead`.
+    /// - Returns: as `refuseRead`.
     @usableFromInline
     func beginFrame(unbuffered: Int = 0) -> SystemError? {
         if let clock = cold?.frameClock, reader.loops < 2 { clock.beginMessage(of: self, unbuffered: unbuffered) }
-        return reader.isLastCall ? refusalToContinue : refusalToRead
+        return reader.isLastCall ? refusalToContinue : refuseRead()
     }
 
     /// Notes that a decoder skips the first `count` of the `unconsumed` bytes, before they are dropped.

@@ -38,7 +38,7 @@ extension Connection {
     @usableFromInline
     func mustWait(_ form: InputForm) -> Bool {
         // In a drain a loop over frames looks first whether it can begin.
-        !hasInput && !reader.hasEnded && (form == .chunk || !reader.isDraining && refusalToRead == nil)
+        !hasInput && !reader.hasEnded && (form == .chunk || !reader.isDraining && refuseRead() == nil)
     }
 
     /// True when more input may come; false if the stream has ended between two frames.
@@ -47,7 +47,7 @@ extension Connection {
         guard reader.hasEnded else {
             // At the last call of a drain a read is not refused that is inside of a frame, nor a loop.
             let isBegun = reader.isLastCall && (hasInput || form == .frames)
-            if let refusal = isBegun ? refusalToContinue : refusalToRead { throw refusal }
+            if let refusal = isBegun ? refusalToContinue : refuseRead() { throw refusal }
             return true
         }
         if let failure = reportedFailure { throw failure }
@@ -56,19 +56,22 @@ extension Connection {
         throw StreamError.endedEarly(expected: expectation(), got: count)
     }
 
-    /// The error for a read that cannot begin; `nil` if one can.
+    /// Refuses a read that cannot begin. At the last call of a drain this notes that the drain has ended the input.
+    /// - Returns: the error of the read; `nil` if it can begin.
     @usableFromInline @inline(__always)
-    var refusalToRead: SystemError? {
+    func refuseRead() -> SystemError? {
         loop.assertOwner("a read")
         // The usual case first, without a call.
         if lifecycle.isOpenOrFailed && reader.isFree && path == .direct && kind.contains(.reads) && !reader.isLastCall {
             return nil
         }
-        return refusalOfRead
+        return refuseReadSlow()
     }
 
     @inline(never)
-    private var refusalOfRead: SystemError? { refusalToContinue ?? (reader.isLastCall ? refusalAtLastCall : nil) }
+    private func refuseReadSlow() -> SystemError? {
+        refusalToContinue ?? (reader.isLastCall ? refuseAtLastCall() : nil)
+    }
 
     /// The error for a read, or a loop, that cannot go on.
     @inline(never)

@@ -1,0 +1,40 @@
+import Reactor
+
+extension Listener {
+    /// Lets `event` change the state, and executes the actions that follow from it. Code that they call may cause further
+    /// events, whose actions are executed before this returns to that code.
+    func change(_ event: (inout ListenerState) -> Void) {
+        event(&state)
+        while let action = state.nextAction() { perform(action) }
+    }
+
+    private func perform(_ action: ListenerAction) {
+        switch action {
+        case .acceptBacklog:
+            acceptor.acceptBacklog(for: self)
+            change { $0.endBacklog() }
+        case .close(let refusal):
+            acceptor.close()
+            while let promise = waiting.popFirst() { promise.reject(refusal) }
+        case .startTimer(let time):
+            deadline = loop.schedule(at: time) { [self] in abortDrain() }
+        case .drainConnections(let time):
+            let rest = loop.now.duration(to: time)
+            server?.forEachTracker { $0.drain(within: rest) }
+        case .countDelivered:
+            server?.noteDelivered()
+            change { $0.didCountDelivered() }
+        case .endDrain(let result):
+            deadline.take()?.cancel()
+            server?.endRefused()
+            drained.resolve(result)
+            if let server, server.endsWithDrain { server.finish()?.fulfill(result) }
+        case .abortConnections: server?.forEachTracker { $0.abortAll() }
+        case .failService(let error): server?.finish()?.reject(error)
+        case .endService(let result):
+            guard let server = server.take() else { return }
+            server.end()
+            server.finish()?.fulfill(result)
+        }
+    }
+}
