@@ -17,7 +17,6 @@ without its trait, ReactorTLS, count with the words of their public declarations
 """
 import json
 import os
-import platform
 import re
 import shutil
 import subprocess
@@ -31,6 +30,8 @@ MODULES = re.findall(r'\.library\(name: "(\w+)"', (ROOT / "Package.swift").read_
 # Of the toolchain, for manifests and tests.
 OTHERS = ["PackageDescription", "XCTest"]
 TOOLS = Path(shutil.which("swiftc")).resolve().parent
+# Distributions name their own vendor in it.
+TARGET = json.loads(subprocess.check_output(["swiftc", "-print-target-info"]))["target"]["triple"]
 MANIFESTS = TOOLS.parent / "lib/swift/pm/ManifestAPI"
 TYPES = {f"swift.{kind}" for kind in ("struct", "class", "enum", "protocol", "typealias", "associatedtype")}
 NAME = re.compile(r"(?<![\w/.$-])[A-Za-z]\w*(?![\w/-]|\.so\b)")
@@ -45,7 +46,7 @@ def graphs(modules, folder, options=()):
     with tempfile.TemporaryDirectory() as output:
         for module in modules:
             subprocess.run(
-                [TOOLS / "swift-symbolgraph-extract", "-module-name", module, "-target", f"{platform.machine()}-unknown-linux-gnu",
+                [TOOLS / "swift-symbolgraph-extract", "-module-name", module, "-target", TARGET,
                  "-I", folder, *options, "-minimum-access-level", "public", "-skip-inherited-docs", "-output-dir", output],
                 check=True, stdout=subprocess.DEVNULL)
         for file in Path(output).glob("*.json"):

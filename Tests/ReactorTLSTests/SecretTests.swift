@@ -46,7 +46,7 @@ private final class Needle {
     var copies: Int {
         let (part, size, first) = (bytes.baseAddress! + 32, 32, bytes[32])
         var (count, own) = (0, 0)
-        let maps = fopen("/proc/self/maps", "re")
+        let maps = fopen("/proc/self/maps", "re")!
         defer { fclose(maps) }
         var line = [CChar](repeating: 0, count: 4096)
         while fgets(&line, CInt(line.count), maps) != nil {

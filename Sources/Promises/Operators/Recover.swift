@@ -23,7 +23,7 @@ extension Catchable {
         #if compiler(>=6.3)
         return derived("recover", RecoverByPolicy(body, policy), file, line)
         #else
-        let replace = { (error: any Error) throws in try policy.catches(error) ? body(error) : nil }
+        let replace = { (error: any Error) throws in try policy.catches(error) ? body(error).asPromise() : nil }
         return derived("recover", Recover(replace), file, line)
         #endif
     }
@@ -54,7 +54,7 @@ extension Catchable {
         only: E.Type, policy: CatchPolicy = conf.catchPolicy, _ body: @escaping (E) throws -> any Thenable<T>,
         file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<T> {
-        let replace = { (error: any Error) throws in try policy.match(error, only).map(body) }
+        let replace = { (error: any Error) throws in try policy.match(error, only).map { try body($0).asPromise() } }
         return derived("recover", Recover(replace), file, line)
     }
 
@@ -65,7 +65,7 @@ extension Catchable {
     public func recover<E: Error & Equatable>(
         only: E, _ body: @escaping () throws -> any Thenable<T>, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<T> {
-        let replace = { (error: any Error) throws in error as? E == only ? try body() : nil }
+        let replace = { (error: any Error) throws in error as? E == only ? try body().asPromise() : nil }
         return derived("recover", Recover(replace), file, line)
     }
 }
@@ -74,15 +74,15 @@ extension Catchable {
 struct Recover<T>: Operation {
     @usableFromInline typealias Output = T
     /// Returns `nil` for an error that it does not handle.
-    @usableFromInline let body: (any Error) throws -> (any Thenable<T>)?
+    @usableFromInline let body: (any Error) throws -> Promise<T>?
 
-    @inlinable init(_ body: @escaping (any Error) throws -> (any Thenable<T>)?) { self.body = body }
+    @inlinable init(_ body: @escaping (any Error) throws -> Promise<T>?) { self.body = body }
 
     @inlinable @inline(__always)
     func run(_ source: Source<T>, _ core: PromiseCore) {
         guard !source.isFulfilled else { return core.finish(as: source) }
         do {
-            guard let next = try body(source.error).map({ CoreRef.retaining($0.asPromise().core) }) else {
+            guard let next = try body(source.error).map({ CoreRef.retaining($0.core) }) else {
                 return core.finish(rejectedAs: source.reference)
             }
             core.finish(followingOwned: next, as: T.self)

@@ -60,8 +60,8 @@ func valueBehindStatementsInThen() {
 }
 
 func valueInsteadOfAPromiseInHang() throws {
-    let name = try hang(user().then { $0.name })  // error: failed to produce diagnostic for expression
-    print(name)
+    let it = try hang(user().then { $0.name })  // error: failed to produce diagnostic | type of expression is ambiguous
+    print(it)
 }
 
 func valueInsteadOfAPromise() -> Promise<Int> {

@@ -21,7 +21,7 @@ func waitedFor(_ listener: Listener) throws {
     let served = listener.serve(.untilStopped) { connection in
         connection.forEachLine { line in connection.wrote(line) }  // error: value of type
     }
-    try hang(served)  // error: failed to produce diagnostic for expression
+    try hang(served)  // error: failed to produce diagnostic | type of expression is ambiguous
 }
 
 func withoutElse(_ listener: Listener, _ isBusy: Bool) {

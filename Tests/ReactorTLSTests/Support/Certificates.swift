@@ -33,12 +33,12 @@ struct Certificates {
             set -e
             key() { openssl ecparam -name prime256v1 -genkey -noout -out "$1.key"; }
             root() { key "$1"; openssl req -x509 -new -key "$1.key" -subj "/CN=$2" -days 2 -out "$1.pem"; }
-            # leaf NAME SUBJECT NAMES DAYS: signed by the intermediate authority.
+            # leaf NAME SUBJECT NAMES: signed by the intermediate authority.
             leaf() {
                 key "$1"
                 openssl req -new -key "$1.key" -subj "/O=Reactor/CN=$2" -out "$1.csr"
                 printf 'basicConstraints=CA:FALSE\\n%s\\n' "${3:+subjectAltName=$3}" > "$1.ext"
-                openssl x509 -req -in "$1.csr" -CA middle.pem -CAkey middle.key -CAcreateserial -days "$4" \
+                openssl x509 -req -in "$1.csr" -CA middle.pem -CAkey middle.key -CAcreateserial -days 2 \
                     -extfile "$1.ext" -out "$1.leaf"
                 cat "$1.leaf" middle.pem > "$1.pem"
             }
@@ -50,15 +50,22 @@ struct Certificates {
             printf 'basicConstraints=critical,CA:TRUE\\n' > middle.ext
             openssl x509 -req -in middle.csr -CA authority.pem -CAkey authority.key -CAcreateserial -days 2 \
                 -extfile middle.ext -out middle.pem
-            leaf server localhost DNS:localhost,DNS:*.example.test,IP:127.0.0.1 2
-            leaf other other.test DNS:other.test 2
-            leaf client 'a client' DNS:client.test 2
-            leaf expired localhost DNS:localhost,IP:127.0.0.1 -1
-            leaf commonName localhost '' 2
-            leaf otherNames localhost IP:127.0.0.1,IP:2001:db8::7,URI:spiffe://example.test/a,email:a@example.test 2
+            leaf server localhost DNS:localhost,DNS:*.example.test,IP:127.0.0.1
+            leaf other other.test DNS:other.test
+            leaf client 'a client' DNS:client.test
+            leaf commonName localhost ''
+            leaf otherNames localhost IP:127.0.0.1,IP:2001:db8::7,URI:spiffe://example.test/a,email:a@example.test
             # "localhost", a zero byte and ".evil.test"; a Kelvin sign and ".test"; ""; "ok.test".
             leaf brokenNames localhost \
-                DER:302b82146c6f63616c686f7374002e6576696c2e746573748208e284aa2e74657374820082076f6b2e74657374 2
+                DER:302b82146c6f63616c686f7374002e6576696c2e746573748208e284aa2e74657374820082076f6b2e74657374
+            # The command x509 of OpenSSL 3.6 refuses an end in the past.
+            leaf expired localhost DNS:localhost,IP:127.0.0.1
+            printf '%s\\n' '[ca]' default_ca=ca database=issued rand_serial=yes policy=names \
+                '[names]' organizationName=supplied commonName=supplied > ca.conf
+            touch issued
+            openssl ca -batch -notext -config ca.conf -cert middle.pem -keyfile middle.key -md sha256 -outdir . \
+                -in expired.csr -extfile expired.ext -startdate 20200101000000Z -enddate 20200102000000Z -out expired.leaf
+            cat expired.leaf middle.pem > expired.pem
             openssl ec -in server.key -aes128 -passout pass:secret -out server.encrypted
             """)
         authority = try folder.read("authority.pem")
