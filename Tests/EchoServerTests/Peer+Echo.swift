@@ -21,12 +21,15 @@ extension Peer {
     }
 
     /// A client with unread answers: it has sent more than it has read, and the server's write waits.
-    static func stalled(at address: SocketAddress) throws -> Peer {
-        let client = try Peer(to: address, receiveBuffer: 4096)
+    static func stalled(at server: ServerProcess) throws -> Peer {
+        let client = try Peer(to: server.address, receiveBuffer: 4096)
         let chunk = randomBytes(1 << 20)
-        while try client.send(chunk, patience: 300) == chunk.count {}
+        repeat { try client.send(chunk, patience: 300) } while !client.hasStalled(server)
         return client
     }
+
+    /// True if the server has taken what it takes; on a busy machine it may just not have run.
+    func hasStalled(_ server: ServerProcess) -> Bool { server.isAsleep && !waits(for: POLLOUT, 0) }
 
     /// Waits for an event of poll(2); returns false if none came.
     func waits(for events: Int32, _ patience: CInt) -> Bool {

@@ -117,6 +117,13 @@ final class ServerProcess {
 
     func signal(_ number: CInt) { kill(pid, number) }
 
+    /// True if none of its threads runs, or is ready to.
+    var isAsleep: Bool {
+        Folder.names(in: "/proc/\(pid)/task").allSatisfy { thread in
+            text(ofFile: "/proc/\(pid)/task/\(thread)/stat").split(separator: ")").last?.hasPrefix(" S ") != false
+        }
+    }
+
     /// Another signal to stop, once it does not count as a copy of the first one.
     func signalAgain(_ number: CInt) {
         hang(after(.milliseconds(100)))

@@ -90,7 +90,7 @@ struct ServiceManagerTests {
             limits: "export NOTIFY_SOCKET=\(folder["notify"]) WATCHDOG_USEC=20000 WATCHDOG_PID=$$")
         expectEqual(manager.receive()?.hasPrefix("READY=1\n"), true)
         for _ in 0..<3 { expectEqual(manager.receive(), "WATCHDOG=1") }
-        let client = try Peer.stalled(at: server.address)
+        let client = try Peer.stalled(at: server)
         try server.terminate {
             var said = manager.receive()
             while said == "WATCHDOG=1" { said = manager.receive() }

@@ -22,7 +22,7 @@
     /// Nor does a hang-up of its terminal: there is nothing to reload.
     @Test func aHangUpSignalEndsNothing() throws {
         let server = try ServerProcess.serving("--drain-timeout", "1m")
-        let client = try Peer.stalled(at: server.address)
+        let client = try Peer.stalled(at: server)
         server.signal(SIGHUP)
         expect(try Peer(to: server.address).echoes("hello"))
         try server.terminate {
@@ -52,7 +52,7 @@
     func theSecondSignalEndsItAtOnce(threads: String, first: CInt, second: CInt) throws {
         let server = try ServerProcess.serving(
             "--threads", threads, "--drain-timeout", "1m", "--metrics", "127.0.0.1:0")
-        let clients = try (0..<2).map { _ in try Peer.stalled(at: server.address) }
+        let clients = try (0..<2).map { _ in try Peer.stalled(at: server) }
         server.signal(first)
         try server.awaitDraining()
         for client in clients { expect(client.waits(for: POLLIN, 0)) }
@@ -64,7 +64,7 @@
     @Test(arguments: zip(["0", "100ms"], ["2", "1"]))
     func theDrainTimeoutResetsThoseThatAreLeft(timeout: String, threads: String) throws {
         let server = try ServerProcess.serving("--threads", threads, "--drain-timeout", timeout)
-        let clients = try (0..<2).map { _ in try Peer.stalled(at: server.address) }
+        let clients = try (0..<2).map { _ in try Peer.stalled(at: server) }
         expect(try server.terminate().hasPrefix("totals: 0 open, 2 connections (peak 2, 2 failed), "))
         for client in clients { expectEqual(client.failureOfReading(), ECONNRESET) }
     }

@@ -115,21 +115,6 @@ func take(_ limit: Int = 65536, from fd: CInt) -> Int {
     return count < 0 ? -Int(errno) : count
 }
 
-/// The text that one read finds.
-func text(from fd: CInt) -> String {
-    let bytes = [UInt8](unsafeUninitializedCapacity: 1 << 20) { buffer, count in
-        count = max(read(fd, buffer.baseAddress!, buffer.count), 0)
-    }
-    return String(decoding: bytes, as: UTF8.self)
-}
-
-/// The text of a small file, as those of /proc are.
-func text(ofFile path: String) -> String {
-    let fd = open(path, O_RDONLY | O_CLOEXEC)
-    defer { close(fd) }
-    return text(from: fd)
-}
-
 /// True if poll(2) finds `fd` readable within some milliseconds.
 func isReadable(_ fd: CInt, within milliseconds: CInt = 0) -> Bool {
     var entry = pollfd(fd: fd, events: Int16(POLLIN), revents: 0)

@@ -43,3 +43,18 @@ package final class Folder: Sendable {
         return names.sorted()
     }
 }
+
+/// The text that one read finds.
+package func text(from fd: CInt) -> String {
+    let bytes = [UInt8](unsafeUninitializedCapacity: 1 << 20) { buffer, count in
+        count = max(read(fd, buffer.baseAddress!, buffer.count), 0)
+    }
+    return String(decoding: bytes, as: UTF8.self)
+}
+
+/// The text of a small file, as those of /proc are.
+package func text(ofFile path: String) -> String {
+    let fd = open(path, O_RDONLY | O_CLOEXEC)
+    defer { close(fd) }
+    return text(from: fd)
+}
