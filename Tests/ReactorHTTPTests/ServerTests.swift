@@ -50,6 +50,17 @@ struct ServerTests {
         expect(bodies == (1...100).map { Substring("\($0)") })
     }
 
+    @Test(.served) func aHeadHasNothingOfTheOneBefore() throws {
+        // The memory of a request is the next one's.
+        try serve { request in .now(Response("<\(request.target) \(request.headers)>")) }
+        let requests = [(300, 9), (3, 0), (0, 40), (40, 0), (40, 0), (0, 1000), (1, 1)].map { path, value in
+            ("/" + String(repeating: "p", count: path), "Host: x\r\nX: \(String(repeating: "v", count: value))\r\n")
+        }
+        let answers = try conversation(requests.map { "GET \($0) HTTP/1.1\r\n\($1)\r\n" }.joined())
+        let bodies = answers.components("<").dropFirst().map { $0.prefix { $0 != ">" } }
+        expect(bodies == requests.map { Substring("\($0) \($1)") })
+    }
+
     @Test(.served) func whatNoClientUnderstandsIsAnswered500() throws {
         try serve { request in
             switch request.path {

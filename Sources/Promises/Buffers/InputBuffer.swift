@@ -18,8 +18,12 @@ struct InputBuffer {
             if bytes.capacity > 2 * (count + new.count) { move() } else { bytes.removeFirst(start) }
             start = 0
         }
-        bytes.makeRoom(for: new.count)
-        bytes.append(contentsOf: new)
+        if bytes.isEmpty && bytes.capacity == 0 {
+            bytes = [UInt8](new)
+        } else {
+            bytes.makeRoom(for: new.count)
+            bytes.append(contentsOf: new)
+        }
     }
 
     // MARK: In place

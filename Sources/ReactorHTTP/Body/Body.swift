@@ -49,7 +49,8 @@ public final class Body {
     /// The address of a response: in this object, since a `Fetched` is copied.
     var place: WebAddress?
 
-    let decoder: BodyDecoder
+    // `@exclusivity(unchecked)`: one thread, and a decoder calls nothing that could call back.
+    @exclusivity(unchecked) var decoder: BodyDecoder
     /// Counts the bytes that `bytes` gathers.
     private var kept: KeptBytes?
     /// `nil` once nothing more can be read: all has been, which is `isComplete`; a read has failed, which is `hasFailed`;
@@ -139,12 +140,12 @@ public final class Body {
             self.beforeFirstRead = nil
             return beforeFirstRead(connection).then { self.next() }
         }
-        let part = connection.readFrame(decoder)
+        let part = connection.readFrame(BodyReader(body: self))
         // Refused, since another read waits, which goes on.
         if isReading { return part }
         // The body has usually arrived with the head.
         switch part.result {
-        case .success(let part): return accept(part)
+        case .success(let bytes): return accept(bytes, by: part)
         case .failure(let error): return Promise(error: fail(error))
         case nil:
             reading = part
@@ -166,14 +167,15 @@ public final class Body {
         return finish(error) ?? error
     }
 
-    private func accept(_ part: [UInt8]?) -> Promise<[UInt8]?> {
+    /// - Parameter read: the promise of the part, if there is one already.
+    private func accept(_ part: [UInt8]?, by read: Promise<[UInt8]?>? = nil) -> Promise<[UInt8]?> {
         reading = nil
         do { try acceptOfWhole() } catch { return Promise(error: error) }
         if part == nil { decoder.connectionDidEnd() }
         if decoder.isComplete { finish(nil) }
         guard let part else { return decoder.isComplete ? .value(nil) : Promise(error: fail(BodyError.endedEarly)) }
         // The read brought only chunk framing, or bytes that `bytes` gathers.
-        return part.isEmpty ? next() : .value(part)
+        return part.isEmpty ? next() : read ?? .value(part)
     }
 
     /// The whole body, in one array. Until its last byte has arrived, the bytes count towards the `memoryLimit` of the

@@ -1,8 +1,16 @@
 import Promises
 
-/// Decodes the body of one message, without chunk framing, in parts as they arrive. A class, because each part is a
-/// separate read and the state must outlive it. See RFC 9112, sections 6 and 7.
-final class BodyDecoder: FrameDecoder {
+/// Reads the next part of a body, whose decoder must outlive the read.
+struct BodyReader: FrameDecoder {
+    let body: Body
+
+    func decode(_ bytes: RawSpan) throws -> DecodedFrame<[UInt8]> { try body.decoder.decode(bytes) }
+
+    var heldBytes: Int { body.decoder.heldBytes }
+}
+
+/// Decodes the body of one message, without chunk framing, in parts as they arrive: RFC 9112, sections 6 and 7.
+struct BodyDecoder {
     private enum State {
         /// Bytes of the body, or of a chunk.
         case data(left: Int)
@@ -26,17 +34,22 @@ final class BodyDecoder: FrameDecoder {
     private(set) var trailers = Headers()
     /// Receives the bytes if they are gathered in one array; the parts are empty then.
     var whole: [UInt8]?
+}
 
+extension BodyDecoder {
     /// - Parameter maxHead: the maximum size of the trailers in bytes.
     init(_ framing: Framing, maxHead: Int, isOfResponse: Bool) {
-        self.maxHead = maxHead
-        trailerLines = isOfResponse ? [] : nil
-        switch framing {
-        case .none: (length, isChunked, state) = (0, false, .complete)
-        case .length(let count): (length, isChunked, state) = (count, false, .data(left: count))
-        case .chunked: (length, isChunked, state) = (nil, true, .chunkSize)
-        case .untilEnd: (length, isChunked, state) = (nil, false, .data(left: .max))
-        }
+        let (length, state): (Int?, State) =
+            switch framing {
+            case .none: (0, .complete)
+            case .length(let count): (count, .data(left: count))
+            case .chunked: (nil, .chunkSize)
+            case .untilEnd: (nil, .data(left: .max))
+            }
+        // With the initializer of the members: any other one copies its result.
+        self = BodyDecoder(
+            length: length, isChunked: framing == .chunked, state: state, maxHead: maxHead,
+            trailerLines: isOfResponse ? [] : nil)
     }
 
     /// Whether the whole body has been read.
@@ -47,12 +60,12 @@ final class BodyDecoder: FrameDecoder {
     /// The longest line before a chunk.
     private static var maxChunkLine: Int { 256 }
 
-    func decode(_ bytes: RawSpan) throws -> DecodedFrame<[UInt8]> {
+    mutating func decode(_ bytes: RawSpan) throws -> DecodedFrame<[UInt8]> {
         // The bytes are lent for the call, and nothing keeps the pointer.
         try bytes.withUnsafeBytes { bytes throws(HTTPError) in try decode(bytes) }
     }
 
-    private func decode(_ bytes: Bytes) throws(HTTPError) -> DecodedFrame<[UInt8]> {
+    private mutating func decode(_ bytes: Bytes) throws(HTTPError) -> DecodedFrame<[UInt8]> {
         if let excess { throw excess }
         var part: [UInt8] = []
         var position = 0
@@ -72,7 +85,9 @@ final class BodyDecoder: FrameDecoder {
 
     /// Takes one step.
     /// - Returns: false if it needs more input, or if the body is complete.
-    private func advance(_ bytes: Bytes, _ position: inout Int, _ part: inout [UInt8]) throws(HTTPError) -> Bool {
+    private mutating func advance(
+        _ bytes: Bytes, _ position: inout Int, _ part: inout [UInt8]
+    ) throws(HTTPError) -> Bool {
         switch state {
         case .complete: return false
         case .data(let left):
@@ -120,13 +135,17 @@ final class BodyDecoder: FrameDecoder {
     }
 
     /// - Parameter left: the number of bytes from the first of these on, as far as known.
-    private func take(_ bytes: Bytes, of left: Int, _ part: inout [UInt8]) {
-        if whole == nil { return part.append(contentsOf: bytes) }
+    private mutating func take(_ bytes: Bytes, of left: Int, _ part: inout [UInt8]) {
+        if whole == nil {
+            // Usually the part is one run of bytes, for which an array that grows would be larger.
+            if part.isEmpty { part = [UInt8](bytes) } else { part.append(contentsOf: bytes) }
+            return
+        }
         whole!.makeRoom(for: bytes.count, of: left == .max ? nil : left)
         whole!.append(contentsOf: bytes)
     }
 
-    private func appendTrailers(_ lines: [UInt8]) throws(HTTPError) {
+    private mutating func appendTrailers(_ lines: [UInt8]) throws(HTTPError) {
         // The pointers lie within the array for the call, and nothing keeps them.
         try lines.span.bytes.withUnsafeBytes { lines throws(HTTPError) in
             var start = 0
@@ -137,7 +156,7 @@ final class BodyDecoder: FrameDecoder {
         }
     }
 
-    private func appendTrailer(_ line: Bytes) throws(HTTPError) {
+    private mutating func appendTrailer(_ line: Bytes) throws(HTTPError) {
         let colon = try HeadFields.nameLength(line)
         trailers.append(line.slice(0..<colon).text, line.slice(colon + 1..<line.count).trimmed.text)
     }
@@ -168,5 +187,5 @@ final class BodyDecoder: FrameDecoder {
     }
 
     /// The end of the connection completes a body that has no length.
-    func connectionDidEnd() { if case .data(.max) = state { state = .complete } }
+    mutating func connectionDidEnd() { if case .data(.max) = state { state = .complete } }
 }

@@ -117,8 +117,14 @@ public struct Headers: Sendable, ExpressibleByDictionaryLiteral {
     /// Takes over a validated head, reusing the memory of the previous one.
     /// - Parameter start: the index at which its fields begin.
     mutating func replace(with head: Bytes, from start: Int) {
-        lines.removeAll(keepingCapacity: true)
-        lines.append(contentsOf: head)
+        // Most heads are about as long as the one before: emptying the array first would take as long as the copy.
+        let common = Swift.min(lines.count, head.count)
+        lines.withUnsafeMutableBytes { $0.copyMemory(from: head.slice(0..<common)) }
+        if head.count > common {
+            lines.append(contentsOf: head.slice(common..<head.count))
+        } else if lines.count > common {
+            lines.removeLast(lines.count - common)
+        }
         self.start = start
     }
 

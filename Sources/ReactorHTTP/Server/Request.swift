@@ -71,6 +71,8 @@ final class RequestStorage {
     @exclusivity(unchecked) var service: Service?
     /// The status of a response that has been sent in part, so that no other one can follow.
     @exclusivity(unchecked) private(set) var begunStatus: Status?
+    /// The head of a response whose body is a stream, until it is sent.
+    @exclusivity(unchecked) var unsentHead: (status: Status, bytes: [UInt8])?
     /// When the head was complete, if requests are logged.
     @exclusivity(unchecked) var began: ContinuousClock.Instant?
 
@@ -136,6 +138,7 @@ final class RequestStorage {
         connection = nil
         keptHead = nil
         begunStatus = nil
+        unsentHead = nil
         usedBody.take()?.end()
     }
 }

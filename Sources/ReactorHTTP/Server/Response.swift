@@ -31,7 +31,10 @@ public struct Response {
             ownType = newValue
         }
     }
+}
 
+// In an extension: an initializer in the type itself suppresses that of its members, and copies its result.
+extension Response {
     /// A response with a text, sent as UTF-8.
     public init(
         _ text: String, status: Status = .ok, type: String? = "text/plain; charset=utf-8", headers: Headers = Headers()
@@ -89,13 +92,9 @@ public struct Response {
         return Response(Status(101), nil, headers, content)
     }
 
-    // Inlined: otherwise the initialisers above copy the result.
     @inline(__always)
     init(_ status: Status, _ type: String?, _ headers: Headers, _ content: Content) {
-        self.status = status
-        ownType = type
-        self.headers = headers
-        self.content = content
+        self = Response(status: status, headers: headers, ownType: type, content: content)
     }
 
     /// The response to a client that has broken the protocol, or whose request is refused.

@@ -121,11 +121,11 @@ final class Session {
         // The body has failed, or is too long to be worth reading, or a read of the program is pending.
         body.dropWhole()
         if !body.isReadable || body.isReading { return Promise(error: StopReading()).mayBeIgnored }
-        return skip(body.decoder)
+        return skip(body)
     }
 
-    private func skip(_ rest: BodyDecoder) -> Promise<Void> {
-        let part = connection.readFrame(rest)
+    private func skip(_ rest: Body) -> Promise<Void> {
+        let part = connection.readFrame(BodyReader(body: rest))
         if rest.isComplete { return .value }
         if case .failure(let error) = part.result { return Promise(error: error).mayBeIgnored }
         return part.then { [self] part -> Promise<Void> in
@@ -224,9 +224,11 @@ final class Session {
         to request: RequestStorage, _ isLast: Bool
     ) -> Promise<Void> {
         let isLast = isLast || length == nil && request.isHTTP10
+        var head = ByteWriter()
+        state.appendHead(of: response, to: request, isLast: isLast, &head)
+        request.unsentHead = (response.status, head.bytes)
         let output = BodyOutput(length, isChunked: length == nil && !request.isHTTP10) { [self] in
-            request.responseBegins(response.status)
-            state.appendHead(of: response, to: request, isLast: isLast, &$0)
+            beginStream(&$0)
         } send: { [self] part in
             limited(connection.write(part))
         }
@@ -253,6 +255,13 @@ final class Session {
             let response = transformed(request.failure(error), for: request)
             return sendNow(response, to: request, isLast: request.usedBody?.isComplete == false)
         }
+    }
+
+    /// Appends the head of a response whose body is a stream.
+    private func beginStream(_ output: inout ByteWriter) {
+        guard let request = current, let head = request.unsentHead.take() else { return }
+        request.responseBegins(head.status)
+        output.append(head.bytes)
     }
 
     // MARK: The end
