@@ -47,7 +47,9 @@ extension Pool {
         let retry = isIdempotent ? PoolRetry() : nil
         let outcome = lease(key, file, line).then { [self] lease in try use(lease, retry, body) }
         guard let retry else { return outcome }
-        return again(outcome, retry, key) { [self] in with(key, isIdempotent: true, body, file: file, line: line) }
+        // A body may succeed although it has met a stale connection.
+        let checked = outcome.get { [self] _ in if isNeeded(retry) { throw closed(key) } }
+        return again(checked, retry) { [self] in with(key, isIdempotent: true, body, file: file, line: line) }
     }
 
     /// Calls `body` with the resource of the lease, which ends with the promise of `body`.
@@ -161,13 +163,12 @@ extension Pool {
     // Inlinable, so that it is specialised for the types of other modules.
     @inlinable
     func again<Value>(
-        _ outcome: Promise<Value>, _ retry: PoolRetry, _ key: PoolKey?, _ request: @escaping () -> Promise<Value>
+        _ outcome: Promise<Value>, _ retry: PoolRetry, _ request: @escaping () -> Promise<Value>
     ) -> Promise<Value> {
-        outcome.get { [self] _ in if isNeeded(retry) { throw closed(key) } }
-            .recover { [self] error in
-                guard isNeeded(retry) else { throw error }
-                return request()
-            }
+        outcome.recover { [self] error in
+            guard isNeeded(retry) else { throw error }
+            return request()
+        }
     }
 
     /// Not in a pool that has been closed or drained meanwhile: it would refuse the request, and the outcome be lost.
@@ -177,7 +178,8 @@ extension Pool {
     @usableFromInline
     func closed(_ key: PoolKey?) -> PoolError { .closed(key: key ?? defaultKey) }
 
-    /// Like `with`, for a body that may end its lease before its promise settles, by `giveBack`.
+    /// Like `with`, for a body that may end its lease before its promise settles, by `giveBack`. With `isIdempotent` it
+    /// must not succeed without an answer.
     @inlinable
     package func lend<Work: Thenable>(
         _ key: PoolKey, isIdempotent: Bool, _ body: @escaping (Resource, PoolRequest) throws -> Work
@@ -187,7 +189,7 @@ extension Pool {
             try use(lease, retry) { try body($0, lease) }
         }
         guard let retry else { return outcome }
-        return again(outcome, retry, key) { [self] in lend(key, isIdempotent: true, body) }
+        return again(outcome, retry) { [self] in lend(key, isIdempotent: true, body) }
     }
 }
 

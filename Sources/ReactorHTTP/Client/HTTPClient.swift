@@ -101,10 +101,12 @@ public final class HTTPClient {
         firstly {
             let address = try WebAddress(address, like: last)
             if last !== address.origin { last = address.origin }
-            var outgoing = try OutgoingRequest(address, method, headers, body)
-            guard let total = options.total else { return try follow(outgoing, behind: []) }
-            outgoing.deadline = EventLoop.current.now.advanced(by: total)
-            return try follow(outgoing, behind: []).timeout(total, error: FetchError.timedOut(.total))
+            guard let total = options.total else {
+                return try follow(OutgoingRequest(address, method, headers, body), behind: [])
+            }
+            let deadline = EventLoop.current.now.advanced(by: total)
+            return try follow(OutgoingRequest(address, method, headers, body, deadline: deadline), behind: [])
+                .timeout(total, error: FetchError.timedOut(.total))
         }
     }
 

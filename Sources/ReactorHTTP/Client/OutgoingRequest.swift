@@ -1,8 +1,8 @@
 import Promises
 import Reactor
 
-/// A request of the client.
-struct OutgoingRequest {
+/// A request of the client. A class, since the steps of a fetch would each copy it.
+final class OutgoingRequest {
     let address: WebAddress
     let method: Method
     let headers: Headers
@@ -10,15 +10,18 @@ struct OutgoingRequest {
     /// Whether the program has sent `Connection: close`.
     let isClosing: Bool
     /// The deadline for reading the response.
-    var deadline: LoopInstant?
+    let deadline: LoopInstant?
 
-    init(_ address: WebAddress, _ method: Method, _ headers: Headers, _ body: RequestBody?) throws(FetchError) {
+    init(
+        _ address: WebAddress, _ method: Method, _ headers: Headers, _ body: RequestBody?, deadline: LoopInstant? = nil
+    ) throws(FetchError) {
         guard !method.name.isEmpty, method.name.utf8.allSatisfy(isTokenByte), method != "CONNECT" else {
             throw .badRequest("the method '\(method)'")
         }
         // RFC 9110, section 9.3.8.
         if body != nil, method == "TRACE" { throw .badRequest("TRACE with a body") }
         (self.address, self.method, self.headers, self.body) = (address, method, headers, body)
+        self.deadline = deadline
         isClosing = !headers.isEmpty && headers.has("connection", listing: "close")
         if !headers.isEmpty { try Self.check(headers) }
     }
@@ -98,8 +101,7 @@ struct OutgoingRequest {
         if becomesGet { lost += ["content-type", "content-encoding", "content-language", "content-location"] }
         var headers = headers
         for name in lost { headers.remove(name) }
-        var request = try OutgoingRequest(next, becomesGet ? .get : method, headers, becomesGet ? nil : body)
-        request.deadline = deadline
-        return request
+        return try OutgoingRequest(
+            next, becomesGet ? .get : method, headers, becomesGet ? nil : body, deadline: deadline)
     }
 }

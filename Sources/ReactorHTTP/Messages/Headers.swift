@@ -117,6 +117,8 @@ public struct Headers: Sendable, ExpressibleByDictionaryLiteral {
     /// Takes over a validated head, reusing the memory of the previous one.
     /// - Parameter start: the index at which its fields begin.
     mutating func replace(with head: Bytes, from start: Int) {
+        self.start = start
+        if lines.isEmpty { return lines = [UInt8](head) }
         // Most heads are about as long as the one before: emptying the array first would take as long as the copy.
         let common = Swift.min(lines.count, head.count)
         lines.withUnsafeMutableBytes { $0.copyMemory(from: head.slice(0..<common)) }
@@ -125,7 +127,6 @@ public struct Headers: Sendable, ExpressibleByDictionaryLiteral {
         } else if lines.count > common {
             lines.removeLast(lines.count - common)
         }
-        self.start = start
     }
 
     /// Calls `body` with each line, including its end.
