@@ -44,7 +44,9 @@ let package = Package(
         .target(name: "TestSupport", path: "Tests/TestSupport"),
         .testTarget(name: "ReactorTests", dependencies: ["Reactor", "CLinux", "TestSupport"]),
         // The tests of Promises are several modules, since one large module takes longer to compile than its parts.
-        .testTarget(name: "PromisesTestSupport", dependencies: ["Promises", "TestSupport"]),
+        .target(
+            name: "PromisesTestSupport", dependencies: ["Promises", "Reactor", "TestSupport"],
+            path: "Tests/PromisesTestSupport"),
         .testTarget(name: "CoreTests", dependencies: promisesTests),
         .testTarget(name: "OperatorsTests", dependencies: promisesTests + ["PromiseKitNames"]),
         .testTarget(name: "StreamsTests", dependencies: promisesTests + ["SimulatedNetwork"]),
@@ -79,10 +81,13 @@ let package = Package(
     swiftLanguageModes: [.v6]
 )
 
-// To compile only some tests, for example two targets and their dependencies:
+// To compile only some tests, for example two targets and their dependencies, from this folder:
 //     REACTOR_TESTS="CoreTests StressTests" swift test --scratch-path .build-core
-// REACTOR_TESTS_WITHOUT="CoreTests/Time" omits a folder. See CONTRIBUTING.
-if let tests = Context.environment["REACTOR_TESTS"]?.split(separator: " ").map(String.init) {
+// REACTOR_TESTS_WITHOUT="CoreTests/Time" omits a folder. See CONTRIBUTING. Both are ignored where this package is another
+// one's dependency: then the command runs in another folder.
+if let tests = Context.environment["REACTOR_TESTS"]?.split(separator: " ").map(String.init),
+    Context.environment["PWD"] == Context.packageDirectory
+{
     let without = Context.environment["REACTOR_TESTS_WITHOUT"]?.split(separator: " ") ?? []
     var used = Set<String>()
     func use(_ name: String) {

@@ -39,7 +39,8 @@ def archive(module):
 def extract():
     """The symbol graphs of the modules, without inherited members, such as 200 methods of Collection for LoopGroup."""
     compiled = ROOT / ".build-docs-compiled"
-    os.environ["REACTOR_TESTS"] = "ReactorHTTPJSON ReactorTLS"  # and what these depend on, but no tests
+    # And what these depend on, but no tests. The manifest listens only to commands in its own folder.
+    os.environ.update(REACTOR_TESTS="ReactorHTTPJSON ReactorTLS", PWD=str(ROOT))
     run("swift", "package", "--scratch-path", compiled, "--traits", "TLS", "dump-symbol-graph", "--skip-synthesized-members",
         "--skip-inherited-docs", "--emit-extension-block-symbols")
     shutil.rmtree(BUILD, ignore_errors=True)

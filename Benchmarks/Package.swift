@@ -17,7 +17,6 @@ let package = Package(
         .package(path: "Counted"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
-        .package(url: "https://github.com/ordo-one/benchmark", exact: "1.38.1", traits: []),
     ],
     targets: [
         .target(
@@ -37,14 +36,6 @@ let package = Package(
                 support,
                 .product(name: "Promises", package: "swift-reactor"),
                 .product(name: "Reactor", package: "swift-reactor"),
-            ]),
-        .executableTarget(
-            name: "foreign-threads",
-            dependencies: [
-                .product(name: "Promises", package: "swift-reactor"),
-                .product(name: "Reactor", package: "swift-reactor"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
             ]),
         .executableTarget(
             name: "nio-echo",
@@ -83,14 +74,6 @@ let package = Package(
             ]),
         .executableTarget(
             name: "counts", dependencies: [workload, support, ours, "NIORows", "TaskRows", "FloorRows"]),
-        .executableTarget(
-            name: "Promises-Benchmark",
-            dependencies: [
-                workload, ours, "NIORows", "TaskRows", "FloorRows",
-                .product(name: "Benchmark", package: "benchmark"),
-            ],
-            path: "Benchmarks/Promises-Benchmark",
-            plugins: [.plugin(name: "BenchmarkPlugin", package: "benchmark")]),
     ],
     swiftLanguageModes: [.v6]
 )
