@@ -24,8 +24,8 @@ final class FrameClock {
     /// The message that reads belong to.
     // Unchecked: no user code is called during an access, and each frame of a loop makes one.
     @exclusivity(unchecked) private var message = Message()
-    /// Whether the deadline has passed while the kernel had input, which is read first.
-    private var isLate = false
+    /// That of the incomplete frame.
+    private var grace = Grace()
     /// Whether `deadline` is the message's.
     private var limitsMessage = false
     /// Since when a read waits for a part of that message; `distantFuture` if none does.
@@ -38,8 +38,7 @@ final class FrameClock {
         var used: Int64 = 0
         /// Whether bytes were skipped before it; they start its time.
         var hasSkipped = false
-        /// Like `FrameClock.isLate`, for the message.
-        var isLate = false
+        var grace = Grace()
     }
 
     /// Before each position in an input.
@@ -112,7 +111,7 @@ final class FrameClock {
         deadline = .distantFuture
         // A frame is identified by its position in the stream: the time of all its waits counts from its first byte.
         let isBegun = frame.offset == offset
-        if !isBegun { isLate = false }
+        if !isBegun { grace = Grace() }
         if count == 0 {
             // Skipped bytes do not restart the idle time.
             if !isBegun || gap.offset != offset { gap = (offset, now) }
@@ -184,10 +183,10 @@ final class FrameClock {
     private func timerFired(_ connection: Connection) {
         guard connection.lifecycle.isOpenOrFailed, connection.reader.isWaiting else { return }
         guard deadline <= connection.loop.now else { return startTimer(for: connection) }
-        // Bytes that have reached the kernel in time are not late: they are read before the limit applies. Once per
-        // frame, or per message, so that further bytes do not prolong it.
-        if !(limitsMessage ? message.isLate : isLate) && connection.isReadyInKernel {
-            if limitsMessage { message.isLate = true } else { isLate = true }
+        let isGranted =
+            limitsMessage
+            ? message.grace.isGranted(if: connection.isReadyInKernel) : grace.isGranted(if: connection.isReadyInKernel)
+        if isGranted {
             due = deadline
             return startTimer(at: connection.loop.now, on: connection.loop)
         }

@@ -72,11 +72,7 @@ extension InstalledFilter {
         let connection = connection
         defer { withExtendedLifetime(connection) {} }
         guard connection.cold?.filter === self, connection.lifecycle.isOpenOrFailed else { return }
-        // Bytes that have reached the kernel in time are not late.
-        if handshake?.isLate == false && connection.isReadyInKernel {
-            handshake?.isLate = true
-            return setTimer(after: .zero)
-        }
+        if grace.isGranted(if: connection.isReadyInKernel) { return setTimer(after: .zero) }
         fail(PromiseError.timedOut, ETIMEDOUT)
         proceed()
         connection.updateInterest()

@@ -53,6 +53,8 @@ final class InstalledFilter {
 
     /// Writes that are not in the connection's queue yet.
     var deferred = DeferredWrites()
+    /// That of the handshake.
+    var grace = Grace()
     /// The received bytes that the filter held after its last call.
     private var heldByFilter = 0
     /// Its memory, apart from the connection's buffers.
@@ -63,8 +65,6 @@ final class InstalledFilter {
         let promise: PromiseCore
         /// The time limit.
         var timer: EventLoop.Timer?
-        /// Whether the limit was reached while the kernel had input, which is read first.
-        var isLate = false
         /// Whether the filter has begun it, as a client does.
         var isBegun = false
     }

@@ -13,8 +13,7 @@ final class StallClock {
     private var timer: EventLoop.Timer?
     /// When bytes of waiting writes were last sent; for `idleTimeout`, the `lastActivity` that was last seen.
     private var lastProgress: LoopInstant
-    /// Whether the limit has been reached, and was postponed once, so that ready handlers run first.
-    private var wasPostponed = false
+    private var grace = Grace()
 
     init(_ limit: Duration, of connection: Connection, watchesWrites: Bool = false) {
         self.limit = limit
@@ -36,7 +35,7 @@ final class StallClock {
     func cancelTimer() { timer.take()?.cancel() }
 
     private func restart() {
-        wasPostponed = false
+        grace = Grace()
         setTimer(lastProgress.advanced(by: limit))
     }
 
@@ -54,10 +53,7 @@ final class StallClock {
         guard deadline <= now else { return restart() }
         // Handlers that became ready together with this timer run first. After a stall of the loop, or of the machine,
         // these may be the handlers of many connections: they get as much time as was lost.
-        guard wasPostponed else {
-            wasPostponed = true
-            return setTimer(now.advanced(by: min(deadline.duration(to: now), limit)))
-        }
+        if grace.isGranted() { return setTimer(now.advanced(by: min(deadline.duration(to: now), limit))) }
         let reads = connection.pollsForInput && !watchesWrites
         if connection.isReady(toRead: reads, toWrite: connection.writer.isQueued) {
             noteProgress()
