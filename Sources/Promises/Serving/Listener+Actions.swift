@@ -8,6 +8,14 @@ extension Listener {
         while let action = state.nextAction() { perform(action) }
     }
 
+    /// Ends the watch of the signals.
+    /// - Returns: the promise of `serve`, which the caller settles, unless it has settled.
+    func takeServing() -> PromiseCore? {
+        guard let promise = serving.take() else { return nil }
+        signals.take()?.end()
+        return promise
+    }
+
     private func perform(_ action: ListenerAction) {
         switch action {
         case .acceptBacklog:
@@ -28,13 +36,13 @@ extension Listener {
             deadline.take()?.cancel()
             server?.endRefused()
             drained.resolve(result)
-            if let server, server.endsWithDrain { server.finish()?.fulfill(result) }
+            if signals != nil { takeServing()?.fulfill(result) }
         case .abortConnections: server?.forEachTracker { $0.abortAll() }
-        case .failService(let error): server?.finish()?.reject(error)
+        case .failService(let error): takeServing()?.reject(error)
         case .endService(let result):
-            guard let server = server.take() else { return }
-            server.end()
-            server.finish()?.fulfill(result)
+            let server = server.take()
+            server?.end()
+            takeServing()?.fulfill(result)
         }
     }
 }

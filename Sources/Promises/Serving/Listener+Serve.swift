@@ -120,14 +120,16 @@ extension Listener {
                 throw SystemError(.accept, EBUSY, detail: "the listener is in use")
             }
             if let refusal = options.refusal { throw refusal }
-            var signals: StopSignals?
             if !options.stopSignals.isEmpty {
                 signals = try StopSignals(
                     [self], options.drainTimeout, options.onSignal, options.stopSignals, file, line)
             }
             let core = PromiseCore.pending(DrainResult.self, by: self)
             let onError = onError ?? Reports.ofHandlers(CallSite(file, line))
-            server = Server(core, options, on: group, for: self, signals, onError, start)
+            server = Server(options, on: group, from: loop, state.counts, onError, start, didChange: serverDidChange)
+            // `StopSignals` watches it.
+            core.annotate(.isHandedOutAgain)
+            serving = core
             state.serve()
             acceptor.updateInterest(for: self)
             promise = Promise(core)

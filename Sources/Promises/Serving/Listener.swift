@@ -44,8 +44,11 @@ public final class Listener: CustomStringConvertible {
     @exclusivity(unchecked) var state = ListenerState()
     /// The waiting calls of `accept`, in order; none while `serve` is running.
     @exclusivity(unchecked) var waiting = LinkedOrder<PromiseCore>()
-    /// The call of `serve`, until its last connection has ended.
+    /// The connections of `serve`, until the last one has ended.
     var server: Server?
+    /// The promise of `serve`, until it settles, and the signals that stop it.
+    var serving: PromiseCore?
+    var signals: StopSignals?
     /// The deadline of a drain.
     var deadline: EventLoop.Timer?
     lazy var drained = Guarantee<DrainResult>.pending()
@@ -100,13 +103,13 @@ extension Listener: IOProducer {
             waiting.popFirst()?.fulfill(accepted.connection(on: loop))
             return
         }
-        if !server.take(accepted) { allLoopsDidEnd() }
+        if !server.take(accepted) { failWithoutLoops() }
     }
 
     /// An `accept` or `serve` was cancelled.
     func stop(_ promise: PromiseCore) -> Bool {
-        if let server, server.promise === promise {
-            _ = server.finish()
+        if serving === promise {
+            _ = takeServing()
             change { $0.close() }
             return true
         }
@@ -115,13 +118,14 @@ extension Listener: IOProducer {
         return true
     }
 
-    // MARK: What the server reports
-
-    /// A connection has ended or begun to linger: there is room again, or it was the last one.
-    func connectionsDidChange() {
+    /// The server has room again, or its last connection or loop has ended.
+    func serverDidChange() {
+        if server?.hasLostAllLoops == true { failWithoutLoops() }
         acceptor.updateInterest(for: self)
         change { $0.connectionsDidEnd() }
     }
 
-    func allLoopsDidEnd() { fail(SystemError(.accept, ECANCELED, detail: "all loops of the group have ended")) }
+    private func failWithoutLoops() {
+        fail(SystemError(.accept, ECANCELED, detail: "all loops of the group have ended"))
+    }
 }

@@ -1,16 +1,4 @@
-extension ServeOptions {
-    /// The treatment of a client beyond `maxConnections`.
-    public enum Overflow: Hashable, Sendable {
-        /// It waits in the kernel's backlog until a connection has ended.
-        case wait
-        /// It is accepted, receives these bytes, and is closed as by `Connection.close`; no handler is called. With TLS
-        /// the bytes would precede the handshake: pass none.
-        case refuse([UInt8])
-
-        /// Like the form with bytes, with a text in UTF-8.
-        public static func refuse(_ text: String) -> Overflow { .refuse(Array(text.utf8)) }
-    }
-}
+// The clients beyond `ServeOptions.maxConnections`.
 
 extension Server {
     /// Sends `answer` to a client beyond the limit, and closes its connection. One more than may linger ends the one

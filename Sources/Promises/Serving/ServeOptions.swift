@@ -96,3 +96,17 @@ public struct ServeOptions {
         return limit / loops + (limit % loops == 0 ? 0 : 1)
     }
 }
+
+extension ServeOptions {
+    /// The treatment of a client beyond `maxConnections`.
+    public enum Overflow: Hashable, Sendable {
+        /// It waits in the kernel's backlog until a connection has ended.
+        case wait
+        /// It is accepted, receives these bytes, and is closed as by `Connection.close`; no handler is called. With TLS
+        /// the bytes would precede the handshake: pass none.
+        case refuse([UInt8])
+
+        /// Like the form with bytes, with a text in UTF-8.
+        public static func refuse(_ text: String) -> Overflow { .refuse(Array(text.utf8)) }
+    }
+}

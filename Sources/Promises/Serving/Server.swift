@@ -1,9 +1,8 @@
 import Reactor
 import Synchronization
 
-/// A call of `Listener.serve`, from its beginning until its last connection has ended: the loops that serve the
-/// connections, of a group or only the listener's own, and the promise, which may settle before. Retained by the
-/// listener, and by each connection.
+/// The connections of a call of `Listener.serve`, until the last one has ended, on the loops of a group or only on the
+/// listener's own. Retained by the listener, and by each connection.
 // @unchecked: what is not constant since `init` or atomic belongs to the listener's own thread, which takes it out in
 // `end`, or to one tracker. `start` and `onError` are Sendable if there is a group; otherwise only that thread uses them.
 final class Server: @unchecked Sendable {
@@ -21,13 +20,8 @@ final class Server: @unchecked Sendable {
     private let seats: [Seat]
     /// The tracker of the listener's own loop.
     private var tracker: ConnectionTracker?
-    // A retain cycle until the last connection has ended: a serving listener needs no other reference.
-    private var listener: Listener?
-    /// Until it settles.
-    private(set) var promise: PromiseCore?
-    private var signals: StopSignals?
-    /// True if the promise does not wait for connections that outlast a drain.
-    var endsWithDrain: Bool { signals != nil }
+    /// Calls the listener, which it retains, until the end: there is room again, the last connection or loop has ended.
+    private var didChange: (() -> Void)?
     /// The clients beyond the limit, until their connections are closed.
     @exclusivity(unchecked) var refused = OpenConnections()
     /// The identifiers of `memberDidEnd`, one for each loop of the group.
@@ -42,22 +36,20 @@ final class Server: @unchecked Sendable {
     }
 
     init(
-        _ promise: PromiseCore, _ options: ServeOptions, on group: LoopGroup?, for listener: Listener,
-        _ signals: StopSignals?, _ onError: @escaping (any Error, Connection) -> Void, _ start: @escaping Start
+        _ options: ServeOptions, on group: LoopGroup?, from loop: EventLoop, _ counts: ConnectionCounts,
+        _ onError: @escaping (any Error, Connection) -> Void, _ start: @escaping Start,
+        didChange: @escaping () -> Void
     ) {
         var options = options
         // It belongs to the listener's thread, and may refer to the listener.
         options.onSignal = nil
-        (self.promise, self.options, self.group, self.listener) = (promise, options, group, listener)
-        (self.signals, self.onError, self.start) = (signals, onError, start)
-        counts = listener.state.counts
-        home = listener.loop.remote
+        (self.options, self.group, self.counts) = (options, group, counts)
+        (self.onError, self.start, self.didChange) = (onError, start, didChange)
+        home = loop.remote
         seats = group?.map { _ in Seat() } ?? []
         living = Atomic(seats.count)
-        // `StopSignals` watches it.
-        promise.annotate(.isHandedOutAgain)
         guard let group else {
-            tracker = ConnectionTracker(on: listener.loop, for: self, loops: 1)
+            tracker = ConnectionTracker(on: loop, for: self, loops: 1)
             return
         }
         home.beginExternalWork()
@@ -68,6 +60,9 @@ final class Server: @unchecked Sendable {
     private var isBelowLimit: Bool { counts.active < options.maxConnections }
     /// True when another client is served, or refused.
     var takesClients: Bool { isBelowLimit || options.overflow != .wait }
+
+    /// True once no loop takes connections.
+    var hasLostAllLoops: Bool { group != nil && living.load(ordering: .relaxed) == 0 }
 
     // MARK: On the listener's thread
 
@@ -111,32 +106,23 @@ final class Server: @unchecked Sendable {
     /// do that.
     func noteDelivered() { tracker?.noteDelivered() }
 
-    /// Ends the watch of the signals.
-    /// - Returns: the promise, which the caller settles, unless it has settled.
-    func finish() -> PromiseCore? {
-        guard let promise = promise.take() else { return nil }
-        signals.take()?.end()
-        return promise
-    }
-
     /// The listener is closed and the last connection has ended, or the listener's loop ends.
     func end() {
-        let (listener, tracker) = (listener.take(), tracker.take())
+        let released = (didChange.take(), tracker.take())
         if let group {
             // Its loops may far outlive the listener: their entries for this server must not accumulate.
             for (remote, watch) in zip(group, endWatches) { remote.forgetWhenEnded(watch) }
             endWatches = []
             home.endExternalWork()
         }
-        withExtendedLifetime((listener, tracker)) {}
+        withExtendedLifetime(released) {}
     }
 
     // MARK: On the connections' threads
 
     /// Called on the thread of a loop of the group, or on the listener's thread.
     private func memberDidEnd() {
-        guard living.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 else { return }
-        home.submit { self.listener?.allLoopsDidEnd() }
+        if living.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { notifyListener() }
     }
 
     func arrived(_ transfer: ConnectionTransfer, _ accepted: Accepted, on member: LoopGroup.Member) {
@@ -155,10 +141,6 @@ final class Server: @unchecked Sendable {
 
     /// A message for each change would cost more than everything else.
     private func notifyListener() {
-        guard group != nil else {
-            listener?.connectionsDidChange()
-            return
-        }
-        home.submit { self.listener?.connectionsDidChange() }
+        if group == nil { didChange?() } else { home.submit { self.didChange?() } }
     }
 }

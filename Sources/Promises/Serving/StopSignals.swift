@@ -107,7 +107,7 @@ extension StopSignals {
         let core = PromiseCore.pending(DrainResult.self, by: self)
         promise = core
         for (index, listener) in listeners.enumerated() {
-            let served = listener.server?.promise
+            let served = listener.serving
             if served == nil, listener.state.isClosed { continue }
             missing.insert(index)
             if let served { watch(served, of: index) }

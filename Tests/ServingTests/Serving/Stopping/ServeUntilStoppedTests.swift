@@ -171,6 +171,33 @@
         }
     }
 
+    /// Signals that arrive while a handler turns the loop: the first one accepts the clients that wait, and the second one
+    /// aborts them, also those whose handlers have not returned yet.
+    @Test(arguments: [false, true]) func signalsArriveInAHandler(both: Bool) throws {
+        try withSignals { net in
+            let listener = try net.listen()
+            var calls = 0
+            let served = listener.serve(
+                ServeOptions(stopSignals: Self.signals, drainTimeout: .seconds(3600))
+            ) { connection -> Promise<Void> in
+                calls += 1
+                if calls == 1 { raise(SIGCONT) }
+                if calls == 2 && both {
+                    hang(after(.milliseconds(100)))
+                    raise(SIGPWR)
+                }
+                if calls <= 2 { try net.loop.turn(.poll) }
+                return echo(connection)
+            }
+            let clients = try (0..<5).map { _ in try Peer(to: listener.localAddress) }
+            try net.loop.run(until: { listener.isDraining })
+            expectEqual(net.ledger.accepted.count, 5)
+            if !both { for client in clients { client.close() } }
+            expectEqual(try counts(hang(served, timeout: .seconds(60))), both ? [0, 0, 5] : [0, 5, 0])
+            try net.loop.run(until: { listener.activeConnections == 0 })
+        }
+    }
+
     /// Copies of the signal would end a process that has stopped in order, as those of `timeout` of coreutils.
     @Test(arguments: [false, true]) func aCopyOfTheSignalIsIgnoredAfterTheEndToo(ofSeveral: Bool) throws {
         let before = actions
