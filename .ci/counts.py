@@ -60,7 +60,9 @@ SOCKET = (
 
 # Servers: the program, the client's bytes, and the pattern of the answer; for some, bytes to send before, and the pattern of their answer.
 # All other subjects are rows of Benchmarks/Counted/Sources/OurRows.
-OK, X = rb"HTTP/1.1 200 .*\r\n(.+\r\n)+\r\n", b"x" * 64
+X = b"x" * 64
+FRAME = b"\x81\xc0abcd" + bytes(x ^ y for x, y in zip(X, b"abcd" * 16))
+OK = rb"HTTP/1.1 200 .*\r\n(.+\r\n)+\r\n"
 HELLO, UPGRADED = OK + b"Hello, world!\n", rb"HTTP/1.1 101 .*\r\n(.+\r\n)+\r\n"
 SERVERS = {
     "echo-server": ("echo-server", X, X),
@@ -69,7 +71,8 @@ SERVERS = {
     "http-get": ("http-server", GET + b"\r\n", HELLO),
     "http-fields": ("http-server", GET + FIELDS + b"\r\n", HELLO),
     "http-pipelined": ("http-server", (GET + b"\r\n") * 16, HELLO * 16),
-    "socket-echo": ("http-server", b"\x81\xc0abcd" + bytes(x ^ y for x, y in zip(X, b"abcd" * 16)), b"\x81\x40" + X, SOCKET, UPGRADED),
+    "socket-echo": ("http-server", FRAME, b"\x81\x40" + X, SOCKET, UPGRADED),
+    "socket-pipelined": ("http-server", FRAME * 16, (b"\x81\x40" + X) * 16, SOCKET, UPGRADED),
     "kv-increment": ("kv-server", INCREMENT * 16, rb"(:\d+\r\n){16}"),
     "http-post": ("http-server", POST, OK + X),
 }

@@ -142,7 +142,8 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
                 if isReceived { connection.keepInput(rest) }
                 throw error
             }
-            switch decoded {
+            // Moved: a copy of the frame would be counted.
+            switch consume decoded {
             case .frame(let frame, let consumed):
                 consume(consumed, of: rest, isReceived)
                 let bytes = UnsafeRawBufferPointer(rebasing: rest[..<consumed])

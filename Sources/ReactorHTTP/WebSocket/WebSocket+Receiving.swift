@@ -46,13 +46,17 @@ extension WebSocket {
         if openReceiver != nil {
             return receiver.end(SystemError(.read, EBUSY, detail: "another receive of the WebSocket waits"))
         }
-        hasReceived = true
+        receivers += 1
         if decoder.waiting.isEmpty, ending == nil, hasEnded || hasSentClose { return receiver.end(failure.take()) }
+        // One that was cancelled, and whose job has not run.
+        self.receiver?.answer?.cancel()
         self.receiver = receiver
-        onCancel { [weak self, weak receiver] in
-            guard let self, let receiver else { return }
+        receiver.number = receivers
+        // Not with a weak reference to the receiver: each message would take longer to count its references.
+        onCancel { [weak self, number = receivers] in
+            guard let self, let receiver = self.receiver, receiver.number == number else { return }
             receiver.answer?.cancel()
-            if self.receiver === receiver { finish(receiver, nil) }
+            finish(receiver, nil)
         }
         // In a job, as every call of a handler is.
         if !decoder.waiting.isEmpty || ending != nil { deliverLater() }
@@ -60,6 +64,8 @@ extension WebSocket {
 
     /// A `receive` or `forEach`. (One class around an enum of both costs six more references a message.)
     class Receiver {
+        /// Its place among the receivers of the socket.
+        final var number = 0
         /// The pending promise that the body has returned.
         final var answer: Promise<Void>?
 
@@ -234,7 +240,7 @@ extension WebSocket {
         if isClient { connection.close() }
         if let receiver = openReceiver { return finish(receiver, error) }
         failure = error
-        if !hasReceived { cancel() }
+        if receivers == 0 { cancel() }
     }
 
     // MARK: Messages

@@ -44,8 +44,8 @@ public final class WebSocket {
     @exclusivity(unchecked) var receiver: Receiver?
     /// Whether the promise of its body is pending.
     @exclusivity(unchecked) var isInBody = false
-    /// Whether there has been a receiver.
-    var hasReceived = false
+    /// How many receivers there have been.
+    var receivers = 0
     /// Fulfilled when there is room for another message.
     var room: Resolver<Void>?
     /// Why no frame follows, until that has been reported after the queued messages.
