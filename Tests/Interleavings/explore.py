@@ -95,14 +95,13 @@ MUTANTS = [
      "        if isMutant(#) {\n            let isMarked = inner.borrow { $0.has(.isLetGo) }\n"
      "            return inner.referenceCount == 2 && !isMarked\n        }\n        return inner.borrow { $0.loop.is(here)"),
     ("who has withdrawn does not look again at the source", CORE + "Cancellation.swift",
-     "guard let shared = row.shared,", "guard !isMutant(#), let shared = row.shared,"),
+     "if core !== start && (core.role", "if !isMutant(#) && core !== start && (core.role"),
     ("two parties take the same step of a dispatched promise", "Promises/Operators/DispatchedPromise.swift",
      "guard progress.stage == stage else { return nil }", "guard isMutant(#) || progress.stage == stage else { return nil }"),
     ("a source is not retained before its waiter withdraws", CORE + "PromiseCore+Cancel.swift",
      "        guard let source = word.source, upstream",
      "        if isMutant(#) {\n            guard word.isWaiting, upstream.replace(word, by: .taken) else { return nil }\n"
-     "            leaveOutsideWaiters()\n            let result = dispose()\n            waitsNoMore()\n"
-     "            word.core.object.noteWithdrawal()\n            return (result, word.core.object)\n        }\n"
+     "            leaveOutsideWaiters()\n            return word.core.object\n        }\n"
      "        guard let source = word.source, upstream"),
     ("the end of a watch forgets the signal that has arrived", REACTOR + "Signals/SignalRegistry.swift",
      "        if takeUnhandled(bit(signal)) { clinux", "        if !isMutant(#), takeUnhandled(bit(signal)) { clinux"),
@@ -113,6 +112,16 @@ MUTANTS = [
     ("a loop that has references does not own itself", REACTOR + "Loop/EventLoop+References.swift",
      "        let reference = Unmanaged.passRetained(self)\n",
      "        let reference = isMutant(#) ? Unmanaged.passUnretained(self) : Unmanaged.passRetained(self)\n"),
+    ("a cancellation is lost that comes when the waiter has been delivered to", CORE + "PromiseCore+Cancel.swift",
+     "return loop == nil ? ()", "return loop == nil || isMutant(#) ? ()"),
+    ("a closure begins inline after its cancellation", "Promises/Operators/DispatchedPromise.swift",
+     "if previous.isCancelled && !isCancellation { cancel() }", "if previous.isCancelled && !isCancellation && !isMutant(#) { cancel() }"),
+    ("an outcome passes an inline handler after its cancellation", "Promises/Operators/DispatchedPromise.swift",
+     "let isLate = previous.isCancelled &&", "let isLate = !isMutant(#) && previous.isCancelled &&"),
+    ("a dispatched handler waits for what nobody wants", "Promises/Operators/DispatchedPromise.swift",
+     "            return progress.isCancelled\n", "            return progress.isCancelled && !isMutant(#)\n"),
+    ("the claim of a cancellation is taken for a settlement", CORE + "PromiseCore+Cancel.swift",
+     "!seen.isClaimable && seen.isLocked { sched_yield() }", "!seen.isClaimable && seen.isLocked && !isMutant(#) { sched_yield() }"),
     # ----
     ("relaxed: a load of the state", CORE + "StateWord.swift",
      "func load() -> StateWord { StateWord(bits: word.load(ordering: .acquiring)) }",

@@ -134,7 +134,7 @@ private enum TaskStage {
 extension ExternalCore {
     /// The promise of a task.
     fileprivate static func ofTask<Value>(_ type: Value.Type, _ file: StaticString, _ line: UInt) -> ExternalCore {
-        ExternalCore(type, madeAt: CallSite(file, line), settlesLater: true)
+        ExternalCore(type, madeAt: CallSite(file, line))
     }
 
     /// Starts the task that will settle this promise. This thread's loop counts it as external work.

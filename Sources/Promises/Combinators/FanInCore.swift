@@ -141,7 +141,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     }
 
     override func inputDidSettle(_ index: Int, _ source: AnySource) {
-        if isOpen && !marks.contains(.isEndingCancelled) && (source.isFulfilled || rule == .each) {
+        if isOpen && !isEnding && (source.isFulfilled || rule == .each) {
             slots[index] = .settled(source.reference)
             missing -= 1
             if missing == 0 {
@@ -158,7 +158,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     private func handleUnused(_ index: Int, _ source: CoreRef) {
         slots[index] = .empty
         // A cancellation rejects it.
-        if marks.contains(.isEndingCancelled) { return source.release() }
+        if isEnding { return source.release() }
         switch rule {
         case .all where isOpen, .first where isOpen:
             reject(source.payload.error, at: source.payload.callSite)
@@ -203,7 +203,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         }
     }
 
-    override func loopEnds(beforeSourceAt index: Int) {
+    override func inputWillNotCome(_ index: Int) {
         slots[index] = .empty
         inputDidEnd(.loopEnded)
     }
@@ -212,17 +212,5 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
 
     override var inputs: [PromiseCore] {
         (0..<count).compactMap { slots[$0].node?.core.object }
-    }
-
-    override func leaveInputs(where isToGo: (PromiseCore) -> Bool) -> Int {
-        var left = 0
-        for index in 0..<count {
-            // The node is in its source's list or queued to run; either retains it.
-            guard let node = slots[index].node, isToGo(node.core.object) else { continue }
-            slots[index] = .empty
-            _ = node.leave()
-            left += 1
-        }
-        return left
     }
 }

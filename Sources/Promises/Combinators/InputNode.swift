@@ -38,8 +38,8 @@ struct InputNode {
                     $0.inputDidSettle($1, AnySource(word.core, isFulfilled: word.isFulfilled))
                 }
                 SpareCores.releaseOrKeep(node: core.ref)
-            // The loop is ending: no outcome will come. Or the node has left, and there is no combinator.
-            case .drop: notifyCombinator(of: core) { $0.loopEnds(beforeSourceAt: $1) }
+            // No outcome will come. Or the combinator has left the source, and is forgotten here.
+            case .drop: notifyCombinator(of: core) { $0.inputWillNotCome($1) }
             case .destroy, .stop, .input: break
             }
         }
@@ -76,7 +76,7 @@ struct InputNode {
         // Otherwise the loop's end has dropped the payload.
         guard !node.upstream.load().isTaken else { return nil }
         releaseCombinator()
-        return node.leaveSource()
+        return node.dropSource()
     }
 
     /// Withdraws from the source, which continues, and whose outcome is not reported.

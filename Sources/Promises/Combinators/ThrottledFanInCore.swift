@@ -64,7 +64,7 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
                 }
                 source = next
             } catch { source = PromiseCore(error: error) }
-            if marks.contains(.isEndingCancelled) {
+            if isEnding {
                 source.cancelUnlessWanted()
                 break
             }
@@ -92,7 +92,7 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
         }
     }
 
-    private var activeCallbacks: Callbacks? { isOpen && !marks.contains(.isEndingCancelled) ? callbacks : nil }
+    private var activeCallbacks: Callbacks? { isOpen && !isEnding ? callbacks : nil }
 
     override func inputDidSettle(_ index: Int, _ source: AnySource) {
         nodes[index] = nil
@@ -116,7 +116,7 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
         withExtendedLifetime(unused) {}
     }
 
-    override func loopEnds(beforeSourceAt index: Int) {
+    override func inputWillNotCome(_ index: Int) {
         nodes[index] = nil
         inputDidEnd(.loopEnded)
     }
@@ -124,16 +124,4 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
     override func releaseInputs() { callbacks = nil }
 
     override var inputs: [PromiseCore] { nodes.keys.sorted().compactMap { nodes[$0]?.core.object } }
-
-    override func leaveInputs(where isToGo: (PromiseCore) -> Bool) -> Int {
-        var left = 0
-        for index in nodes.keys.sorted() {
-            // Releasing objects here may run user code, which may drive the loop.
-            guard let node = nodes[index], isToGo(node.core.object) else { continue }
-            nodes[index] = nil
-            _ = node.leave()
-            left += 1
-        }
-        return left
-    }
 }

@@ -14,8 +14,9 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
     /// The source at `index` has settled. Consumes the reference to it. Must end with `inputDidEnd`.
     func inputDidSettle(_ index: Int, _ source: AnySource) { preconditionFailure("abstract") }
 
-    /// The loop is ending, and the source at `index` has not settled. Must end with `inputDidEnd`.
-    func loopEnds(beforeSourceAt index: Int) { preconditionFailure("abstract") }
+    /// The source at `index` will not bring an outcome: a cancellation has left it, or the loop is ending. Must end with
+    /// `inputDidEnd`.
+    func inputWillNotCome(_ index: Int) { preconditionFailure("abstract") }
 
     /// The cancellation that rejects the result, once the sources that are left have settled: its error, if it has one
     /// of its own.
@@ -24,30 +25,14 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
     /// The nodes that wait for sources.
     var inputs: [PromiseCore] { preconditionFailure("abstract") }
 
-    /// Leaves these pending sources.
-    /// - Returns: how many they are.
-    @discardableResult
-    func leaveInputs(where isToGo: (PromiseCore) -> Bool) -> Int { preconditionFailure("abstract") }
+    /// Whether a cancellation rejects the result when its sources have ended, whose outcomes are only counted then.
+    final var isEnding: Bool { rejection != nil }
 
-    /// The cancellation that has come here cancels the sources, except those that another handler waits for.
-    final override func cancelProducer() -> Bool {
-        leaveInputs { _ in true }
+    /// Is cancelled, as its sources will be: a call of `inputDidEnd` follows.
+    final func beginEnding(with error: (any Error)?) {
+        begin()
+        if rejection == nil { rejection = .some(error) }
         releaseInputs()
-        return true
-    }
-
-    /// Is cancelled, and settles after its sources. From now on their outcomes are only counted.
-    final func endWithInputs(rejectedWith error: (any Error)?) {
-        rejection = .some(error)
-        releaseInputs()
-    }
-
-    /// If it ends with its inputs: leaves the sources that the cancellation has not reached, or has ended at once.
-    final func leaveInputsThatGoOn() {
-        guard rejection != nil else { return }
-        // A node that is queued brings an outcome.
-        outstanding -= leaveInputs { $0.upstream.load().source?.isEndingLater == false }
-        endIfNothingIsOutstanding(.noProducer)
     }
 
     final override var asCombinator: CombinatorCore? { self }
@@ -70,9 +55,7 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
     @inline(__always)
     private func endIfNothingIsOutstanding(_ error: @autoclosure () -> PromiseError) {
         guard outstanding == 0, isOpen else { return }
-        if marks.contains(.isEndingCancelled) {
-            // Otherwise the cancellation in progress is about to settle it.
-            guard let rejection else { return }
+        if let rejection {
             rejectCancelled(with: rejection, at: nil)
         } else {
             producerDidEnd(error())

@@ -27,10 +27,15 @@ struct CoreRole: OptionSet {
     static var slowlyNotified: CoreRole { [.inlineAtHome, .leavesUnhandled] }
     /// Any thread that has claimed the core may settle it: a resolver, or a job of a dispatcher.
     @usableFromInline static var externallySettled: CoreRole { CoreRole(rawValue: 1 << 4) }
-    /// The operation cleans up: a cancellation does not destroy it but runs it, with the cancellation as its
-    /// source's outcome.
-    @usableFromInline static var runsWhenCancelled: CoreRole { CoreRole(rawValue: 1 << 5) }
-    /// A cancellation of the node does not continue to its source, and rejects the node when the source has settled.
+    /// The operation observes the source's outcome: a later cancellation does not replace that.
+    @usableFromInline static var observes: CoreRole { CoreRole(rawValue: 1 << 9) }
+    /// The operation holds a place that others may take when it is cancelled, as the reader of a connection: it is dropped
+    /// then, although the core waits for its source.
+    @usableFromInline static var isDroppedWhenCancelled: CoreRole { CoreRole(rawValue: 1 << 10) }
+    /// A clean-up of the externally settled source, which a cancellation rejects only after it.
+    static var cleansUp: CoreRole { CoreRole(rawValue: 1 << 5) }
+    /// Waits for a clean-up in progress. A cancellation does not continue to its source, and rejects the node when the
+    /// source has settled.
     @usableFromInline static var shielding: CoreRole { CoreRole(rawValue: 1 << 6) }
     /// A timer, or the peer's end, may cancel the node before its source settles.
     @usableFromInline static var hasDeadline: CoreRole { CoreRole(rawValue: 1 << 7) }
@@ -47,15 +52,16 @@ struct CoreMarks: OptionSet {
     @usableFromInline let rawValue: UInt8
     @inlinable init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    /// The payload has the next step of the node, set by `continueBy`: to adopt an outcome, or to be rejected after its
-    /// source.
+    /// The payload has the next step of the node, set by `continueBy`: to adopt an outcome, or to be rejected.
     static var hasNextStep: CoreMarks { CoreMarks(rawValue: 1 << 0) }
-    /// It ends by a cancellation, of which `Row.ending` says when it settles. Another cancellation has no effect.
-    @usableFromInline static var isEndingCancelled: CoreMarks { CoreMarks(rawValue: 1 << 1) }
+    /// The next step rejects the node, whatever its source's outcome.
+    static var endsRejected: CoreMarks { CoreMarks(rawValue: 1 << 1) }
     /// The loop counts the node among its waiting handlers.
     static var countsAsWaiting: CoreMarks { CoreMarks(rawValue: 1 << 2) }
     /// The core, or one that was linked to it, has waited to adopt an outcome: only then may `adoptionLeads` find it.
     static var mayAdopt: CoreMarks { CoreMarks(rawValue: 1 << 3) }
+    /// It has been cancelled: the first cancellation decides its error, if one rejects it.
+    static var isCancelled: CoreMarks { CoreMarks(rawValue: 1 << 4) }
 }
 
 // MARK: Any thread
@@ -63,7 +69,7 @@ struct CoreMarks: OptionSet {
 /// State of a core that several threads may change, in one word. It tells nothing about the rest of the core, so every
 /// access is relaxed: `state` orders what threads do with a core.
 ///
-///     bits 0 … 3     the annotations
+///     bits 0 … 4     the annotations
 ///     bits 8 … 31    the count of withdrawals, signed
 struct SharedWord: ~Copyable {
     private let word = Atomic<UInt32>(0)
@@ -74,7 +80,7 @@ struct SharedWord: ~Copyable {
 
     // MARK: Annotations
 
-    private static var annotationsMask: UInt32 { 15 }
+    private static var annotationsMask: UInt32 { 31 }
 
     /// Marks of other parts of the library that refer to the core. A marked core is never reused. Any thread that has a
     /// reference may add a mark, and another thread may release the core.
@@ -85,6 +91,8 @@ struct SharedWord: ~Copyable {
     }
 
     func annotate(_ annotation: CoreAnnotations) { word.bitwiseOr(UInt32(annotation.rawValue), ordering: .relaxed) }
+
+    func remove(_ annotation: CoreAnnotations) { word.bitwiseAnd(~UInt32(annotation.rawValue), ordering: .relaxed) }
 
     // MARK: Withdrawals
 
@@ -128,11 +136,12 @@ struct CoreAnnotations: OptionSet {
     /// Its thread may never drive its loop, so the call site is noted; see `EventLoop.note`.
     static var isNoted: CoreAnnotations { CoreAnnotations(rawValue: 1 << 1) }
     /// A rejected `when` no longer waits for it. From then on, its rejection is not reported if it has no handler (`end`).
-    /// It continues without a listener, but is cancelled like others when a later listener leaves; only the cancellation
-    /// that has rejected the `when` spares it (`Cancellation.cancelRows`).
+    /// It continues without a listener, but is cancelled like others when a later listener leaves.
     static var isLetGo: CoreAnnotations { CoreAnnotations(rawValue: 1 << 2) }
     /// Its producer may hand it out, or attach a waiter to it, after it has handed it out once.
     static var isHandedOutAgain: CoreAnnotations { CoreAnnotations(rawValue: 1 << 3) }
+    /// A cancellation rejects the externally settled core, now or when its clean-ups or its work have ended.
+    static var endsCancelled: CoreAnnotations { CoreAnnotations(rawValue: 1 << 4) }
     /// A core with one of these is never linked.
     static var ofUnlinked: CoreAnnotations { [.isLetGo, .isHandedOutAgain] }
 }

@@ -45,14 +45,6 @@ struct LockedWaiters: ~Copyable {
         !isWithdrawn(node) && node.borrow { !$0.role.contains(.keepsNoWorkAlive) }
     }
 
-    /// Whether a cancellation has reached a node of this thread, and continues to the node's source.
-    private func isCancelled(_ node: CoreRef) -> Bool {
-        node.borrow { node in
-            guard let loop = node.loop, loop == LoopRef.ofThisThreadIfAny else { return false }
-            return node.marks.contains(.isEndingCancelled) && !node.role.contains(.shielding)
-        }
-    }
-
     func contains(where isWanted: (CoreRef) -> Bool) -> Bool { newest?.list.contains(where: isWanted) ?? false }
 
     // MARK: Removing
@@ -136,8 +128,8 @@ struct LockedWaiters: ~Copyable {
 
 extension LockedWaiters {
     /// Unlocks the list. May remove tombstones.
-    /// - Returns: whether a node keeps the producer working that no cancellation has reached.
-    consuming func unlockAndFindKeeper() -> Bool {
+    /// - Returns: whether another node than `node` keeps the producer working.
+    consuming func unlockAndFindKeeper(besides node: CoreRef?) -> Bool {
         var kept = newest
         var keeper: CoreRef?
         var removed: [(first: CoreRef?, end: CoreRef?)] = []
@@ -151,7 +143,7 @@ extension LockedWaiters {
                 if let keeper { keeper.next = tombstones.end } else { kept = tombstones.end }
             }
             keeper = self.keeper(from: tombstones.end)
-            guard let keeper, isCancelled(keeper) else { break }
+            guard let keeper, keeper == node else { break }
         }
         unlock(keeping: kept)
         for nodes in removed { Self.release(from: nodes.first, upTo: nodes.end) }
@@ -195,12 +187,12 @@ extension LockedWaiters {
 }
 
 extension PromiseCore {
-    /// Whether a handler that no cancellation has reached, or a `hang`, waits here. While a thread settles the core, it
-    /// counts as wanted. Locks the list, and may remove tombstones from it, whose release may call `conf.logHandler`.
-    func isStillWanted() -> Bool {
+    /// Whether another handler than `waiter`, or a `hang`, waits here. While a thread settles the core, it counts as
+    /// wanted. Locks the list, and may remove tombstones from it, whose release may call `conf.logHandler`.
+    func isWanted(besides waiter: PromiseCore?) -> Bool {
         if isAlwaysWanted { return true }
         guard let waiters = LockedWaiters(of: self) else { return true }
-        return waiters.unlockAndFindKeeper()
+        return waiters.unlockAndFindKeeper(besides: waiter?.ref)
     }
 
     /// Counts a waiter of the list that has become a tombstone.

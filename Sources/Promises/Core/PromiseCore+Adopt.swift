@@ -157,10 +157,10 @@ extension PromiseCore {
         guard !Tracing.isOn, ref.referenceCount == 1, root == ref || root.referenceCount == 1 else { return nil }
         return root.borrow { root in
             let seen = root.state.load()
-            guard seen.hasListToTake, root.shared.annotations.isEmpty, !root.marks.contains(.isEndingCancelled),
+            guard seen.hasListToTake, root.shared.annotations.isEmpty,
                 let node = seen.waiters, node.next == nil,
                 node.borrow({
-                    $0.loop == here && $0.marks.contains(.hasNextStep) && !$0.marks.contains(.isEndingCancelled)
+                    $0.loop == here && $0.marks.contains(.hasNextStep)
                         && $0.upstream.loadRelaxed() == .waiting(forCoreAt: root.address)
                 }), root.state.replace(seen, by: seen.withoutWaiters)
             else { return nil }

@@ -1,10 +1,7 @@
+import ReactorLibc
 import Reactor
 
-// How a promise is cancelled.
-//
-// An operation belongs to one thread and is cancelled there; an externally settled promise is cancelled on any thread
-// that could settle it. A withdrawn waiter loses its operation at once, but its node stays in the source's list until
-// that is swept or delivered: other threads may be pushing onto it.
+// The parts of a cancellation in one promise; see `Cancellation`.
 
 extension PromiseCore {
     /// Rejects this core with `error`, or with `PromiseError.cancelled`, and ends the work that would have settled it.
@@ -12,12 +9,21 @@ extension PromiseCore {
     /// happens.
     ///
     /// Any thread; a core that belongs to another thread is cancelled there, later.
-    func cancel(with error: (any Error)? = nil) { cancel(CancellationRequest(error: error)) }
-
-    func cancel(_ request: CancellationRequest) { Cancellation.cancel(self, request) }
+    func cancel(with error: (any Error)? = nil) { Cancellation.cancel(self, with: error) }
 
     /// Cancels a promise that its holder no longer needs, unless another handler waits for it. Any thread.
-    func cancelUnlessWanted() { cancel(.unlessWanted) }
+    func cancelUnlessWanted() {
+        if !isHere { postCancel(with: nil, unlessWanted: true) } else if !isWanted(besides: nil) { cancel() }
+    }
+
+    /// Rejects this waiting core with `error`, in a job, without waiting for its source, which is cancelled unless
+    /// another handler waits for it. If the core has been cancelled before, the cancellation rejects it now. On the core's
+    /// thread.
+    func cancelNow(with error: any Error) {
+        guard let source = upstream.load().source else { return }
+        leaveSource(for: marks.contains(.isCancelled) ? .plainlyCancelled : .cancelled(with: error))
+        source.cancelUnlessWanted()
+    }
 
     /// Rejects this core, which was cancelled.
     func rejectCancelled(with error: (any Error)?, at callSite: CallSite?) {
@@ -27,6 +33,13 @@ extension PromiseCore {
 
     // MARK: Questions
 
+    /// Whether this thread may end it: it is externally settled, or belongs to the thread's loop, which has not ended.
+    var isHere: Bool {
+        if role.contains(.externallySettled) { return true }
+        guard let here = LoopRef.ofThisThreadIfAny, loop == here else { return false }
+        return here.borrow { !$0.hasEnded }
+    }
+
     /// The core whose operation settles this one: itself, or the core that a handler has returned and that is linked to
     /// it.
     var settlingCore: PromiseCore {
@@ -34,21 +47,8 @@ extension PromiseCore {
         return word.isLinkedFrom ? word.core.object : self
     }
 
-    /// How a cancellation ends this core if nothing above it ends later.
-    var endingByItself: Cancellation.Ending {
-        if marks.contains(.hasNextStep) { return .now }
-        let word = upstream.load()
-        if role.contains(.runsWhenCancelled) && !word.isTaken { return .afterCleanUp }
-        return role.contains(.shielding) && word.isWaiting ? .afterSource : .now
-    }
-
-    /// Whether a cancellation has reached it and it settles later.
-    var isEndingLater: Bool {
-        guard settled == nil else { return false }
-        if role.contains(.externallySettled) { return !isOpen }
-        // The marks of another thread's core may be changing, and its cancellation is still on its way.
-        return loop == .ofThisThread && settlingCore.marks.contains(.isEndingCancelled)
-    }
+    /// Whether it is in the list of that core.
+    func waits(for source: PromiseCore) -> Bool { upstream.load() == .waiting(forCoreAt: source.address) }
 
     /// Calls `body` when this core has settled, on the thread that settles it. It keeps no work alive, and handles a
     /// rejection.
@@ -56,114 +56,174 @@ extension PromiseCore {
         attach(PromiseCore(inline: Notification { _ in body() }, role: .keepsNoWorkAlive))
     }
 
-    // MARK: The producer, on the core's own thread
+    // MARK: Externally settled promises, on any thread
+
+    /// Claims the promise for a cancellation, which then rejects it.
+    /// - Returns: the list of its waiters: while that is locked, no clean-up can be added. `nil` if the promise has
+    ///   settled, or another party has claimed it.
+    func claimForCancellation() -> LockedWaiters? {
+        guard let waiters = LockedWaiters(of: self), claim() else { return nil }
+        annotate(.endsCancelled)
+        return waiters
+    }
+
+    /// Whether a cancellation rejects it, now or when its clean-ups or its work have ended.
+    var endsCancelled: Bool {
+        guard role.contains(.externallySettled) else { return false }
+        // That thread may be about to annotate it, or to reject it.
+        while case let seen = state.load(), seen.isPending && !seen.isClaimable && seen.isLocked { sched_yield() }
+        return has(.endsCancelled)
+    }
+
+    // MARK: Another thread's promises
+
+    /// Cancels a promise on the thread of its loop, unless it has settled by then.
+    func postCancel(with error: (any Error)?, unlessWanted: Bool) {
+        guard let loop, loop != LoopRef.ofThisThreadIfAny else { return }
+        // A loop that has ended refuses the job: it has ended its promises itself, but for those that wait in a circle.
+        loop.borrow {
+            _ = $0.post(InternalJob { [self] in unlessWanted ? cancelUnlessWanted() : cancel(with: error) })
+        }
+    }
+
+    // MARK: Leaving the source, on the core's own thread
+
+    /// Withdraws this waiter, whose operation the caller must take out. If its source has settled, perhaps on another
+    /// thread, nothing happens: the waiter has run, or is about to. If another thread may run the waiter, which has no
+    /// loop then, or takes it without a reference, as from a `hang`, the caller must hold the core that the waiter was
+    /// attached to.
+    ///
+    /// The node stays in the source's list, as a tombstone, until that is swept or delivered: other threads may be
+    /// pushing onto the list.
+    /// - Returns: the source, which the caller must call `noteWithdrawal` of.
+    @inline(__always)
+    private func beginWithdrawal() -> PromiseCore? {
+        let word = upstream.load()
+        // Retained before the node withdraws: afterwards nothing keeps the source alive on its behalf.
+        guard let source = word.source, upstream.replace(word, by: .taken) else { return nil }
+        leaveOutsideWaiters()
+        return source
+    }
+
+    /// Withdraws this waiter, and drops its operation.
+    @discardableResult
+    func withdraw() -> PromiseCore? {
+        guard let source = beginWithdrawal() else { return nil }
+        destroyOperation()
+        waitsNoMore()
+        source.noteWithdrawal()
+        return source
+    }
 
     /// Drops the operation of this core, which has a source.
     /// - Returns: the source, unless that has settled and the core was scheduled to run.
-    func leaveSource() -> PromiseCore? {
+    func dropSource() -> PromiseCore? {
         if let source = withdraw() { return source }
         dropOperation()
         waitsNoMore()
         return nil
     }
 
-    /// Withdraws this waiter, and drops its operation; see `withdraw(_:)`.
-    @discardableResult
-    func withdraw() -> PromiseCore? { withdraw { destroyOperation() }?.source }
-
-    /// Withdraws this waiter. If its source has settled, perhaps on another thread, nothing happens: the waiter has run, or
-    /// is about to. If another thread may run the waiter, which has no loop then, or takes it without a reference, as from
-    /// a `hang`, the caller must hold the core that the waiter was attached to.
-    /// - Parameter dispose: takes the operation out.
-    /// - Returns: the source that it was withdrawn from.
-    @inline(__always)
-    private func withdraw<Result>(_ dispose: () -> Result) -> (Result, source: PromiseCore)? {
-        let word = upstream.load()
-        // Retained before the node withdraws: afterwards nothing keeps the source alive on its behalf.
-        guard let source = word.source, upstream.replace(word, by: .taken) else { return nil }
-        leaveOutsideWaiters()
-        let result = dispose()
+    /// Leaves the source, which continues. The operation receives the cancellation in place of the outcome, in a job; an
+    /// operation without a loop, and the node of a combinator, at once.
+    func leaveSource(for cancellation: PromiseCore = .plainlyCancelled) {
+        // Its combinator only counts.
+        if role.contains(.isNotifiedOfDrop) { return _ = withdraw() }
+        guard let source = beginWithdrawal() else {
+            // A node without a loop has run, or is about to, on the thread that has settled the source.
+            return loop == nil ? () : receiveCancellation(cancellation)
+        }
+        moveOperation(receiving: cancellation)
         waitsNoMore()
+        // Last, since it may run user code.
         source.noteWithdrawal()
-        return (result, source)
     }
 
-    // MARK: Rejecting later, on the core's own thread
-
-    /// Rejects this core when its source has settled. A clean-up runs first, with the outcome of the source; the core is
-    /// rejected whatever its result. Any other operation is dropped.
-    func rejectAfterSource(with error: (any Error)?) {
-        if marks.contains(.hasNextStep) {
-            dropNextStep()
-            return rejectNext(with: error)
+    /// Moves the operation to another core, which is queued with the cancellation as the outcome of its source. That core
+    /// is linked to this one, as if an operation here had returned it: the node of this one is still in a list.
+    private func moveOperation(receiving cancellation: PromiseCore) {
+        let operation = PromiseCore(operationOf: self)
+        _ = operation.link(to: root, from: .pending)
+        operation.upstream.store(.settled(CoreRef.retaining(cancellation).address, as: .rejected))
+        operation.retain()
+        guard let loop else { return EventLoop.ofCurrentThread.jobs.runInline(operation.ref.job) }
+        operation.marks.insert(.countsAsWaiting)
+        loop.borrow {
+            $0.handlerDidAttach()
+            $0.enqueueOwned(operation.ref.job)
         }
+    }
+
+    /// Replaces the outcome of the source with a cancellation, for a core that is queued to receive it. An observer
+    /// receives the outcome, which may be a resource that nothing else would release, and ends with the cancellation.
+    func receiveCancellation(_ cancellation: PromiseCore = .plainlyCancelled) {
+        let word = upstream.load()
+        guard word.mark == .fulfilled || word.mark == .rejected else { return }
+        // It has arrived, and tells where it comes from.
+        if word.mark == .rejected, word.core.payload.error as? PromiseError == .cancelled { return }
+        if role.contains(.observes) { return endRejected(with: cancellation.payload.error) }
+        replaceOutcome(by: cancellation)
+    }
+
+    private func replaceOutcome(by cancellation: PromiseCore) {
+        let word = upstream.load()
+        upstream.store(.settled(CoreRef.retaining(cancellation).address, as: .rejected))
+        word.release()
+    }
+
+    // MARK: An error of its own
+
+    /// Makes this core, which has a source or its outcome, end with `error` when the source has settled.
+    ///
+    /// Its operation runs first, and its result does not count. The source appears to it as cancelled; an observer sees
+    /// an outcome that had arrived before, or else `error`.
+    func endRejected(with error: any Error) {
+        if marks.contains(.endsRejected) { return }
+        let isObserver = role.contains(.observes)
+        let keepsOutcome = isObserver && !upstream.load().isWaiting
+        let runs = !marks.contains(.hasNextStep) && role.isDisjoint(with: [.isDroppedWhenCancelled, .shielding])
         // The operation moves to a new core, which no other code refers to. The next step takes its place here.
         let operation = PromiseCore(operationOf: self)
-        guard role.contains(.runsWhenCancelled) else {
-            rejectNext(with: error)
-            // Dropped last: that may run user code, which may turn the loop.
-            return withExtendedLifetime(operation) {}
-        }
-        continueBy { core in
+        continueBy { [operation = runs ? operation : nil] core in
+            guard let operation else { return core.finishRejected(with: error) }
+            if !keepsOutcome { core.replaceOutcome(by: isObserver ? .cancelled(with: error) : .plainlyCancelled) }
             operation.upstream.store(core.upstream.takeOut())
             operation.retain()
             operation.runAndRelease()
-            core.finish(rejectedWith: error, after: operation)
+            core.finish(throwing: error, after: operation)
         }
+        marks.insert(.endsRejected)
+        // Dropped last, since that may run user code.
+        withExtendedLifetime(operation) {}
     }
 
-    /// Leaves the source. A job, which the caller queues, then runs the operation with the cancellation as its source's
-    /// outcome.
-    /// - Returns: the job, with a reference, and the source. `nil`, without any effect, if that has settled.
-    func leaveSourceForJob(with error: (any Error)?) -> (CoreRef, source: PromiseCore)? {
-        withdraw {
-            // The node stays in the list of the source. So the job is a separate core, which settles this one as if it
-            // were a promise that the operation has returned: it is linked, so that `isEndingLater` finds its mark by
-            // `settlingCore`.
-            let job = PromiseCore(operationOf: self)
-            _ = job.link(to: root, from: .pending)
-            job.upstream.store(.cancellation(error))
-            job.marks = [.isEndingCancelled, .countsAsWaiting]
-            LoopRef.ofThisThread.borrow { $0.handlerDidAttach() }
-            return CoreRef.retaining(job)
+    /// Rejects this core once `operation`, which has run, has settled. Consumes a reference to this core.
+    private func finish(throwing error: any Error, after operation: PromiseCore) {
+        // The promise that it has returned, but for clean-ups, is not wanted.
+        operation.cancelUnlessWanted()
+        if operation.settled != nil || !isOpen {
+            operation.markHandled()
+            return finish(throwing: error)
         }
-    }
-
-    /// Rejects this core once `operation` has settled. Consumes a reference to this core.
-    private func finish(rejectedWith error: (any Error)?, after operation: PromiseCore) {
-        if let outcome = operation.settled {
-            outcome.reference.borrow { $0.markHandled() }
-            return finish(throwing: error ?? PromiseError.asCancellation)
-        }
-        rejectNext(with: error)
+        continueBy { $0.finishRejected(with: error) }
         operation.attach(self)
         release()
     }
 
-    /// Makes this core's next step its rejection, whatever its source's outcome.
-    private func rejectNext(with error: (any Error)?) {
-        continueBy { core in
-            core.upstream.takeOut().release()
-            core.finish(throwing: error ?? PromiseError.asCancellation)
-        }
+    /// Rejects this core, whatever its source's outcome.
+    private func finishRejected(with error: any Error) {
+        upstream.takeOut().release()
+        finish(throwing: error)
     }
-}
 
-extension UpstreamWord {
-    /// The word of a node whose source has been cancelled.
-    static func cancellation(_ error: (any Error)?) -> UpstreamWord {
-        .settled(CoreRef.retaining(.cancelled(with: error)).address, as: .rejected)
-    }
-}
+    // MARK: The error
 
-extension PromiseCore {
     /// A core rejected by a cancellation, as a source.
-    static func cancelled(with error: (any Error)?) -> PromiseCore {
-        guard let error else { return plainlyCancelled }
+    static func cancelled(with error: any Error) -> PromiseCore {
         let core = PromiseCore(error: error)
         core.markHandled()
         return core
     }
 
-    private static let plainlyCancelled = cancelled(with: PromiseError.asCancellation)
+    static let plainlyCancelled = cancelled(with: PromiseError.asCancellation)
 }

@@ -88,5 +88,8 @@ extension PromiseCore {
     convenience init(operationOf other: PromiseCore) {
         self.init(state: .pending, loop: other.loop, code: other.code)
         payload.move(from: other.payload)
+        let nextStep = other.marks.intersection([.hasNextStep, .endsRejected])
+        marks = nextStep
+        other.marks.subtract(nextStep)
     }
 }

@@ -113,13 +113,8 @@ class PromiseCore: Job, @unchecked Sendable {
     var asCombinator: CombinatorCore? { nil }
 
     /// Ends the work that would settle this externally settled promise, and rejects the promise, now or when the work has
-    /// ended. Does nothing if the work cannot be ended, or another thread has settled the promise. Any thread.
-    /// - Parameter cancellation: continues with the promise that this one waits for.
-    func cancelExternally(with error: (any Error)?, in cancellation: inout Cancellation) {}
-
-    /// Whether a cancellation may reject this externally settled promise only when clean-ups, or its work, have ended. Any
-    /// thread.
-    var mayEndLater: Bool { false }
+    /// ended. Any thread.
+    func cancelExternally(with error: (any Error)?) -> Cancellation.Step { .cannotEnd }
 
     /// Whether the job that settles this externally settled promise is in the queue of that pool, and the promise that has
     /// to settle before there is a job. Any thread.
@@ -143,7 +138,7 @@ class PromiseCore: Job, @unchecked Sendable {
         leaveLoop()
         let word = upstream.loadRelaxed()
         if !word.isTaken { return marks.contains(.hasNextStep) ? runNextStep() : code(self, .run) }
-        // Cancelled after it was queued.
+        // Its combinator no longer needs it, or its loop has ended.
         release()
     }
 

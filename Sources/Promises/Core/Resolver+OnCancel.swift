@@ -27,7 +27,7 @@ extension Resolver {
     /// - Parameter body: stops the work. The guarantee is not cancelled with the promise.
     @available(*, noasync, message: "no loop runs the handler in an async function; call it on the loop's thread")
     public func onCancelThen(_ body: @escaping () -> Guarantee<Void>) {
-        token.core.attach(WatchingCore(watching: CleanUpOnCancel(body: body), role: .runsWhenCancelled))
+        token.core.attach(WatchingCore(watching: CleanUpOnCancel(body: body), role: .cleansUp))
     }
 }
 

@@ -13,23 +13,18 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
 
     /// Whether a node of the list is a clean-up of the promise: a cancellation runs it first, and rejects the promise
     /// when it has ended.
-    private static func isCleanUp(_ node: CoreRef) -> Bool {
-        node.borrow { $0.role.isSuperset(of: [.keepsNoWorkAlive, .runsWhenCancelled]) }
-    }
+    private static func isCleanUp(_ node: CoreRef) -> Bool { node.borrow { $0.role.contains(.cleansUp) } }
 
-    override var mayEndLater: Bool {
-        LockedWaiters(of: self)?.contains(where: Self.isCleanUp) ?? false
-    }
-
-    override func cancelExternally(with error: (any Error)?, in _: inout Cancellation) {
-        // Claimed while the list is locked: no clean-up can be added in between.
-        guard let waiters = LockedWaiters(of: self), claim() else { return }
+    override func cancelExternally(with error: (any Error)?) -> Cancellation.Step {
+        guard let waiters = claimForCancellation() else { return .cannotEnd }
         isCancelled = true
         // This also unlocks the list, which `reject` waits for.
-        guard let cleanUps = waiters.removeAll(where: Self.isCleanUp) else {
-            return rejectCancelled(with: error, at: callSite)
+        if let cleanUps = waiters.removeAll(where: Self.isCleanUp) {
+            rejectAfterCleanUps(from: cleanUps, with: error)
+        } else {
+            rejectCancelled(with: error, at: callSite)
         }
-        rejectAfterCleanUps(from: cleanUps, with: error)
+        return .ended
     }
 
     override func cancel(ifOnly node: CoreRef) -> Bool {
@@ -54,7 +49,8 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
         while let node = next {
             next = node.next
             node.object.whenEnded { withExtendedLifetime(end) {} }
-            deliver(.cancellation(error), toOwned: node)
+            let cancellation = CoreRef.retaining(error.map(PromiseCore.cancelled) ?? .plainlyCancelled)
+            deliver(.settled(cancellation.address, as: .rejected), toOwned: node)
         }
     }
 
@@ -83,21 +79,19 @@ final class ExternalCore: PromiseCore, @unchecked Sendable {
     private let madeAt: CallSite?
     override var callSite: CallSite? { madeAt }
 
-    private let settlesLater: Bool
-    override var mayEndLater: Bool { settlesLater }
-
-    /// Called on any thread if the promise is cancelled, which is claimed then: rejects the promise, and ends the work.
+    /// Called on any thread if the promise is cancelled, which is claimed then: ends the work, and rejects the promise, now
+    /// or when the work has ended.
     var onCancel: (_ core: ExternalCore, _ error: (any Error)?) -> Void = { _, _ in }
 
-    /// - Parameter settlesLater: whether a cancellation may reject the promise only when the work has ended.
-    init<Value>(_ type: Value.Type, madeAt: CallSite? = nil, settlesLater: Bool = false) {
+    init<Value>(_ type: Value.Type, madeAt: CallSite? = nil) {
         self.madeAt = madeAt
-        self.settlesLater = settlesLater
         super.init(state: .pending, loop: .ofThisThread, role: .externallySettled, code: .of(Follow<Value>.self))
     }
 
-    override func cancelExternally(with error: (any Error)?, in _: inout Cancellation) {
-        if claim() { onCancel(self, error) }
+    override func cancelExternally(with error: (any Error)?) -> Cancellation.Step {
+        guard claimForCancellation() != nil else { return .cannotEnd }
+        onCancel(self, error)
+        return .ended
     }
 }
 

@@ -15,7 +15,7 @@ import Synchronization
 /// | `rejected` | | 0 | The error is in the payload, and no handler has received it: reported if the core is released in this state | any thread: `markHandled` |
 /// | `rejected` | `handled` | 0 | A handler has received the error, or none needs to | no thread |
 /// | `rejected` | `settling`, perhaps `handled` | newest late waiter, or 0 | As for `fulfilled` | the settling thread; any thread pushes, or marks as handled |
-/// | `link` | | root, owned | A handler returned this promise, to which nothing but its own producer referred, and that producer now settles the root | a producer that settles, or a cancellation: marks it as claimed |
+/// | `link` | | root, owned | A handler returned this promise, to which nothing but its own producer referred, and that producer now settles the root; or it has the operation of the root, which has left its source | a producer that settles, or a cancellation: marks it as claimed |
 /// | `link` | `claimed` | root, owned | As above, and the outcome of its own producer is ignored, since it is too late | no thread |
 /// | `link` | `locked` | 0 | Kept by a loop, which has the only reference: see `SpareCores` | the loop's thread: makes it another promise |
 ///

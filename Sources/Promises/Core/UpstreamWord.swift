@@ -5,11 +5,11 @@ import Synchronization
 /// | Mark | Address | Meaning | Changed next by |
 /// | --- | --- | --- | --- |
 /// | `none` | 0 | Waits for no core: the work that its operation represents, a combinator or a resolver settles it; or its loop is ending | the thread that attaches it, before it pushes it; the node's thread: `taken` (stop, input), `fulfilled` (`enqueueAgain`), `rejected` (`rejectRead`) |
-/// | `waiting` | the source, not owned | Is in the list of that core | CAS, or a store if that thread has taken the list with this node only, by the thread that settles the source (to the outcome, or `rejected` for a cancellation), or by the node's own thread, which withdraws it (to `taken`) |
-/// | `fulfilled` | the source, owned | The source was fulfilled; the node is scheduled to run | the node's thread: takes the operation out (to `taken`) |
+/// | `waiting` | the source, not owned | Is in the list of that core | CAS, or a store if that thread has taken the list with this node only, by the thread that settles the source (to the outcome), or by the node's own thread, which withdraws it (to `taken`) |
+/// | `fulfilled` | the source, owned | The source was fulfilled; the node is scheduled to run | the node's thread: takes the operation out (to `taken`), or a cancellation replaces the outcome (to `rejected`) |
 /// | `rejected` | the source, owned; or a core with the cancellation | The source was rejected; the node is scheduled to run | as above |
-/// | `linkedFrom` | the core linked to it, not owned | Has run; the promise that its operation returned is linked to it and settles it | the loop's thread: the core linked next, or `taken` |
-/// | `taken` | 0 | The operation has been taken out, to run or to be dropped; of a `hang`, it has been woken | the node's thread, if it waits again: `linkedFrom`, `waiting`, `none` (`InputLoop.wait`), `fulfilled` (`enqueueAgain`), an outcome (`followSlow`) |
+/// | `linkedFrom` | the core linked to it, not owned | Another core is linked to it, and settles it: the promise that its operation has returned, or the core that got its operation when it left its source | the loop's thread: the core linked next, or `taken` |
+/// | `taken` | 0 | The operation has been taken out, to run or to be dropped; of a `hang`, it has been woken | the node's thread: `linkedFrom` (it has left its source), or, if it waits again, `linkedFrom`, `waiting`, `none` (`InputLoop.wait`), `fulfilled` (`enqueueAgain`), an outcome (`followSlow`) |
 ///
 /// While the mark is `waiting`, the address is not owned, but valid: the producer of a pending core holds that core,
 /// and notifies every waiter, with a reference except to a lone `hang`, before it releases the core. A cancellation

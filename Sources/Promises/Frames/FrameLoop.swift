@@ -63,7 +63,9 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
     func recover(from error: any Error, _ core: PromiseCore) -> Bool {
         bodyDidSettle()
         // The body may have cancelled the result before it threw: nothing follows then.
-        guard let recovery, !(error is StopReading), core.isOpen else { return false }
+        guard let recovery, !(error is StopReading), error as? PromiseError != .cancelled, core.isOpen else {
+            return false
+        }
         // The closure may begin another loop, whose messages are not parts of this one's.
         end()
         do { try core.finish(following: recovery(error)) } catch { core.finish(throwing: error) }
@@ -211,7 +213,8 @@ extension Connection {
         _ decoder: Decoder, readsAhead: Bool = false, drainRule: DrainRule = .afterFrame,
         recover: FrameLoop<Decoder, Next>.Recovery? = nil, _ body: @escaping FrameLoop<Decoder, Next>.Body
     ) -> PromiseCore {
-        let core = PromiseCore.pending(.of(InputLoop<FrameLoop<Decoder, Next>>.self))
+        let core = PromiseCore.pending(
+            .of(InputLoop<FrameLoop<Decoder, Next>>.self), role: .isDroppedWhenCancelled)
         let frames = FrameLoop(self, decoder, recover, body, core.ref)
         if readsAhead { frames.readsAhead = beginReadingAhead() }
         if drainRule != .afterFrame { setDrainRule(drainRule) }

@@ -1,27 +1,24 @@
 extension Thenable {
-    /// Cancels a pending promise: rejects it with `PromiseError.cancelled` and stops the work that would have settled
-    /// it.
+    /// Cancels a pending promise: stops the work that would have settled it, and rejects the promise of the work with
+    /// `PromiseError.cancelled`. This promise receives the error as it would receive any other.
     ///
     /// ```swift
     /// let page = fetch(url).ensure { print("over") }.map(Page.init)
     /// page.cancel()                                  // ends the request, and then prints
     /// ```
     ///
-    /// What is stopped depends on the producer. An operator releases its closure without calling it, even if its job is
-    /// queued already; a timer is removed from the loop; a resolver calls its `onCancel`. Then the source of this
-    /// promise is cancelled in the same way, and so on up the chain, as long as no other handler waits there. The
-    /// closures of `ensure`, `ensureThen`, `tap` and `tapError(policy: .allErrors)` are called in any case. If the
-    /// source of such an operator has already settled, its closure receives that outcome, and the operator's own promise
-    /// is rejected as cancelled.
+    /// The cancellation climbs to the promise that this one waits for, and so on up the chain, as long as no other
+    /// handler waits there. The work at the top ends: a timer is removed from the loop, a read is withdrawn, a resolver
+    /// calls its `onCancel`. Its promise is rejected before this call returns.
     ///
-    /// These clean-ups run in the order in which an error would reach them, and each ends before the next one begins.
-    /// This promise is rejected after those above it have ended, and before this call returns if there are none.
+    /// From there the error travels down the chain, by jobs, as any error: `then` and `map` do not call their closures,
+    /// `ensure` and `tap` do, each clean-up ends before the next one begins, and `catch` and `recover` ignore it unless
+    /// their policy is `.allErrors`. So this promise is rejected in a later turn, or fulfilled if such a `recover`
+    /// replaces the error. A handler that is queued already receives the cancellation in place of the outcome; a `tap`
+    /// receives the outcome, and then rejects its promise.
     ///
-    /// Handlers run as for any rejection: as jobs, never inside this call. `catch` and `recover` ignore cancellations
-    /// unless their policy is `.allErrors`. Cancelling twice has no further effect.
-    ///
-    /// Work that other handlers wait for continues. This includes a promise that a handler has returned. The promise of
-    /// an operation that cannot be stopped, such as `close`, stays pending; those that wait for it are rejected.
+    /// Work that other handlers wait for continues, as does an operation that cannot be stopped, such as `close`. The
+    /// promise below leaves it, and is rejected.
     ///
     /// A guarantee has no error to report. Its handlers are released without being called; seen as a promise, it is
     /// rejected with `PromiseError.cancelled`.
@@ -53,17 +50,19 @@ extension Thenable {
 }
 
 extension Promise {
-    /// Cancels the promise, but rejects it with `error` in place of `PromiseError.cancelled`.
+    /// Cancels the promise, but rejects it with `error` in place of `PromiseError.cancelled`, when those above it have
+    /// ended, and whatever their outcome.
     ///
-    /// The sources of this promise are still rejected with `PromiseError.cancelled`.
+    /// The sources of this promise are still cancelled with `PromiseError.cancelled`. So its own handler receives that
+    /// too, except `tap` and `tapError`, which receive `error`.
     /// - Parameter error: the error of the rejection. If it does not mean "cancelled", it is an ordinary error, which
-    ///   `catch` sees.
+    ///   `catch` sees. If the promise has been cancelled before, the first cancellation decides the error.
     public func cancel(with error: any Error) { core.cancel(with: error) }
 }
 
 extension Catchable {
-    /// Whether the promise is rejected with an error that means "cancelled"; false while a cancelled promise waits for
-    /// clean-ups. May be called on any thread. Reading it does not count as handling the error.
+    /// True when the promise has been rejected with an error that means "cancelled"; false while that error is on its way.
+    /// May be called on any thread. Reading it does not count as handling the error.
     @inlinable
     public var isCancelled: Bool {
         let result = if let promise = self as? Promise<T> { promise.outcome } else { result }

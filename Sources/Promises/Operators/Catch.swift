@@ -19,8 +19,7 @@ extension Catchable {
         policy: CatchPolicy = conf.catchPolicy, _ body: consuming @escaping (any Error) -> Void,
         file: StaticString = #fileID, line: UInt = #line
     ) -> Finalizer {
-        let role: CoreRole = policy == .allErrors ? .runsWhenCancelled : []
-        return Finalizer(derived("catch", Catch<T>(policy, body), role: role, file, line).core)
+        Finalizer(derived("catch", Catch<T>(policy, body), file, line).core)
     }
 }
 
@@ -44,7 +43,7 @@ public struct Finalizer {
     /// - Parameter body: called once, in a job of this thread's loop.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     public func finally(_ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line) {
-        _ = end.derived("finally", Ensure<Void>(body), role: .runsWhenCancelled, file, line)
+        _ = end.derived("finally", Ensure<Void>(body), file, line)
     }
 
     /// Cancels the chain from its end on: the promise that `catch` was called on, unless another handler waits for it,

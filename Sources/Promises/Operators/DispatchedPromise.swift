@@ -44,10 +44,10 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     // The stage after each event; `=` where it stays, and the closure decides when it ends:
     //
     //                 outcome arrives   job runs   not run   closure ends         cancelled
-    //     waiting     queued, ended                                               ended; = if it cleans up
+    //     waiting     queued, ended                                               = and climbs
     //     queued                        running    running                        ended; = if it cleans up
     //     running                                            following, ended     =
-    //     following   ended                                                       ended; = before it waits
+    //     following   ended                                                       = and climbs
     //
     // The count of a job (`Jobs`) begins with `queued`. A pool's is ended by the job when it returns, by the cancellation
     // that takes it out of the queue, or by `didNotRun`; another's by the party that settles the promise.
@@ -63,9 +63,19 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         var poolJob: (workers: ThreadPoolWorkers, job: PoolJob)?
         /// Set while it waits or follows: the promise that it waits for, and its waiter there.
         var place: Place?
-        /// The cancellation of a promise whose closure is running, or will run all the same: its error, if it has one of
-        /// its own. It decides the outcome.
-        var cancellation: (any Error)??
+        /// True if it was cancelled at this stage. While it waits for the source, the cancellation replaces the outcome
+        /// there. Later, it replaces the result.
+        var isCancelled = false
+        /// The first cancellation, with its error, if it has one of its own, which replaces the result.
+        var first: (any Error)??
+
+        mutating func cancel(with error: (any Error)?) {
+            isCancelled = true
+            if first == nil { first = .some(error) }
+        }
+
+        /// The error that replaces the result.
+        var rejection: (any Error)? { (first ?? nil) ?? (isCancelled ? PromiseError.asCancellation : nil) }
     }
 
     private let progress: LockedValue<Progress>
@@ -113,7 +123,9 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         progress.withLock { progress in
             guard progress.stage == stage else { return nil }
             let previous = progress
-            progress = Progress(stage: next, work: work, cancellation: previous.cancellation)
+            // The closure that `work` will call has the cancellation as its argument.
+            let isCancelled = previous.isCancelled && stage != .waiting
+            progress = Progress(stage: next, work: work, isCancelled: isCancelled, first: previous.first)
             return previous
         }
     }
@@ -124,25 +136,35 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         let waiter = PromiseCore(inline: Notification { [self] in didSettle(self, $0) })
         core.attach(waiter)
         let isCancelled = progress.withLock { progress in
-            guard progress.stage == stage, progress.cancellation == nil else { return progress.cancellation != nil }
+            guard progress.stage == stage else { return false }
             progress.place = (core, waiter)
-            return false
+            return progress.isCancelled
         }
-        if isCancelled && waiter.withdraw() != nil { endCancelled(after: core) }
+        // By another thread meanwhile, or while the closure ran.
+        if isCancelled { cancel() }
     }
 
-    private func sourceDidSettle(_ source: AnySource) { nextStep(after: source)?() }
+    private func sourceDidSettle(_ source: AnySource) {
+        let isCancelled = progress.withLock { $0.isCancelled }
+        let cancellation = AnySource(PromiseCore.plainlyCancelled.ref, isFulfilled: false)
+        nextStep(after: isCancelled ? cancellation : source, isCancellation: isCancelled)?()
+    }
 
     // This function and `outcome(of:)` have released the closure when they return: nobody sees the outcome before that.
-    private func nextStep(after source: AnySource) -> (() -> Void)? {
+    private func nextStep(after source: AnySource, isCancellation: Bool) -> (() -> Void)? {
         guard let plan = progress.withLock({ $0.plan }) else { return nil }
         switch plan(source) {
-        case .pass(let outcome): return leave(.waiting, for: .ended) == nil ? nil : { self.conclude(outcome) }
+        case .pass(let outcome):
+            guard let previous = leave(.waiting, for: .ended) else { return nil }
+            // Another thread has cancelled it since it received the outcome.
+            let isLate = previous.isCancelled && !isCancellation
+            return { self.conclude(isLate ? .error(PromiseError.asCancellation, from: nil) : outcome) }
         case .dispatch(let work):
             // First: as soon as it is queued, another party may end the count.
             jobs.begin(home)
-            if let dispatcher = leave(.waiting, for: .queued, work).map(\.dispatcher) {
-                return { self.dispatch(on: dispatcher) }
+            if let previous = leave(.waiting, for: .queued, work) {
+                if previous.isCancelled && !isCancellation { cancel() }
+                return { self.dispatch(on: previous.dispatcher) }
             }
             jobs.end(home)
             return nil
@@ -194,46 +216,30 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     /// Settles with this outcome, or waits for the promise that the closure has returned.
     private func conclude(_ outcome: Outcome) {
         switch outcome {
-        case .fulfilled(let fulfill): settleUnlessCancelled { fulfill(self) }
-        case .error(let error, let callSite): settleUnlessCancelled { reject(error, at: callSite) }
+        case .fulfilled(let fulfill): settle { fulfill(self) }
+        case .error(let error, let callSite): settle { reject(error, at: callSite) }
         case .following(let inner): waitForReturned(inner)
         }
     }
 
     private func waitForReturned(_ inner: PromiseCore) {
-        if leave(.running, for: .following)?.cancellation != nil { return endCancelled(after: inner) }
+        _ = leave(.running, for: .following)
         if inner === self {
             precondition(!isGuarantee, "a handler returned its own guarantee, which would then wait for itself")
-            return settleUnlessCancelled { reject(PromiseError.returnedSelf) }
+            return settle { reject(PromiseError.returnedSelf) }
         }
         if Tracing.isOn { Tracing.adopt(self, inner) }
         wait(for: inner, at: .following) { $0.conclude($0.passOn($1)) }
     }
 
-    /// For a promise that was cancelled while its closure ran: ends the promise that the closure has returned, and then
-    /// this one.
-    private func endCancelled(after inner: PromiseCore) {
-        // Its rejection comes too late, and is not reported.
-        inner.markHandled()
-        inner.cancelUnlessWanted()
-        if inner !== self && inner.isEndingLater {
-            inner.whenEnded { [self] in settleUnlessCancelled {} }
-        } else {
-            settleUnlessCancelled {}
-        }
-    }
-
-    /// Settles as the cancellation says, or else by `body`, if no other party has.
-    private func settleUnlessCancelled(_ body: () -> Void) {
+    /// Settles as the cancellation says, or else by `body`.
+    private func settle(_ body: () -> Void) {
         let previous = progress.withLock { progress in
             defer { progress = Progress(stage: .ended) }
             return progress
         }
-        if let cancellation = previous.cancellation {
-            rejectCancelled(with: cancellation, at: madeAt)
-        } else if claim() {
-            body()
-        }
+        guard claim() else { return }
+        if let error = previous.rejection { rejectCancelled(with: error, at: madeAt) } else { body() }
         if jobs == .ofOthers && previous.stage.isElsewhere { jobs.end(home) }
     }
 
@@ -242,7 +248,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     /// The dispatcher has refused the job with `error`, or released it.
     fileprivate func didNotRun(_ error: (any Error)?) {
         guard let previous = leave(.queued, for: .running) else { return }
-        let (otherwise, isCancelled) = (previous.work?.otherwise, previous.cancellation != nil)
+        let (otherwise, isCancelled) = (previous.work?.otherwise, previous.rejection != nil)
         // Otherwise its outcome does not tell the error.
         let isRejected = otherwise == nil && !isCancelled && !isGuarantee
         if let error {
@@ -253,77 +259,44 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         if let otherwise {
             conclude(otherwise())
         } else {
-            settleUnlessCancelled { reject(isRejected ? error ?? PromiseError.noProducer : PromiseError.noProducer) }
+            settle { reject(isRejected ? error ?? PromiseError.noProducer : PromiseError.noProducer) }
         }
         if jobs == .ofPool { jobs.end(home) }
     }
 
     // MARK: Cancellation
 
-    override var mayEndLater: Bool { true }
-
-    override func cancelExternally(with error: (any Error)?, in cancellation: inout Cancellation) {
-        // A job that ends between the claim and the rejection no longer keeps the loop alive for the handlers.
-        let keepsLoop = jobs == .ofPool
-        if keepsLoop { home.beginExternalWork() }
-        guard claim() else {
-            if keepsLoop { home.endExternalWork() }
-            return
+    // A promise that waits or follows receives the cancellation from above, whatever the outcome there. (Before it has
+    // stored its place, `wait` cancels it again.) Of a job that no thread has begun, and which does not clean up, the closure
+    // is released; one that runs decides when it ends.
+    override func cancelExternally(with error: (any Error)?) -> Cancellation.Step {
+        // Its closures are released outside the lock.
+        let previous = progress.withLock { progress in
+            progress.cancel(with: error)
+            let previous = progress
+            if progress.stage == .queued && !cleansUp { progress = Progress(stage: .ended) }
+            return previous
         }
-        let (willRun, stage, place) = interrupt(for: error)
-        let isWithdrawn = place?.waiter.withdraw() != nil
-        // A thread runs the closure, or is about to; or the waiter is about to dispatch it.
-        if willRun && !isWithdrawn {
-            if keepsLoop { home.endExternalWork() }
-            return
+        if let (source, waiter) = previous.place { return .climb(to: source, over: waiter) }
+        switch previous.stage {
+        case .queued where !cleansUp: dropJob(previous)
+        // So a closure of the library can find out.
+        case .queued, .running: annotate(.endsCancelled)
+        case .waiting, .following: break
+        case .ended: return .cannotEnd
         }
-        let isCounted = jobs == .ofPool ? stage == .queued : stage.isElsewhere
-        let goOn = { [self] in
-            if willRun {
-                cleanUp(after: error)
-            } else {
-                rejectCancelled(with: error, at: madeAt)
-                if isCounted { jobs.end(home) }
-            }
-            if keepsLoop { home.endExternalWork() }
-        }
-        // A closure runs inline, but not inside another one.
-        let end = willRun ? { EventLoop.ofCurrentThread.jobs.runInline(.passRetained(InternalJob(goOn))) } : goOn
-        if isWithdrawn, let source = place?.core { cancellation.cancel(source, andThen: end) } else { end() }
+        return .ended
     }
 
-    /// Takes all further steps from the other parties. If the closure is running, which nothing can stop, or will run
-    /// all the same, only notes the cancellation.
-    private func interrupt(for error: (any Error)?) -> (willRun: Bool, DispatchStage, Place?) {
-        // Its closures are released here.
-        var previous = Progress()
-        let willRun = progress.withLock { progress in
-            previous = progress
-            let willRun: Bool =
-                switch previous.stage {
-                case .waiting, .queued: cleansUp
-                case .running: true
-                // Between the return of the closure and the wait for its promise.
-                case .following: previous.place == nil
-                case .ended: false
-                }
-            if willRun {
-                progress.cancellation = .some(error)
-            } else {
-                progress = Progress(stage: .ended)
-            }
-            return willRun
-        }
+    /// Rejects this promise, whose job was queued.
+    private func dropJob(_ previous: Progress) {
         // So that it no longer counts in the pool's queue.
-        if !willRun, let (workers, job) = previous.poolJob { workers.withdraw(job) }
-        return (willRun, previous.stage, previous.place)
-    }
-
-    /// Uses the cancellation as the source's outcome.
-    private func cleanUp(after error: (any Error)?) {
-        let source = PromiseCore.cancelled(with: error)
-        sourceDidSettle(Source(source.ref, isFulfilled: false))
-        withExtendedLifetime(source) {}
+        if let (workers, job) = previous.poolJob { workers.withdraw(job) }
+        // First: otherwise a loop that waits for the pool only would end before the handlers have run.
+        home.beginExternalWork()
+        if claim() { rejectCancelled(with: previous.first ?? nil, at: madeAt) }
+        jobs.end(home)
+        home.endExternalWork()
     }
 }
 

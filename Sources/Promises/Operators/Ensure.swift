@@ -16,7 +16,7 @@ extension Catchable {
     @inlinable @inline(__always)
     public func ensure(
         _ body: consuming @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<T> { derived("ensure", Ensure<T>(body), role: .runsWhenCancelled, file, line) }
+    ) -> Promise<T> { derived("ensure", Ensure<T>(body), file, line) }
 
     /// Calls `body` when the promise settles, waits for the guarantee that `body` returns, and then passes the outcome
     /// on.
@@ -33,7 +33,7 @@ extension Catchable {
     @inlinable @inline(__always)
     public func ensureThen(
         _ body: consuming @escaping () -> Guarantee<Void>, file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<T> { derived("ensureThen", EnsureThen<T>(body), role: .runsWhenCancelled, file, line) }
+    ) -> Promise<T> { derived("ensureThen", EnsureThen<T>(body), file, line) }
 }
 
 extension Guarantee {
@@ -44,7 +44,7 @@ extension Guarantee {
     @discardableResult
     public func ensure(
         _ body: consuming @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
-    ) -> Guarantee<T> { derived("ensure", Ensure<T>(body), role: .runsWhenCancelled, file, line) }
+    ) -> Guarantee<T> { derived("ensure", Ensure<T>(body), file, line) }
 
     /// Calls `body` when the guarantee is fulfilled, abandoned or cancelled, waits for the guarantee that `body`
     /// returns, and then passes the value on; see `Promise.ensureThen`.
@@ -53,7 +53,7 @@ extension Guarantee {
     @discardableResult
     public func ensureThen(
         _ body: @escaping () -> Guarantee<Void>, file: StaticString = #fileID, line: UInt = #line
-    ) -> Guarantee<T> { derived("ensureThen", EnsureThen<T>(body), role: .runsWhenCancelled, file, line) }
+    ) -> Guarantee<T> { derived("ensureThen", EnsureThen<T>(body), file, line) }
 }
 
 @usableFromInline
@@ -70,8 +70,7 @@ struct EnsureThen<T>: Operation {
     /// level, however long a recursion through this operator is.
     @inlinable @inline(__always)
     func held(_ source: Source<T>, for core: PromiseCore) -> Promise<T> {
-        let held = PromiseCore(DelayedOutcome<T>(source.core), role: .shielding)
-        if core.marks.contains(.isEndingCancelled) { held.marks.insert(.isEndingCancelled) }
+        let held = PromiseCore(DelayedOutcome<T>(source.core, afterAnyOutcome: true), role: .shielding)
         let cleanup = body().core
         cleanup.attach(held)
         if Tracing.isOn { Tracing.adopt(core, cleanup) }
@@ -84,11 +83,16 @@ struct EnsureThen<T>: Operation {
 struct DelayedOutcome<T>: Operation {
     @usableFromInline typealias Output = T
     @usableFromInline let outcome: PromiseCore
+    /// Whether also after a rejection, as of a clean-up; a pause that was cancelled rejects.
+    @usableFromInline let afterAnyOutcome: Bool
 
-    @inlinable init(_ outcome: PromiseCore) { self.outcome = outcome }
+    @inlinable init(_ outcome: PromiseCore, afterAnyOutcome: Bool) {
+        (self.outcome, self.afterAnyOutcome) = (outcome, afterAnyOutcome)
+    }
 
     @inlinable @inline(__always)
     func run(_ source: AnySource, _ core: PromiseCore) {
+        guard source.isFulfilled || afterAnyOutcome else { return core.finish(rejectedAs: source.reference) }
         core.finish(as: Source<T>(outcome.ref, isFulfilled: outcome.settled?.isFulfilled == true))
     }
 }

@@ -60,7 +60,7 @@ extension Thenable where T: Sendable {
 
     /// Calls `body` with the outcome on `dispatcher`, and passes the outcome on. The outcome may be a cancellation of
     /// the chain. `body` is not called if the dispatcher refuses the job or releases it without running it; see
-    /// `map(on:)`. If this promise was cancelled, a refusal is reported as an unhandled rejection.
+    /// `map(on:)`.
     /// - Returns: a promise that settles as this one, once `body` has returned.
     public func tap(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (Result<T, any Error>) -> Void,

@@ -12,7 +12,7 @@ extension Thenable {
     @inlinable @inline(__always)
     public func tap(
         _ body: @escaping (Result<T, any Error>) -> Void, file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<T> { derived("tap", Tap(body), role: .runsWhenCancelled, file, line) }
+    ) -> Promise<T> { derived("tap", Tap(body), role: .observes, file, line) }
 }
 
 extension Guarantee {
@@ -23,7 +23,7 @@ extension Guarantee {
     @discardableResult
     public func tap(
         _ body: @escaping (Result<T, any Error>) -> Void, file: StaticString = #fileID, line: UInt = #line
-    ) -> Guarantee<T> { derived("tap", Tap(body), role: .runsWhenCancelled, file, line) }
+    ) -> Guarantee<T> { derived("tap", Tap(body), role: .observes, file, line) }
 }
 
 @usableFromInline

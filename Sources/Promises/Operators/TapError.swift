@@ -11,10 +11,9 @@ extension Catchable {
         policy: CatchPolicy = conf.catchPolicy, _ body: @escaping (any Error) -> Void, file: StaticString = #fileID,
         line: UInt = #line
     ) -> Promise<T> {
-        let role: CoreRole = policy == .allErrors ? .runsWhenCancelled : []
         let see = { (result: Result<T, any Error>) in
             if case .failure(let error) = result, policy.catches(error) { body(error) }
         }
-        return derived("tapError", Tap(see), role: role, file, line)
+        return derived("tapError", Tap(see), role: .observes, file, line)
     }
 }

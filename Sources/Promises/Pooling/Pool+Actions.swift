@@ -62,7 +62,7 @@ extension Pool {
         if let limit = state.limits.makeTimeout {
             timer = loop.schedule(after: limit) {
                 isLate = true
-                making.core.cancel(CancellationRequest(error: PromiseError.timedOut, isOutOfTime: true))
+                making.core.cancelNow(with: PromiseError.timedOut)
             }
         }
         making.catch(policy: .allErrors) { _ in }

@@ -49,7 +49,7 @@ final class ConnectionTracker {
         } else {
             work = firstly { try handler(connection) }.core
         }
-        let served = work.derive(Served(tracker: self, place: place, transfer: transfer), role: .runsWhenCancelled)
+        let served = work.derive(Served(tracker: self, place: place, transfer: transfer), role: .observes)
         connections.setWork(served, at: place)
         if server.options.cancelsWhenPeerGone && connection.lifecycle == .open {
             ServedConnection.of(connection).begin(cancelling: served, whenPeerGone: true)
@@ -69,7 +69,7 @@ final class ConnectionTracker {
         // Not the core that waits for the task: that runs when the task has ended.
         connections.setWork(work, at: place)
         work.start(connection, executor, server.options, handler)
-        _ = work.derive(Served(tracker: self, place: place, transfer: transfer), role: .runsWhenCancelled)
+        _ = work.derive(Served(tracker: self, place: place, transfer: transfer))
     }
 
     /// Calls `onError` for the handler of a connection.

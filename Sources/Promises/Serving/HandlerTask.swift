@@ -88,7 +88,10 @@ final class HandlerTask: PromiseCore, @unchecked Sendable {
 
     /// The promise is left to the task, which settles it. Called only on the loop's thread: nobody but the loop's
     /// `ConnectionTracker` and the `ServedConnection` gets this promise.
-    override func cancelExternally(with error: (any Error)?, in _: inout Cancellation) { cancelTask() }
+    override func cancelExternally(with error: (any Error)?) -> Cancellation.Step {
+        cancelTask()
+        return .ended
+    }
 
     private func cancelTask() {
         isCancelled = true

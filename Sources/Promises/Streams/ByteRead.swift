@@ -90,6 +90,7 @@ struct ByteRead: InputConsumer {
 
     /// The outcome has the error of the system also where a filter has another one.
     func recover(from error: any Error, _ core: PromiseCore) -> Bool {
+        if error as? PromiseError == .cancelled { return false }
         let connection = connection.object
         let error = error as? SystemError ?? connection.failure
         core.finish(ReadOutcome.failed(error ?? SystemError(connection.readCall, ECANCELED)))

@@ -50,7 +50,8 @@ extension Connection {
     func startChunks(readsAhead: Bool, _ body: ChunkBody<Never>) -> PromiseCore {
         if let refusal = refuseRead() { return PromiseCore(error: refusal) }
         if readsAhead { reader.readsAhead = true }
-        let core = PromiseCore.pending(CoreCode { PromiseCore.perform(InputLoop<ChunkLoop>.self, $0, $1) })
+        let core = PromiseCore.pending(
+            CoreCode { PromiseCore.perform(InputLoop<ChunkLoop>.self, $0, $1) }, role: .isDroppedWhenCancelled)
         InputLoop(ChunkLoop(self, body)).begin(core)
         return core
     }

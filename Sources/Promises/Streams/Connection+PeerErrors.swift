@@ -10,6 +10,8 @@ extension Connection {
         // Errors of other connections, such as one to a database, have the same types.
         let failure = cold?.rare?.failure
         return switch error {
+        // The work for the connection was cancelled.
+        case PromiseError.cancelled: !lifecycle.isOpenOrFailed || failure != nil || hasSeenPeersEnd
         case PeerGone.ended: failure == nil && hasSeenPeersEnd
         // ENOBUFS: the server's memory limit is reached.
         case PeerGone.failed(let error), let error as SystemError:

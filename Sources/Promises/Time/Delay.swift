@@ -33,6 +33,7 @@ struct Delay<T>: Operation {
     @inlinable
     func run(_ source: Source<T>, _ core: PromiseCore) {
         guard source.isFulfilled else { return core.finish(rejectedAs: source.reference) }
-        core.finish(following: Promise<T>(TimerPromise.make(after: pause).derive(DelayedOutcome<T>(source.core))))
+        let outcome = DelayedOutcome<T>(source.core, afterAnyOutcome: false)
+        core.finish(following: Promise<T>(TimerPromise.make(after: pause).derive(outcome)))
     }
 }

@@ -65,7 +65,7 @@ final class LoopDeadline {
     ) {
         timer = schedule(loop) {
             // The source may have settled in time, with its notification still queued. That is not too late.
-            if core.isWaiting { core.cancel(CancellationRequest(error: error, isOutOfTime: true)) }
+            if core.isWaiting { core.cancelNow(with: error) }
         }
     }
 

@@ -149,7 +149,10 @@ public final class Body {
         case .failure(let error): return Promise(error: fail(error))
         case nil:
             reading = part
-            return part.recover(policy: .allErrors) { throw self.fail($0) }.then { self.accept($0) }
+            return part.recover(policy: .allErrors) { error in
+                // A cancelled read leaves the bytes to the next one.
+                throw error as? PromiseError == .cancelled ? error : self.fail(error)
+            }.then { self.accept($0) }
         }
     }
 

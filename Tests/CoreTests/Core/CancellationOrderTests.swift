@@ -67,23 +67,6 @@ struct CancellationOrderTests {
         expectEqual(log.lines, Log.order)
     }
 
-    /// A clean-up waits for a combinator of the promise that it cleans up for. A cancellation breaks the cycle.
-    @Test(.inLoop, arguments: [false, true]) func aCircleOfBranchesEnds(isCleanUpCancelled: Bool) throws {
-        var cleaned: Promise<Int>?
-        var gathered: Promise<Int>?
-        cleaned = Promise.value(1).ensureThen {
-            gathered = cleaned.map { when(resolved: [$0, $0, $0]).map(\.count).asPromise() }
-            return gathered!.map { _ in }.recover { _ in Guarantee.value }
-        }
-        try loop.run()
-        expect(loop.metrics.waitingHandlers > 0)
-        if isCleanUpCancelled { cleaned!.cancel() }
-        gathered!.cancel()
-        try loop.run()
-        expect(gathered!.isCancelled && cleaned!.isPending == false)
-        expectEqual(loop.metrics.waitingHandlers, 0)
-    }
-
     /// Each is visited once: quadratic time would be minutes.
     @Test(.inLoop) func ofNestedCombinators() throws {
         let log = Log()

@@ -36,63 +36,14 @@ struct CancellationReentryTests {
         try loop.run()
         expectEqual(lines.filter { $0 == "clean" }.count, hasCleanUp ? 1 : 0)
         expect(!source.isPending && !upper.isPending && !other.isPending && lower.isCancelled)
-        // What is cancelled twice, or has settled, is not stopped twice.
-        expectEqual(lines.filter { $0 == "stopped" }.count, act == 2 || act == 3 ? 0 : 1)
-    }
-
-    /// While the lower promise is dropped, the handler of the upper one returns a promise that nobody wants any more.
-    @Test(.inLoop) func whatIsReturnedMeanwhileIsCancelled() throws {
-        var isStopped = false
-        let (work, resolver) = Promise<Int>.pending()
-        resolver.onCancel { isStopped = true }
-        let upper = Promise.value(()).then { work.map { $0 } }
-        let lower = dropping(upper) { _ = try? loop.turn(.poll) }
-        lower.cancel()
-        try loop.run()
-        expect(isStopped && lower.isCancelled && upper.isCancelled && work.isCancelled)
-    }
-
-    enum Path: CaseIterable { case direct, map, maps, adopted, linked, combinator, nested, shared, cleanUp }
-
-    /// A promise that waits for `work` in this way, and also for `other`.
-    private func wait(by path: Path, for work: Promise<Int>, _ other: Promise<Int>) throws -> Promise<Int> {
-        let made =
-            switch path {
-            case .direct: work
-            case .map: work.map { $0 }
-            case .maps: work.map { $0 }.map { $0 }.map { $0 }
-            case .adopted: Promise.value(0).then { _ in work }
-            case .linked: Promise.value(0).then { _ in work.map { $0 } }
-            case .combinator: when(fulfilled: [work, other]).map { $0[0] }
-            case .nested: race([when(fulfilled: [work.map { $0 }, other]).map { $0[0] }, other.map { $0 }])
-            case .shared: when(fulfilled: [work.map { $0 }, work.map { $0 }]).map { $0[0] }
-            case .cleanUp: work.ensure {}
-            }
-        try loop.turn(.poll)
-        return made
-    }
-
-    /// The closure that the cancellation drops attaches a handler to the work, which then continues for it.
-    @Test(.inLoop, arguments: Path.allCases) func workThatIsWantedMeanwhileContinues(path: Path) throws {
-        var lines: [String] = []
-        let (work, resolver) = Promise<Int>.pending()
-        resolver.onCancel { lines.append("stopped") }
-        let lower = dropping(try wait(by: path, for: work, endless())) {
-            work.done { lines.append("got \($0)") }.catch(policy: .allErrors) { lines.append("\($0)") }
-        }
-        lower.cancel()
-        expect(work.isPending)
-        resolver.fulfill(7)
-        try loop.run()
-        expect(lower.isCancelled)
-        expectEqual(lines, ["got 7"])
+        expectEqual(lines.filter { $0 == "stopped" }.count, 1)
     }
 
     /// The limit of time drops what the promise waits for, and does not wait for the clean-up, which runs.
     @Test(.inLoop) func aLimitOfACleanUp() throws {
         var isCleaned = false
         let cleaned = endless().ensure { isCleaned = true }
-        cleaned.core.cancel(CancellationRequest(error: PromiseError.timedOut, isOutOfTime: true))
+        cleaned.core.cancelNow(with: PromiseError.timedOut)
         #expect(throws: PromiseError.timedOut) { try hang(cleaned) }
         expect(isCleaned)
     }
@@ -115,18 +66,19 @@ struct DeinitCancellationTests {
 
     @Test(.inLoop) func aLongRowIsCancelledWithoutRecursion() {
         TestThread.run {
-            EventLoop.withLoop { _ in
+            EventLoop.withLoop { loop in
                 let tally = Tally()
                 let (source, resolver) = Promise<Int>.pending()
                 let last = self.row(scaled(100_000), source, tally)
                 last.cancel()
+                try? loop.run()
                 expect(tally.alive == 0 && source.isRejected)
                 withExtendedLifetime(resolver) {}
             }
         }
     }
 
-    @Test(.inLoop) func aHangInOneOfThemCancelsTheOthers() {
+    @Test(.inLoop) func aHangInOneOfThemCancelsTheOthers() throws {
         var seen: [Bool] = []
         let (source, resolver) = Promise<Int>.pending()
         source.pipe { _ in }
@@ -144,7 +96,23 @@ struct DeinitCancellationTests {
             return source.map { value in withExtendedLifetime(hanger) { value } }
         }()
         outer.cancel()
+        try EventLoop.current.run()
         expectEqual(seen, [true])
         withExtendedLifetime(resolver) {}
+    }
+
+    /// The promise that the handler returns then is not wanted, and its cancellation is no error of the chain.
+    @Test(.inLoop, arguments: [false, true]) func aHandlerOfACancellationCancelsItsOwnPromise(hasError: Bool) throws {
+        var promise: Promise<Int>?
+        let late = endless()
+        promise = endless().recover(policy: .allErrors) { _ throws -> Promise<Int> in
+            promise?.cancel()
+            return late
+        }
+        if hasError { promise?.cancel(with: Flaw(1)) } else { promise?.cancel() }
+        try EventLoop.current.run()
+        expect(hasError ? promise?.flaw == Flaw(1) : promise?.isCancelled == true)
+        expect(late.isCancelled)
+        promise = nil
     }
 }

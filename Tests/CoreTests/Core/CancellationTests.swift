@@ -19,7 +19,7 @@ struct CancellationTests {
         expect(ended == nil)
     }
 
-    @Test(.inLoop) func whatWasToForwardAnotherLeavesNothing() {
+    @Test(.inLoop) func whatWasToForwardAnotherLeavesNothing() throws {
         let tally = Tally()
         let (inner, resolver) = Promise<Int>.pending()
         let outer = {
@@ -34,6 +34,7 @@ struct CancellationTests {
         }()
         expectEqual(tally.alive, 1)
         outer.cancel()
+        try loop.turn(.poll)
         expectEqual(tally.alive, 0)
         withExtendedLifetime(resolver) {}
         expect(Promise<Int>(outer).isCancelled)

@@ -5,28 +5,14 @@
 struct CancelledTwiceTests {
     private let loop = EventLoop.current
 
-    /// Below a handler that an earlier cancellation has reached, and that waits there for the end.
-    @Test(.inLoop) func eachWaitsForACleanUpAbove() throws {
-        var hasEnded = false
-        let cleaned = endless().ensureThen { after(.seconds(1)).done { hasEnded = true } }
-        cleaned.cancel()
-        for _ in 0..<3 {
-            let lower = cleaned.map { $0 }
-            lower.cancel()
-            expect(lower.isPending)
-            lower.done { _ in }.catch(policy: .allErrors) { _ in expect(hasEnded) }
-        }
-        try loop.run()
-        expect(cleaned.isCancelled)
-    }
-
     /// A producer that cannot stop: a cancellation leaves its promise, and a later one does not wait for it.
-    @Test(.inLoop) func workThatContinuesIsNotWaitedFor() {
+    @Test(.inLoop) func workThatContinuesIsNotWaitedFor() throws {
         let core = PromiseCore(root: Int.self)
         let work = Promise<Int>(core)
         work.cancel()
         let lower = work.map { $0 }
         lower.cancel()
+        try loop.turn(.poll)
         expect(work.isPending && lower.isCancelled)
         core.fulfill(1)
         expectEqual(work.settledValue, 1)
@@ -43,9 +29,87 @@ struct CancelledTwiceTests {
         promise?.cancel()
         promise?.cancel()
         try loop.run()
-        expect(runs == 1 && promise?.error as? PromiseError == .cancelled)
+        expect(runs == 1 && promise?.isCancelled == true)
         promise = nil
         withExtendedLifetime(resolver) {}
+    }
+
+    /// The first cancellation decides the error, whatever the promise waits for, and whatever its handler does with it.
+    @Test(.inLoop, arguments: Shape.allCases, [true, false])
+    func theFirstOneDecidesTheError(shape: Shape, hasErrorFirst: Bool) throws {
+        var again = 0
+        let (promise, goOn) = shape.make { again += 1 }
+        if hasErrorFirst {
+            promise.cancel(with: Flaw(1))
+            promise.cancel(with: Flaw(2))
+            promise.cancel()
+        } else {
+            promise.cancel()
+            promise.cancel(with: Flaw(2))
+        }
+        let below = promise.recover { error -> Promise<Int> in
+            if !hasErrorFirst { again += 1 }
+            throw error
+        }
+        goOn()
+        try loop.run()
+        expect(hasErrorFirst ? promise.flaw == Flaw(1) : promise.error as? PromiseError == .cancelled)
+        expect(below.isRejected && again == 0 && !loop.isAlive)
+    }
+
+    enum Shape: CaseIterable {
+        case waiting, queued, adopting, linked, recovering, observing, observingAnOutcome, cleaningUp, timed, late,
+            several
+        case resolver, task, dispatched, running, following, followingShared
+
+        /// - Parameter begin: called if a handler begins new work, as it must not after a cancellation.
+        /// - Returns: a promise, and the end of what does not end by itself.
+        func make(_ begin: @escaping () -> Void) -> (Promise<Int>, goOn: () -> Void) {
+            let endless = endless()
+            let shared = endless.asPromise()
+            let recovery = { (promise: Promise<Int>) in
+                promise.recover { _ throws -> Promise<Int> in
+                    begin()
+                    return .value(7)
+                }
+            }
+            let shelf = Shelf()
+            switch self {
+            case .waiting: return (endless.map { $0 }, {})
+            case .queued: return (recovery(Promise(error: Flaw(9))), {})
+            case .adopting:
+                shared.pipe { _ in }
+                return (Promise.value(1).then { _ in shared }, { shared.cancel() })
+            case .linked: return (Promise.value(1).then { _ in recovery(endless) }, {})
+            case .recovering: return (recovery(endless), {})
+            case .observing: return (endless.tap { _ in }, {})
+            case .observingAnOutcome: return (Promise.value(1).tap { _ in }, {})
+            case .cleaningUp:
+                let promise = Promise<Int>(error: Flaw(9)).ensureThen { after(.seconds(1)) }
+                try? EventLoop.current.turn(.poll)
+                return (recovery(promise), {})
+            case .timed: return (endless.timeout(.seconds(60)), {})
+            case .late: return (endless.ensureThen { after(.seconds(9)) }.timeout(.seconds(1)), {})
+            case .several: return (when(fulfilled: [endless, Promise.value(1)]).map { $0[0] }, {})
+            case .resolver:
+                let (promise, resolver) = Promise<Int>.pending()
+                resolver.onCancelThen { after(.seconds(1)) }
+                return (promise, { withExtendedLifetime(resolver) {} })
+            case .task: return (Promise { try await endless.value }, {})
+            case .dispatched: return (Promise.value(1).map(on: shelf) { $0 }, { shelf.run() })
+            case .running, .following, .followingShared:
+                if self == .followingShared { shared.pipe { _ in } }
+                let promise = Promise.value(1).then(on: shelf) { _ in shared }
+                if self != .running { shelf.run() }
+                return (
+                    promise,
+                    {
+                        shelf.run()
+                        shared.cancel()
+                    }
+                )
+            }
+        }
     }
 }
 

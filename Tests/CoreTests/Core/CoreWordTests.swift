@@ -54,7 +54,7 @@ struct CoreWordTests {
     }
 
     @Test func marksAndANumberAreInOneWord() {
-        let all = CoreMarks([.hasNextStep, .isEndingCancelled, .countsAsWaiting, .mayAdopt])
+        let all = CoreMarks([.hasNextStep, .endsRejected, .countsAsWaiting, .mayAdopt])
         let word = PromiseCore(root: Void.self)
         expect(word.marks == [] && word.outsideNumber == 0)
         word.outsideNumber = UInt32(OutsideWaiters.largestNumber)
@@ -62,8 +62,8 @@ struct CoreWordTests {
         word.marks = all
         expect(word.marks == all && word.outsideNumber == OutsideWaiters.largestNumber)
         word.outsideNumber = 0
-        word.marks.remove(.isEndingCancelled)
-        expect(word.marks == all.subtracting(.isEndingCancelled) && word.outsideNumber == 0)
+        word.marks.remove(.endsRejected)
+        expect(word.marks == all.subtracting(.endsRejected) && word.outsideNumber == 0)
     }
 
     /// A list is swept when tombstones outnumber the others; the count shares a word with the annotations.

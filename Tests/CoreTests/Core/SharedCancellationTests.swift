@@ -26,7 +26,7 @@ struct SharedCancellationTests {
             box.change { $0 = alice }
             isThere.open()
             // Until the other thread hangs on it.
-            while !alice.core.root.isStillWanted() { sched_yield() }
+            while !alice.core.root.isWanted(besides: nil) { sched_yield() }
             let bob = shared.map { $0 }
             alice.cancel()
             try? EventLoop.current.turn(.poll)

@@ -44,6 +44,7 @@ struct DelayTests {
         expect(loop.nextDeadline != nil)
         promise.cancel()
         expectEqual(loop.nextDeadline, nil)
+        try loop.turn(.poll)
         expect(promise.isRejected)
     }
 

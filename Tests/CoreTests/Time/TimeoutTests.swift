@@ -47,8 +47,24 @@ struct TimeoutTests {
     @Test(.inLoop) func cancelledItselfItTakesTheTimerAlong() throws {
         let limited = after(.seconds(10)).timeout(.seconds(20))
         limited.cancel()
+        try loop.turn(.poll)
         expect(limited.isRejected)
         expect(loop.nextDeadline == nil && !loop.isAlive)
+    }
+
+    /// The limit still holds while clean-ups of the cancelled work run, but the cancellation is its error.
+    @Test(.inLoop) func aLimitThatExpiresAfterACancellationBeginsNothing() throws {
+        var (begun, isClean) = (0, false)
+        let promise = endless().ensureThen { after(.seconds(9)).done { isClean = true } }.timeout(.seconds(1)).recover {
+            _ throws -> Promise<Int> in
+            begun += 1
+            return .value(7)
+        }
+        promise.cancel()
+        #expect(throws: PromiseError.cancelled) { try hang(promise) }
+        expect(begun == 0 && !isClean && loop.now.nanoseconds == 1_000_000_000)
+        try loop.run()
+        expect(isClean)
     }
 
     @Test(.inLoop) func zeroAndLessAreOverInTheNextTurn() throws {

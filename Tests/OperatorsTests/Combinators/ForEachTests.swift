@@ -79,9 +79,9 @@ struct ForEachTests {
         hang(after(.milliseconds(2500)))
         expectEqual(begun.sorted(), [1, 2, 3, 10, 11, 12, 20, 21, 22])
         for promise in all { promise.cancel() }
-        expect(all.filter { !$0.isRejected }.isEmpty)
-        expect(loop.nextDeadline == nil && tally.alive == 0)
+        expectEqual(loop.nextDeadline, nil)
         try loop.run()
+        expect(all.allSatisfy(\.isRejected) && tally.alive == 0)
         expectEqual(begun.count, 9)
     }
 
@@ -222,8 +222,8 @@ struct RepeatTests {
         }()
         hang(after(.milliseconds(3500)))
         endless.cancel()
-        expect(endless.isRejected && tally.alive == 0)
         try loop.run()
+        expect(endless.isRejected && tally.alive == 0)
         expectEqual(stops, 1)
     }
 }

@@ -70,9 +70,10 @@ struct LimiterTests {
         }
         works[2].cancel()
         works[4].cancel()
-        expect(limiter.waiting == 2 && works[2].isCancelled)
+        expectEqual(limiter.waiting, 2)
         open.fulfill()
         try loop.run()
+        expect(works[2].isCancelled && works[4].isCancelled)
         expectEqual(order, [0, 1, 3])
         expectEqual(limiter.active, 0)
     }

@@ -16,8 +16,9 @@ struct OnCancellationTests {
             return source.map { $0 }.map(on: shelf) { token.with($0) }
         }()
         mapped.cancel()
-        expect(mapped.error as? PromiseError == .cancelled && tally.alive == 0)
         expect(source.error as? PromiseError == .cancelled)
+        try loop.turn(.poll)
+        expect(mapped.error as? PromiseError == .cancelled && tally.alive == 0)
         resolver.fulfill(1)
         try loop.run()
         expect(isStopped && shelf.count == 0)
@@ -68,6 +69,57 @@ struct OnCancellationTests {
         }
         expectEqual(lines, [])
         resolver.fulfill(1)
+    }
+
+    /// A shared promise continues for the others.
+    @Test(.inLoop) func aRunningHandlerReturnsASharedPromise() throws {
+        let (shelf, box) = (Shelf(), Shared<Promise<Int>?>(nil))
+        let (shared, resolver) = Promise<Int>.pending()
+        var seen = 0
+        shared.done { seen = $0 }.cauterize()
+        let outer = Promise.value(1).then(on: shelf) { _ in
+            box.value?.cancel()
+            return shared
+        }
+        box.value = outer
+        shelf.run()
+        expect(outer.isCancelled && shared.isPending)
+        box.value = nil
+        resolver.fulfill(2)
+        try loop.run()
+        expectEqual(seen, 2)
+    }
+
+    /// A `recover` of all errors receives the cancellation, and its result counts, until it is cancelled again.
+    @Test(.inLoop, arguments: [false, true])
+    func aRecoveryCounts(isCancelledAgain: Bool) throws {
+        let shelf = Shelf()
+        let (fallback, resolver) = Promise<Int>.pending()
+        let recovered = endless().recover(on: shelf, policy: .allErrors) { error throws -> Promise<Int> in
+            expect(error as? PromiseError == .cancelled)
+            return fallback
+        }
+        recovered.cancel()
+        shelf.run()
+        expect(recovered.isPending && fallback.isPending)
+        if isCancelledAgain { recovered.cancel() } else { resolver.fulfill(5) }
+        try loop.run()
+        expect(isCancelledAgain ? recovered.isCancelled && fallback.isCancelled : recovered.settledValue == 5)
+    }
+
+    /// An error that comes after the cancellation begins no recovery.
+    @Test(.inLoop) func aLaterErrorOfAnUnstoppableSource() throws {
+        let (shelf, ran) = (Shelf(), Shared(false))
+        let core = PromiseCore(root: Int.self)
+        let recovered = Promise<Int>(core).recover(on: shelf) { _ throws -> Promise<Int> in
+            ran.change { $0 = true }
+            return .value(7)
+        }
+        recovered.cancel()
+        core.reject(Flaw(1))
+        shelf.run()
+        try loop.run()
+        expect(recovered.isCancelled && !ran.value)
     }
 
     @Test(.inLoop, arguments: [false, true])

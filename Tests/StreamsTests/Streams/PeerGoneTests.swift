@@ -172,6 +172,7 @@ struct PeerGoneTests {
             expectEqual(try hang(answer, timeout: patience), 7)
             let withdrawn = connection.cancelWhenPeerGone { Promise<Int>.pending().promise.timeout(.seconds(60)) }
             withdrawn.cancel()
+            try net.loop.turn(.poll)
             expect(withdrawn.isCancelled)
             struct Refused: Error {}
             let thrown = connection.cancelWhenPeerGone { () throws -> Promise<Int> in throw Refused() }

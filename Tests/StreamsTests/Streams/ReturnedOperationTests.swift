@@ -56,6 +56,7 @@ struct ReturnedOperationTests {
         expect(outer.isPending)
         let again = Operation.shared.contains(operation) ? operation.begin(connection) : nil
         outer.cancel()
+        try net.loop.turn(.poll)
         // The closure of an `ensureThen` is a clean-up, which goes on.
         expect(form == .ensureThen ? outer.isPending : outer.isCancelled)
         expect(again?.isPending != false)
@@ -79,6 +80,7 @@ struct ReturnedOperationTests {
         operation.begin(connection).map {}.cancel()
         operation.begin(connection).cancel()
         other.cancel()
+        try net.loop.turn(.poll)
         expect(other.isCancelled && outer.isPending)
         budget.remaining += 1 << 20
         peer.end()

@@ -11,7 +11,7 @@ final class ModelPromises: PromiseImplementation {
         var isSettling = false
         /// A resolver has won; or the result of a handler is too late.
         var isClaimed = false
-        /// It has or had a waiter, or its outcome was read.
+        /// A waiter has received its outcome, or it was read.
         var isHandled = false
         /// The number of holders, apart from the model. The library checks it for a promise that a handler has
         /// returned.
@@ -27,15 +27,16 @@ final class ModelPromises: PromiseImplementation {
         /// True for a `when` or `race`.
         var isCombinator = false
         var wasCancelled = false
-        /// Its handler runs in any case, even when it is cancelled.
-        var cleansUp = false
-        /// Set when that has happened: another cancellation adds nothing.
-        var isEndingCancelled = false
-        /// Its handler was going to run, since the source had settled: it runs with that outcome, and then the promise
-        /// is rejected.
-        var isCancelledLate = false
-        /// A cancellation does not continue from here.
+        /// True for a combinator that a cancellation rejects when its sources have ended.
+        var isEnding = false
+        /// The number of cancellations that have not reached all its sources yet.
+        var cancellations = 0
+        /// A cancellation does not continue from here, and rejects it after its source.
         var isShielding = false
+        /// Its handler observes the outcome that has arrived before a cancellation, which then rejects it.
+        var isOverruled = false
+        /// True if it has left its source, in whose list its waiter may remain.
+        var hasLeft = false
         /// Nothing holds it, and its waiters wait for the promise that it would have followed.
         var isGone = false
 
@@ -47,10 +48,6 @@ final class ModelPromises: PromiseImplementation {
         func isWanted(besides waiter: Waiter?) -> Bool {
             waiters.contains { $0 !== waiter && !$0.isDone && !$0.isWatching }
         }
-        /// A cancellation has reached it, and it settles later.
-        var isEndingLater: Bool {
-            root.settlement == nil && (root.origin == nil ? (root.producer ?? root).isEndingCancelled : !root.isOpen)
-        }
     }
 
     final class Waiter {
@@ -59,11 +56,18 @@ final class ModelPromises: PromiseImplementation {
         let isWatching: Bool
         /// The promise whose list it is in.
         var source: Core?
+        /// True if it is about to receive a cancellation.
+        var receivesCancellation = false
         /// It has run, or was withdrawn.
         var isDone = false
         /// The handler has run, and its promise waits for the returned one.
         var follower: Core?
-        var isFollowing: Bool { follower != nil }
+        /// The promise that it settles, or its combinator.
+        var owner: Core?
+        /// Observes an outcome that a later cancellation does not replace.
+        var isObserving = false
+        /// A cancellation has come in the place of the outcome.
+        var isCancelled = false
         /// Called with the settled promise.
         var run: (Core) -> Void
 
@@ -134,7 +138,6 @@ final class ModelPromises: PromiseImplementation {
         _ run: @escaping (Core) -> Void
     ) -> Waiter {
         let waiter = Waiter(promise, isInline: isInline, isWatching: isWatching, run: run)
-        if !isWatching { promise.isHandled = true }
         let promise = promise.root
         if promise.settlement == nil || promise.isSettling {
             promise.waiters.append(waiter)
@@ -146,12 +149,16 @@ final class ModelPromises: PromiseImplementation {
 
     private func deliver(_ waiter: Waiter, _ source: Core) {
         waiter.source = nil
+        // A waiter that has withdrawn handles nothing.
+        if waiter.isDone { return }
+        if !waiter.isWatching { source.isHandled = true }
+        waiter.receivesCancellation = source.settlement!.outcome == .error(.cancelled)
         let job = {
             if waiter.isDone { return }
             // What the handler has captured is released when it has run.
             let run = waiter.run
             waiter.end()
-            run(source)
+            run(waiter.isCancelled ? self.cancelled : source)
         }
         guard waiter.isInline else { return jobs.append(job) }
         inlineJobs.append(job)
@@ -176,7 +183,7 @@ final class ModelPromises: PromiseImplementation {
 
     /// Settles with a handler's result, if that still counts.
     private func finish(_ promise: Core, _ outcome: Outcome, _ origin: Int? = nil) {
-        let outcome = promise.isCancelledLate ? .error(.cancelled) : outcome
+        let (outcome, origin) = promise.isOverruled ? (.error(.cancelled), nil) : (outcome, origin)
         if promise.isOpen && promise.root.settlement == nil { settle(promise, outcome, origin) }
     }
 
@@ -186,11 +193,10 @@ final class ModelPromises: PromiseImplementation {
 
     private func follow(_ child: Core, _ returned: Core) {
         let (outer, inner) = (child.root, returned.root)
-        guard child.isOpen else { return climb(inner, evenIfWanted: false) }
+        guard child.isOpen else { return cancelUnlessWanted(inner) }
         var next: Core? = inner
         while let promise = next {
             if promise === outer { return settle(outer, .error(.returnedSelf)) }
-            // A cancelled promise follows no other any more.
             next = promise.settlement == nil ? promise.follows?.root : nil
         }
         if inner.settlement != nil {
@@ -211,141 +217,95 @@ final class ModelPromises: PromiseImplementation {
             outer.follows = inner
             child.waits = [wait(for: returned) { self.finish(child, as: $0) }]
             child.waits[0].follower = child
+            child.waits[0].owner = child
         }
     }
 
     /// The waiter that waits to settle as a promise that nothing else will query.
     private func onlyFollower(of promise: Core) -> Waiter? {
-        guard promise.holders == 0, !promise.isEndingCancelled, promise.waiters.count == 1,
-            let follower = promise.waiters[0].follower, !promise.waiters[0].isDone, !follower.isEndingCancelled
+        guard promise.holders == 0, !promise.hasLeft, promise.waiters.count == 1,
+            promise.waiters[0].follower != nil, !promise.waiters[0].isDone
         else { return nil }
         return promise.waiters[0]
     }
 
     // MARK: Cancelling
 
-    private func climb(_ promise: Core, evenIfWanted: Bool) {
-        var left = countBehindCleanUps(promise, evenIfWanted: evenIfWanted)
-        var topmost: (() -> Void)?
-        // Known before any of them settles: that may fail a `when`, which then leaves one further up.
-        let height = measure(promise, besides: nil, evenIfWanted: evenIfWanted, startedAt: nil).height
-        cancel(promise, height, evenIfWanted: evenIfWanted, &left, &topmost)
-        if let topmost { jobs.append(topmost) }
+    private enum Branch {
+        case input(Waiter)
+        case end(Core)
     }
 
-    /// The number of promises, from this one upwards, that a cancellation does not settle at once.
-    private func countBehindCleanUps(_ first: Core, evenIfWanted: Bool) -> Int {
-        let chain = measure(first, besides: nil, evenIfWanted: evenIfWanted, startedAt: nil)
-        var inputs = chain.combinator?.waits ?? []
-        while let input = inputs.popLast() {
-            guard !input.isDone, let source = input.source else { continue }
-            let above = measure(source, besides: input, evenIfWanted: false, startedAt: first)
-            if above.count > 0 { return chain.height }
-            inputs += above.combinator?.waits ?? []
+    private func cancelUnlessWanted(_ promise: Core) {
+        if !promise.isWanted && promise.settlement == nil { cancel(promise) }
+    }
+
+    private func cancel(_ start: Core) {
+        var branches: [Branch] = []
+        if start.isOpen && start.link == nil { climb(start, &branches) }
+        while let branch = branches.popLast() {
+            switch branch {
+            case .input(let waiter): if !waiter.isDone { climb(over: waiter, from: start, &branches) }
+            case .end(let combinator):
+                combinator.cancellations -= 1
+                endIfOver(combinator)
+            }
         }
-        return chain.count
-    }
 
-    private func measure(
-        _ first: Core, besides waiter: Waiter?, evenIfWanted: Bool, startedAt start: Core?
-    ) -> (count: Int, height: Int, combinator: Core?) {
-        var (promise, waiter, evenIfWanted) = (first, waiter, evenIfWanted)
-        var (count, height) = (0, 0)
-        while promise !== (height == 0 ? start : start ?? first), promise.link == nil, promise.isOpen,
-            evenIfWanted || !promise.isWanted(besides: waiter)
-        {
-            height += 1
+        func climb(over waiter: Waiter, from start: Core, _ branches: inout [Branch]) {
+            guard let source = waiter.source else { return }
+            if !source.isOpen || source === start || source.isWanted(besides: waiter) { return leave(waiter) }
+            climb(source, &branches)
+        }
+
+        func climb(_ promise: Core, _ branches: inout [Branch]) {
+            if promise.origin != nil {
+                promise.isClaimed = true
+                promise.wasCancelled = true
+                return settle(promise, .error(.cancelled), promise.origin)
+            }
             let producer = promise.producer ?? promise
-            if promise.origin != nil { break }
-            if producer.isEndingCancelled { return (height, height, nil) }
-            if producer.isCombinator { return (count, height, producer) }
-            guard let wait = producer.waits.last(where: { !$0.isDone }) else { break }
-            if producer.isShielding { return (wait.source != nil ? height : count, height, nil) }
-            if producer.cleansUp && !wait.isFollowing { count = height }
-            guard let source = wait.source else { break }
-            (promise, waiter, evenIfWanted) = (source, wait, false)
-        }
-        return (count, height, nil)
-    }
-
-    /// The combinator settles when those of its sources have settled that do not settle at once.
-    private func cancelLater(_ combinator: Core) {
-        combinator.isEndingCancelled = true
-        var sources: [Core] = []
-        for waiter in combinator.waits where !waiter.isDone {
-            waiter.end()
-            guard let source = waiter.source else { continue }
-            sources.append(source)
-            enqueueCancel(source)
-        }
-        inlineJobs.append {
-            var count = 1
-            let end = {
-                count -= 1
-                if count == 0 { self.finish(combinator, .error(.cancelled)) }
-            }
-            for source in sources where source.isEndingLater {
-                count += 1
-                self.wait(for: source, watching: true) { _ in end() }
-            }
-            end()
-        }
-        if !isInline { runInlineJobs() }
-    }
-
-    private func cancel(
-        _ promise: Core, _ height: Int, evenIfWanted: Bool, _ left: inout Int, _ topmost: inout (() -> Void)?
-    ) {
-        guard height > 0, promise.isOpen, evenIfWanted || !promise.isWanted else { return }
-        let (isLast, isBehind) = (left == 1, left > 1)
-        left = max(left - 1, 0)
-        if promise.origin != nil {
-            promise.isClaimed = true
-            promise.wasCancelled = true
-            return settle(promise, .error(.cancelled), promise.origin)
-        }
-        let producer = promise.producer ?? promise
-        if producer.isEndingCancelled { return }
-        if producer.isCombinator && isLast { return cancelLater(producer) }
-        var source: Core?
-        var isOver = true
-        for waiter in producer.waits where !waiter.isDone {
-            source = waiter.source
-            if producer.isShielding && source != nil {
-                producer.isEndingCancelled = true
-                waiter.run = { _ in self.finish(producer, .error(.cancelled)) }
+            if producer.isCombinator {
+                producer.isEnding = true
+                producer.cancellations += 1
+                branches.append(.end(producer))
+                for input in producer.waits.reversed() where !input.isDone { branches.append(.input(input)) }
                 return
             }
-            if producer.cleansUp && !waiter.isFollowing {
-                isOver = false
-                producer.isEndingCancelled = true
-                producer.isCancelledLate = source == nil
-                guard source != nil else { continue }
-                let handler = waiter.run
-                waiter.end()
-                let run = { handler(self.cancelled) }
-                if isBehind { wait(for: source!, watching: true) { _ in run() } } else { topmost = run }
-            } else if isBehind, let source {
-                isOver = false
-                producer.isEndingCancelled = true
-                waiter.end()
-                wait(for: source, watching: true) { _ in self.finish(producer, .error(.cancelled)) }
-            } else {
-                waiter.end()
-                if producer.isCombinator, let source { enqueueCancel(source) }
+            guard let wait = producer.waits.last(where: { !$0.isDone }) else {
+                // Its handler is running.
+                if producer !== promise { producer.isClaimed = true }
+                return settle(promise, .error(.cancelled))
             }
-        }
-        if isOver && producer !== promise { producer.isClaimed = true }
-        if isOver && promise.isOpen { settle(promise, .error(.cancelled)) }
-        if !producer.isCombinator, let source {
-            cancel(source, height - 1, evenIfWanted: false, &left, &topmost)
+            if producer.isShielding {
+                wait.run = { _ in self.finish(producer, .error(.cancelled)) }
+            } else if wait.source == nil {
+                if wait.receivesCancellation { return }
+                if wait.isObserving { producer.isOverruled = true } else { wait.isCancelled = true }
+            } else {
+                climb(over: wait, from: start, &branches)
+            }
         }
     }
 
-    /// One of several, after the inline jobs in progress.
-    private func enqueueCancel(_ source: Core) {
-        inlineJobs.append { self.climb(source, evenIfWanted: false) }
-        if !isInline { runInlineJobs() }
+    /// Receives the cancellation in place of the source's outcome. A combinator only counts.
+    private func leave(_ waiter: Waiter) {
+        guard let owner = waiter.owner, let source = waiter.source else { return }
+        let run = waiter.run
+        waiter.end()
+        if owner.isCombinator { return endIfOver(owner) }
+        waiter.follower?.root.follows = nil
+        owner.hasLeft = true
+        let other = Waiter(source, isInline: false, isWatching: false, run: run)
+        other.owner = owner
+        owner.waits = [other]
+        deliver(other, cancelled)
+    }
+
+    /// Rejects a cancelled combinator when its last source has ended.
+    private func endIfOver(_ combinator: Core) {
+        guard combinator.cancellations == 0, combinator.waits.allSatisfy({ $0.isDone }) else { return }
+        finish(combinator, .error(.cancelled))
     }
 
     private lazy var cancelled: Core = {
@@ -421,7 +381,7 @@ final class ModelPromises: PromiseImplementation {
 
     func state(_ promise: ProgramPromise) -> String { promise.core.settlement?.outcome.description ?? "pending" }
 
-    func cancel(_ promise: ProgramPromise) { climb(promise.core, evenIfWanted: true) }
+    func cancel(_ promise: ProgramPromise) { cancel(promise.core) }
 
     // MARK: Operators
 
@@ -440,7 +400,6 @@ final class ModelPromises: PromiseImplementation {
 
     private func attach(_ op: Operator, to source: Core, _ body: @escaping (Outcome) -> Answer<Core>) -> Core? {
         let child = make()
-        child.cleansUp = [.tap, .ensure, .ensureThen].contains(op)
         let waiter = wait(for: source, inline: op == .pipe) { source in
             let outcome = source.settlement!.outcome
             guard op.handles(outcome) else { return self.finish(child, as: source) }
@@ -450,17 +409,12 @@ final class ModelPromises: PromiseImplementation {
                 // The outcome is held until the cleanup has ended in any way.
                 let held = self.make()
                 held.isShielding = true
-                held.isEndingCancelled = child.isEndingCancelled && !child.isCancelledLate
                 let cleanup = if case .promise(let inner) = answer { inner } else { self.settled(.value(0)) }
                 let guarantee = self.attach(.map, to: cleanup) { _ in .value(0) }!
                 let end = self.attach(.guarantee, to: guarantee) { _ in .value(0) }!
                 held.waits = [self.wait(for: end) { _ in self.finish(held, as: source) }]
-                if child.isCancelledLate {
-                    child.waits = [self.wait(for: held) { _ in self.finish(child, .error(.cancelled)) }]
-                    child.waits[0].follower = child
-                } else {
-                    self.follow(child, held)
-                }
+                held.waits[0].owner = held
+                self.follow(child, held)
             case (.get, .value): self.finish(child, as: source)
             case (_, .value(let number)): self.finish(child, .value(number))
             case (.recover, .failure(let number)), (.recoverAll, .failure(let number)):
@@ -470,7 +424,11 @@ final class ModelPromises: PromiseImplementation {
             case (_, .promise(let inner)): self.follow(child, inner)
             }
         }
-        if child.waits.isEmpty { child.waits = [waiter] }
+        if child.waits.isEmpty {
+            child.waits = [waiter]
+            waiter.owner = child
+            waiter.isObserving = op == .tap
+        }
         if !op.makesPromise { child.isHandled = true }
         return op.makesPromise ? child : nil
     }
@@ -523,7 +481,8 @@ final class ModelPromises: PromiseImplementation {
     private func leaveRest(of result: Core, _ combinator: Combinator) {
         for waiter in result.waits where !waiter.isDone {
             waiter.end()
-            if combinator.isRace, let source = waiter.source { climb(source, evenIfWanted: false) }
+            guard let source = waiter.source else { continue }
+            if combinator.isRace { cancelUnlessWanted(source) } else { source.isHandled = true }
         }
     }
 
@@ -534,7 +493,9 @@ final class ModelPromises: PromiseImplementation {
                 source.isHandled = true
                 run(source.root)
             } else {
-                result.waits.append(wait(for: source, inline: true, run))
+                result.waits.append(
+                    wait(for: source, inline: true) { result.isEnding ? self.endIfOver(result) : run($0) })
+                result.waits.last!.owner = result
             }
         }
     }

@@ -138,7 +138,9 @@ struct StormExpressions {
             }
         case 4, 5:
             let policy: CatchPolicy = dice.once(in: 2) ? .allErrors : .allErrorsExceptCancellation
+            // Under `.allErrors` also a cancellation from below.
             let possible = source.possible.recovered(as: number) { policy == .allErrors || $0 != .error(.cancelled) }
+                .union(policy == .allErrors ? [.value(number)] : [])
             return with("recover(\(policy), \(number))", possible) { promise, witness in
                 promise.recover(policy: policy) { _ -> Promise<Int> in
                     witness.call()

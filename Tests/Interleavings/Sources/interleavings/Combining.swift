@@ -93,6 +93,34 @@ let combining: [Scenario] = [
         checkOneOf(outcome(of: child), 8, -1)
         tally.areReleased(anywhere: true)
     },
+    onLoop("no inline closure begins after its cancellation") { _ in
+        let (promise, resolver) = Promise<Int>.pending()
+        let log = Digits()
+        let child = promise.map(on: nil) { value in
+            log.add(1)
+            return value + 1
+        }
+        thread { resolver.fulfill(7) }
+        child.cancel()
+        let begun = log.value
+        checkOneOf(outcome(of: child), -1, begun == 1 ? 8 : -1)
+    },
+    onLoop("no handler begins after a cancellation that an inline one lets pass") { _ in
+        let (promise, resolver) = Promise<Int>.pending()
+        let log = Digits()
+        let child = promise.recover(on: nil) { _ in Promise.value(5) }.map { _ in log.add(1) }.map { 0 }
+        thread { resolver.fulfill(7) }
+        child.cancel()
+        checkEqual(outcome(of: child), -1)
+        checkEqual(log.value, 0)
+    },
+    onLoop("a dispatched handler returns a promise beside cancel") { _ in
+        let (inner, resolver) = Promise<Int>.pending()
+        let child = Promise.value(1).then(on: OwnThreads()) { _ in inner }
+        child.cancel()
+        checkEqual(outcome(of: child), -1)
+        withExtendedLifetime(resolver) {}
+    },
     onLoop("two threads cancel an inline clean-up") { _ in
         let (promise, resolver) = Promise<Int>.pending()
         let log = Digits()
