@@ -5,28 +5,42 @@ import Synchronization
 
 /// Counts the live objects of one run, and the releases on a wrong thread.
 final class Census: Sendable {
-    private let alive = Atomic<Int>(0)
+    private let values = Atomic<Int>(0)
+    private let handlers = Atomic<Int>(0)
     private let strayed = Atomic<Int>(0)
 
-    var count: Int { alive.load(ordering: .acquiring) }
+    var valueCount: Int { values.load(ordering: .acquiring) }
+    /// The number of handlers that have neither run nor been dropped.
+    var handlerCount: Int { handlers.load(ordering: .acquiring) }
     /// The number of releases on another thread than the required one.
     var strays: Int { strayed.load(ordering: .acquiring) }
 
     /// Counted while it lives.
     final class Witness: Sendable {
         private let census: Census
+        private let isHandler: Bool
         private let home: pthread_t?
 
+        /// Of a value.
+        init(_ census: Census) {
+            (self.census, isHandler, home) = (census, false, nil)
+            census.values.add(1, ordering: .relaxed)
+        }
+
+        /// Of a handler.
         /// - Parameter staysHome: true if it must be released on this thread.
         init(_ census: Census, staysHome: Bool) {
-            self.census = census
-            home = staysHome ? pthread_self() : nil
-            census.alive.add(1, ordering: .relaxed)
+            (self.census, isHandler, home) = (census, true, staysHome ? pthread_self() : nil)
+            census.handlers.add(1, ordering: .relaxed)
         }
 
         deinit {
             if let home, pthread_equal(home, pthread_self()) == 0 { census.strayed.add(1, ordering: .relaxed) }
-            census.alive.subtract(1, ordering: .releasing)
+            if isHandler {
+                census.handlers.subtract(1, ordering: .releasing)
+            } else {
+                census.values.subtract(1, ordering: .releasing)
+            }
         }
 
         /// For the closure that holds it, when it runs.
@@ -55,7 +69,7 @@ struct CountedValue: ModelValue {
 
     init(_ number: Int, _ census: Census) {
         self.number = number
-        witness = Census.Witness(census, staysHome: false)
+        witness = Census.Witness(census)
     }
 }
 
@@ -67,7 +81,7 @@ struct WideValue: ModelValue {
 
     init(_ number: Int, _ census: Census) {
         self.number = number
-        witness = Census.Witness(census, staysHome: false)
+        witness = Census.Witness(census)
     }
 }
 

@@ -61,12 +61,13 @@ struct Comparison {
     var difference: String? {
         if expected.trace != seen.trace { return "the traces differ" }
         if expected.states != seen.states { return "the final states differ" }
-        if seen.alive < 0 || seen.strays > 0 { return "something was released twice, or on another thread" }
-        // A circle of waiting promises keeps its captures forever.
+        if seen.values < 0 || seen.strays > 0 { return "something was released twice, or on another thread" }
+        if expected.handlers != seen.handlers { return "other handlers are left than those in circles" }
+        // A circle of waiting promises keeps its values and errors forever.
         if expected.hasPending { return nil }
         if expected.unhandled != seen.unhandled { return "the reports of unhandled rejections differ" }
         if seen.waitingHandlers != 0 { return "handlers still wait" }
-        if seen.alive != 0 { return "something is leaked" }
+        if seen.values != 0 { return "a value is leaked" }
         return seen.isComplete ? nil : "something else was reported"
     }
 }
@@ -78,7 +79,9 @@ struct Observation: CustomStringConvertible {
     var unhandled: [Rejection: Int] = [:]
     var hasPending = false
     var waitingHandlers = 0
-    var alive = 0
+    var values = 0
+    /// The number of handlers that have neither run nor been dropped.
+    var handlers = 0
     var strays = 0
     var isComplete = true
 
@@ -89,6 +92,7 @@ struct Observation: CustomStringConvertible {
         perform(program, execution)
         for rejection in model.unhandled { unhandled[rejection, default: 0] += 1 }
         hasPending = model.hasPending
+        handlers = model.handlerCount
     }
 
     init<Value: ModelValue>(libraryOf program: Program, _ type: Value.Type) {
@@ -118,7 +122,7 @@ struct Observation: CustomStringConvertible {
         reports.onAbandoned = { _ in }
         for rejection in reports.unhandled { unhandled[rejection, default: 0] += 1 }
         isComplete = reports.others == 0
-        alive = census.count
+        (values, handlers) = (census.valueCount, census.handlerCount)
         strays = census.strays
     }
 
@@ -142,6 +146,7 @@ struct Observation: CustomStringConvertible {
     var description: String {
         (trace + states.sorted { $0.key < $1.key }.map { "p\($0.key) ends as \($0.value)" }
             + unhandled.map { "reported as unhandled: \($0.key), \($0.value) times" }.sorted()
-            + ["alive in the end: \(alive); handlers that wait: \(waitingHandlers)"]).joined(separator: "\n")
+            + ["left in the end: \(handlers) handlers, \(values) values; handlers that wait: \(waitingHandlers)"])
+            .joined(separator: "\n")
     }
 }

@@ -109,6 +109,8 @@ final class ModelPromises: PromiseImplementation {
     /// The promise during whose settlement an inline job runs.
     private var interrupted: Core?
     private var all: [Core] = []
+    /// The number of the program's handlers that have neither run nor been dropped.
+    private(set) var handlerCount = 0
     var onAbandoned: (Int) -> Void = { _ in }
 
     /// Breaks the cycles: promises, waiters and the model refer to each other.
@@ -315,7 +317,22 @@ final class ModelPromises: PromiseImplementation {
     }()
 
     func onCancel(_ resolver: ProgramResolver, _ body: @escaping () -> Void) {
-        wait(for: resolver.core, watching: true) { if $0.wasCancelled { body() } }
+        let token = HandlerToken(self)
+        wait(for: resolver.core, watching: true) { if $0.wasCancelled { token.use(body) } }
+    }
+
+    /// Captured by a handler of the program.
+    private final class HandlerToken {
+        private unowned let model: ModelPromises
+
+        init(_ model: ModelPromises) {
+            self.model = model
+            model.handlerCount += 1
+        }
+
+        deinit { model.handlerCount -= 1 }
+
+        func use<Result>(_ body: () -> Result) -> Result { body() }
     }
 
     // MARK: The loop
@@ -388,8 +405,9 @@ final class ModelPromises: PromiseImplementation {
     func attach(_ op: Operator, to source: ProgramPromise, _ body: @escaping (Outcome) -> Answer<ProgramPromise>)
         -> ProgramPromise?
     {
+        let token = HandlerToken(self)
         let child = attach(op, to: source.core) { outcome -> Answer<Core> in
-            switch body(outcome) {
+            switch token.use({ body(outcome) }) {
             case .value(let number): .value(number)
             case .failure(let number): .failure(number)
             case .promise(let promise): .promise(promise.core)
