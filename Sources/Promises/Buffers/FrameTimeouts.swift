@@ -3,6 +3,9 @@
 /// Time in a handler does not count, since no read is pending; the clock for bytes that arrive meanwhile starts at the
 /// next read.
 ///
+/// If the loop was delayed past a limit, the peer gets as much time again as was lost, at most the longest limit, once for
+/// each frame or message.
+///
 /// A read that continues a request, such as the read of a body after its header, reads a separate frame: `idle` applies
 /// until its first byte, and `message` to all reads of the request together. At the limit of `message`, the error has
 /// the number of bytes of the whole message.
@@ -37,6 +40,8 @@ public struct FrameTimeouts: Hashable, Sendable {
         self.message = message
         self.minimumRate = minimumRate
     }
+
+    var longest: Duration { [idle, frame, message].lazy.compactMap(\.self).max() ?? .zero }
 
     /// `limit` after `count` bytes; `nil` if there is none.
     func grown(_ limit: Duration?, by count: Int) -> Duration? {

@@ -43,7 +43,7 @@ extension Connection {
     ///   `ECANCELED` if it is closed during the handshake; the error of the connection.
     ///
     /// After an error, a time-out or a cancellation during the handshake the connection has failed: close it.
-    /// - Parameter timeout: the limit for the handshake; `nil` for none.
+    /// - Parameter timeout: the limit for the handshake; `nil` for none. A delay of the loop counts as for `idleTimeout`.
     /// - Parameter filter: the layer between the connection's bytes and its users.
     /// - Returns: a promise of this connection.
     public func filter(

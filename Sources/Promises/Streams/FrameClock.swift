@@ -92,7 +92,8 @@ final class FrameClock {
         waitSince = .distantFuture
     }
 
-    /// The connection is about not to read for `time`, by its own limit: it does not count for the pending read.
+    /// Lets `time` not count for the pending read: the connection is about not to read, by its own limit, or the loop
+    /// was delayed.
     func exclude(_ time: Duration) {
         frame.since = frame.since.advanced(by: time)
         gap.since = gap.since.advanced(by: time)
@@ -182,13 +183,15 @@ final class FrameClock {
 
     private func timerFired(_ connection: Connection) {
         guard connection.lifecycle.isOpenOrFailed, connection.reader.isWaiting else { return }
-        guard deadline <= connection.loop.now else { return startTimer(for: connection) }
-        let isGranted =
-            limitsMessage
-            ? message.grace.isGranted(if: connection.isReadyInKernel) : grace.isGranted(if: connection.isReadyInKernel)
-        if isGranted {
-            due = deadline
-            return startTimer(at: connection.loop.now, on: connection.loop)
+        let late = deadline.duration(to: connection.loop.now)
+        if late < .zero { return startTimer(for: connection) }
+        let (most, isReady) = (limits.longest, { connection.isReadyInKernel })
+        if let time = limitsMessage
+            ? message.grace.time(lateBy: late, atMost: most, if: isReady())
+            : grace.time(lateBy: late, atMost: most, if: isReady())
+        {
+            exclude(late + time)
+            return startTimer(for: connection)
         }
         // A read that continues this frame gets the whole time again: otherwise a handler that reads on after each
         // time-out would be called in every turn.

@@ -55,24 +55,31 @@ extension InstalledFilter {
         }
         proceed()
         if let timeout, isInHandshake, connection.lifecycle.isOpenOrFailed {
-            setTimer(after: timeout)
+            let deadline = connection.loop.now.advanced(by: timeout)
+            handshake?.limit = timeout
+            handshake?.deadline = deadline
+            setTimer(at: deadline)
         }
         connection.updateInterest()
     }
 
-    private func setTimer(after time: Duration) {
-        handshake?.timer = connection.loop.schedule(after: time) { self.timerFired() }
+    private func setTimer(at moment: LoopInstant) {
+        handshake?.timer = connection.loop.schedule(at: moment) { self.timerFired() }
     }
 
     private func timerFired() {
         // While the handshake waits, the poller retains the connection. Afterwards it may be gone: another thread can
         // have released it, and its timer is cancelled here later.
-        if !isInHandshake { return }
+        guard let handshake else { return }
         // Retained until the end: the poller may retain the connection only for the handshake.
         let connection = connection
         defer { withExtendedLifetime(connection) {} }
         guard connection.cold?.filter === self, connection.lifecycle.isOpenOrFailed else { return }
-        if grace.isGranted(if: connection.isReadyInKernel) { return setTimer(after: .zero) }
+        let now = connection.loop.now
+        let late = handshake.deadline.duration(to: now)
+        if let time = grace.time(lateBy: late, atMost: handshake.limit, if: connection.isReadyInKernel) {
+            return setTimer(at: now.advanced(by: time))
+        }
         fail(PromiseError.timedOut, ETIMEDOUT)
         proceed()
         connection.updateInterest()

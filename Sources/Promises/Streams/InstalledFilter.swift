@@ -64,6 +64,8 @@ final class InstalledFilter {
     struct Handshake {
         let promise: PromiseCore
         /// The time limit.
+        var limit = Duration.zero
+        var deadline = LoopInstant.distantFuture
         var timer: EventLoop.Timer?
         /// Whether the filter has begun it, as a client does.
         var isBegun = false

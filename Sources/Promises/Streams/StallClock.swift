@@ -51,9 +51,10 @@ final class StallClock {
         let now = loop.now
         let deadline = lastProgress.advanced(by: limit)
         guard deadline <= now else { return restart() }
-        // Handlers that became ready together with this timer run first. After a stall of the loop, or of the machine,
-        // these may be the handlers of many connections: they get as much time as was lost.
-        if grace.isGranted() { return setTimer(now.advanced(by: min(deadline.duration(to: now), limit))) }
+        // After a stall of the loop, or of the machine, the handlers of many connections may have become ready.
+        if let time = grace.time(lateBy: deadline.duration(to: now), atMost: limit) {
+            return setTimer(now.advanced(by: time))
+        }
         let reads = connection.pollsForInput && !watchesWrites
         if connection.isReady(toRead: reads, toWrite: connection.writer.isQueued) {
             noteProgress()

@@ -98,7 +98,7 @@ struct MessageTimeoutTests {
             try net.deliver("part\n", from: peer)
             try net.loop.turn(.poll)
             try net.loop.turn(.poll)
-            net.clock.advance(by: .seconds(30))
+            net.clock.advance(by: .seconds(20))
         }
         expectEqual(try timeout(of: all), 10)
     }

@@ -70,6 +70,42 @@ struct InputBeforeDeadlinesTests {
         withExtendedLifetime(far) {}
     }
 
+    enum Limit: CaseIterable { case idleTimeout, idle, frame, message, handshake }
+
+    /// A loop that is blocked past a deadline has not read what its peer would have sent on, and has answered late: the
+    /// peer gets the time that was lost.
+    @Test(.pair(.virtual), arguments: Limit.allCases, [false, true])
+    func aDelayOfTheLoopIsNotThePeers(limit: Limit, isTooLate: Bool) throws {
+        let time = Duration.milliseconds(500)
+        func read(_ timeouts: FrameTimeouts, after bytes: String) throws -> Promise<Void> {
+            connection.frameTimeouts = timeouts
+            connection.beginMessage()
+            if !bytes.isEmpty { try net.deliver(bytes, from: peer) }
+            return connection.readLine().asVoid()
+        }
+        var rest = Array("b\n".utf8)
+        let waiting: Promise<Void>
+        switch limit {
+        case .idleTimeout:
+            connection.idleTimeout = time
+            waiting = connection.receive().asVoid()
+        case .idle: waiting = try read(FrameTimeouts(idle: time), after: "")
+        case .frame: waiting = try read(FrameTimeouts(frame: time), after: "a")
+        case .message: waiting = try read(FrameTimeouts(message: time), after: "a")
+        case .handshake:
+            rest = RecordFilter.record(.hello, [0x5A])
+            waiting = connection.filter(RecordFilter(), timeout: time).asVoid()
+        }
+        try net.loop.turn(.poll)
+        let begin = net.loop.now
+        net.loop.enqueue { net.clock.advance(by: .milliseconds(800)) }
+        // 300 are lost.
+        after(.milliseconds(isTooLate ? 1200 : 1000)).done { try? net.deliver(rest, from: peer) }
+        try hang(waiting.recover(policy: .allErrors) { _ in .value }, timeout: .seconds(60))
+        expectEqual(waiting.isFulfilled, !isTooLate)
+        expectEqual(begin.duration(to: net.loop.now), .milliseconds(isTooLate ? 1100 : 1000))
+    }
+
     @Test(.network(.virtual), arguments: [0, 5]) func aClosingConnectionWhosePeerHasMadeRoomIsNotReset(
         interruptions: Int
     ) throws {
