@@ -48,6 +48,14 @@ struct ListenerStateTests {
             }
         }
 
+        /// What `event` must have ended at once.
+        mutating func check(after event: Event, isDrained: Bool) {
+            if event == .abort && isDrained && counts["endDrain"] == nil { complaints.append("no end by the abort") }
+            if event == .loopEnds && isServing && counts["endService"] == nil {
+                complaints.append("no end with the loop")
+            }
+        }
+
         /// What follows when all connections have ended.
         mutating func finish() {
             perform(.close)
@@ -66,8 +74,12 @@ struct ListenerStateTests {
     @Test func eachEffectComesOnce() {
         func explore(_ events: [Event], _ depth: Int) {
             var model = Model()
-            for event in events { model.perform(event) }
-            let isDrained = events.contains(.drain)
+            var isDrained = false
+            for event in events {
+                model.perform(event)
+                if event == .drain { isDrained = true }
+                model.check(after: event, isDrained: isDrained)
+            }
             model.finish()
             if isDrained && model.counts["endDrain"] == nil { model.complaints.append("no endDrain") }
             expectEqual(model.complaints, [], "\(events)")
