@@ -9,16 +9,17 @@ final class ColdState {
     var close: ConnectionClose?
     var closed: PromiseCore?
     /// The listener that serves the connection, or the pool in which it is idle.
-    var attachment: ConnectionAttachment?
+    // `@exclusivity(unchecked)`: see `Connection`.
+    @exclusivity(unchecked) var attachment: ConnectionAttachment?
     /// Stands between the descriptor and the reads and writes.
     var filter: InstalledFilter?
     var memory: MemoryShare?
     @exclusivity(unchecked) var frameClock: FrameClock?
     /// When bytes were last received or sent, while `Connection.notesActivity` is set.
     @exclusivity(unchecked) var lastActivity = LoopInstant(nanoseconds: 0)
-    var peerWatches = PeerWatches()
+    @exclusivity(unchecked) var peerWatches = PeerWatches()
     /// Whether a socket option was set since a pool last checked.
-    var hasChangedOptions = false
+    @exclusivity(unchecked) var hasChangedOptions = false
     /// Received bytes that no read has consumed.
     // Unchecked: each write and each chunk checks whether it is empty. `InputBuffer.consume` calls a decoder during
     // a change, and allows for a decoder that changes the buffer.

@@ -22,10 +22,10 @@ final class FrameClock {
     /// that.
     private var gap = (offset: FrameClock.nowhere, since: LoopInstant.distantFuture)
     /// The message that reads belong to.
-    // Unchecked: no user code is called during an access, and each frame of a loop makes one.
+    // Unchecked, as the next one: no user code is called during an access, and each frame of a loop makes one.
     @exclusivity(unchecked) private var message = Message()
     /// That of the incomplete frame.
-    private var grace = Grace()
+    @exclusivity(unchecked) private var grace = Grace()
     /// Whether `deadline` is the message's.
     private var limitsMessage = false
     /// Since when a read waits for a part of that message; `distantFuture` if none does.

@@ -11,7 +11,8 @@ final class Exchange {
     private var options: HTTPClient.Options { _read { yield client.options } }
     /// The resolver of the response, until it is settled. After that nothing here may retain the response: releasing it
     /// ends its connection.
-    private var resolver: Resolver<Fetched>?
+    // `@exclusivity(unchecked)`: one thread, and it is not being changed while code is called that could call back.
+    @exclusivity(unchecked) private var resolver: Resolver<Fetched>?
     private var isAnswered: Bool { resolver == nil }
     /// Whether a write of a stream has failed: a response that the server sent before can still be read.
     private var isCut = false
@@ -116,19 +117,18 @@ final class Exchange {
         let limits = FrameTimeouts(idle: options.idle, frame: options.idle)
         if connection.frameTimeouts != limits { connection.frameTimeouts = limits }
         let (done, end) = Promise<Void>.pending()
+        let isLast = !head.keepsAlive || request.isClosing || head.framing == .untilEnd
         let body = Body(
             head.framing, of: connection, limit: options.maxBody, maxHead: options.maxHead, isOfResponse: true,
-            onEnd: { [self] error in
+            onEnd: { [self, headers = head.headers] error in
                 if let error = error.map({ failure ?? named($0, timedOut: .idle) }) {
                     end.reject(error)
                     return error
                 }
-                // The server has answered before the request's end, so no other request can follow.
-                if !head.keepsAlive || request.isClosing || head.framing == .untilEnd || sent.isPending {
-                    connection.close()
-                }
+                // The server may also have answered before the request's end, so that no other request can follow.
+                if isLast || sent.isPending { connection.close() }
                 // Before the program sees the end and makes its next request.
-                lease.giveBack(idleLimit: keepAliveTime(head.headers))
+                lease.giveBack(idleLimit: keepAliveTime(headers))
                 end.fulfill()
                 return nil
             })

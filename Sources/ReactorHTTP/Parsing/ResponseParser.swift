@@ -15,7 +15,8 @@ final class ResponseParser: FrameDecoder {
     /// The status, whether the server speaks HTTP/1.0, and the offset of the fields.
     private typealias StatusLine = (status: Status, isHTTP10: Bool, end: Int)
 
-    private var parser: HeadParser<StatusLine>
+    // `@exclusivity(unchecked)`: one thread, and a decoder calls nothing that could call back.
+    @exclusivity(unchecked) private var parser: HeadParser<StatusLine>
     private let asked: Asked
 
     /// The request's part in the meaning of the response.
