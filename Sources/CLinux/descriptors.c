@@ -1,6 +1,8 @@
 // Descriptors above the standard streams, and lines written to those.
 
 #include "CLinux.h"
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 // It would hide SOCK_DGRAM from the Glibc module if CLinux.h included it.
@@ -41,6 +43,14 @@ int clinux_open_terminal(int fd) {
 }
 
 int clinux_waiting_bytes(int fd, _Bool unread, int *count) { return ioctl(fd, unread ? FIONREAD : TIOCOUTQ, count); }
+
+int clinux_tcp_quiet_time(int fd, unsigned *milliseconds) {
+    struct tcp_info info;
+    socklen_t length = sizeof info;
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return -1;
+    *milliseconds = info.tcpi_last_data_recv < info.tcpi_last_data_sent ? info.tcpi_last_data_recv : info.tcpi_last_data_sent;
+    return 0;
+}
 
 static _Bool is_same_file(int one, int other) {
     struct stat first, second;

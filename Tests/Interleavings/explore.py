@@ -122,6 +122,9 @@ MUTANTS = [
      "            return progress.isCancelled\n", "            return progress.isCancelled && !isMutant(#)\n"),
     ("the claim of a cancellation is taken for a settlement", CORE + "PromiseCore+Cancel.swift",
      "!seen.isClaimable && seen.isLocked { sched_yield() }", "!seen.isClaimable && seen.isLocked && !isMutant(#) { sched_yield() }"),
+    ("an observer does not look again whether the handler has changed", REACTOR + "Diagnostics/LoopProbe.swift",
+     "if number & 1 == 0, sequence.load(ordering: .relaxed) == number",
+     "if number & 1 == 0, isMutant(#) || sequence.load(ordering: .relaxed) == number"),
     # ----
     ("relaxed: a load of the state", CORE + "StateWord.swift",
      "func load() -> StateWord { StateWord(bits: word.load(ordering: .acquiring)) }",

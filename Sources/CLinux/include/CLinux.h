@@ -36,9 +36,13 @@ static inline uintptr_t clinux_this_thread(void) { return (uintptr_t)pthread_sel
 
 // pthread_setname_np(3); hidden without _GNU_SOURCE. At most 15 bytes and a zero.
 int pthread_setname_np(pthread_t thread, const char *name);
+int pthread_getname_np(pthread_t thread, char *name, size_t size);
 
 // ioctl(2): the number of unread bytes, or else of those sent and not acknowledged; see tcp(7).
 int clinux_waiting_bytes(int fd, _Bool unread, int *count);
+
+// getsockopt(2) of TCP_INFO: the milliseconds since the last data, received or sent.
+int clinux_tcp_quiet_time(int fd, unsigned *milliseconds);
 
 // Constants of socket(2) and epoll_ctl(2): some are members of enumerations in glibc and macros in musl, and Swift imports
 // these as different types.

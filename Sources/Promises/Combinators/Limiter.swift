@@ -29,7 +29,12 @@ public final class Limiter {
     private var ending = 0
 
     /// - Parameter limit: at least 1; with any other number each operation is rejected with `PromiseError.badInput`.
-    public init(_ limit: Int) { self.limit = limit }
+    public init(_ limit: Int) {
+        self.limit = limit
+        InspectedObjects.add(self, ofLoop: loop.serial)
+    }
+
+    deinit { InspectedObjects.remove(self) }
 
     /// Calls `work` as soon as fewer than `limit` operations are in progress.
     /// - Parameter work: called once, in a job of this thread's loop, unless the result has been cancelled.

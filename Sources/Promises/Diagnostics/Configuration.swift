@@ -16,6 +16,9 @@ public final class Configuration: Sendable {
     private let policy = Atomic<UInt8>(CatchPolicy.allErrorsExceptCancellation.rawValue)
     private let handler = LockedValue.ofProcess(ReportHandler<LogEvent> { LoopEvent.print($0.description) })
 
+    /// Sees every event, before the limit: for a console.
+    private let observer = LockedValue.ofProcess(ReportHandler<LogEvent>?.none)
+
     private let limited = LimitedReports<LogKey> { key, count in
         conf.logHandler(.suppressed(count, key?.kind, at: key?.callSite))
     }
@@ -91,8 +94,14 @@ public final class Configuration: Sendable {
         }
     }
 
+    /// - Parameter body: called with every event, on the thread where it occurs; must not log. `nil` for none.
+    package func observe(_ body: (@Sendable (LogEvent) -> Void)?) {
+        observer.withLock { $0 = body.map { ReportHandler($0) } }
+    }
+
     package func log(_ event: LogEvent) {
         if EventLoop.isVanishingOnThisThread { return }
+        observer.withLock { $0 }?.call(event)
         if limited.admit(event.key) { logHandler(event) }
     }
 }

@@ -15,7 +15,10 @@ final class TraceRecord: @unchecked Sendable {
     /// The position in the order of creation.
     let ordinal: Int
 
-    private let parent: TraceRecord?
+    /// When it was made, by the monotonic clock.
+    let made = LoopClock.monotonic.now.nanoseconds
+
+    let parent: TraceRecord?
     /// The first record of the chain, if the list of parents no longer leads to it.
     private let first: TraceRecord?
     /// The number of steps from the first to this one.

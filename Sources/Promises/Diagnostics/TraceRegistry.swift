@@ -7,11 +7,20 @@ import Reactor
 /// may therefore be accessed under the lock. No foreign code runs under the lock.
 enum TraceRegistry {
     struct TracedPromises {
-        private var records: [UnsafeMutableRawPointer: TraceRecord] = [:]
+        /// In parts, so that a table of a million records grows, and is listed, a thousand at a time.
+        private var parts = ContiguousArray(repeating: [UnsafeMutableRawPointer: TraceRecord](), count: partCount)
         private var ordinal = 0
+        private(set) var count = 0
+
+        static var partCount: Int { 1024 }
+
+        private static func part(of address: UnsafeMutableRawPointer) -> Int {
+            // Addresses are multiples of 16, and often of the size of a core: their product has no pattern.
+            Int(truncatingIfNeeded: (UInt(bitPattern: address) &* 0x9E37_79B9_7F4A_7C15) >> 54)
+        }
 
         /// The record of the core at that address, which must have one.
-        func record(at address: UnsafeMutableRawPointer) -> TraceRecord? { records[address] }
+        func record(at address: UnsafeMutableRawPointer) -> TraceRecord? { parts[Self.part(of: address)][address] }
 
         /// Gives the core a record; the name of an existing one is kept.
         @discardableResult
@@ -22,20 +31,27 @@ enum TraceRegistry {
             ordinal += 1
             let record = TraceRecord(step, after: parent, type: type, loop: loop, ordinal: ordinal)
             record.core = core
-            if let old = records.updateValue(record, forKey: core.address) {
+            if let old = parts[Self.part(of: core.address)].updateValue(record, forKey: core.address) {
                 record.name = old.name
                 old.leave()
+            } else {
+                count += 1
             }
             return record
         }
 
         fileprivate mutating func remove(at address: UnsafeMutableRawPointer) -> TraceRecord? {
-            let record = records.removeValue(forKey: address)
-            record?.leave()
+            guard let record = parts[Self.part(of: address)].removeValue(forKey: address) else { return nil }
+            count -= 1
+            record.leave()
             return record
         }
 
-        fileprivate func records(ofLoop loop: Int) -> [TraceRecord] { records.values.filter { $0.loop == loop } }
+        fileprivate func records(ofLoop loop: Int) -> [TraceRecord] {
+            parts.flatMap { $0.values.filter { $0.loop == loop } }
+        }
+
+        func records(ofPart part: Int) -> some Sequence<TraceRecord> { parts[part].values }
     }
 
     private static let table = LockedValue.ofProcess(TracedPromises())

@@ -70,6 +70,7 @@ public final class Pool<Resource>: PoolOwner {
         }
         self.defaultKey = defaultKey
         (makeResource, checkResource, closeResource, self.keepsAfter) = (make, check, close, keepsAfter)
+        InspectedObjects.add(state, ofLoop: loop.serial)
     }
 
     // Everything but idle resources retains the pool, so only those are left. The poller retains idle connections, by

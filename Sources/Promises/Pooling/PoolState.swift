@@ -53,6 +53,8 @@ final class PoolState {
 
     init(_ limits: PoolLimits) { self.limits = limits }
 
+    deinit { InspectedObjects.remove(self) }
+
     /// Whether everything is over after a close.
     var isFinished: Bool { phase != .open && waiting.isEmpty && members.isEmpty }
 

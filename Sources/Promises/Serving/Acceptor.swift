@@ -100,6 +100,9 @@ final class Acceptor {
         updateInterest(for: listener)
     }
 
+    /// True while it accepts nothing, since the system refuses clients.
+    var isPaused: Bool { pause != nil }
+
     /// Each socket is registered exactly while there is room, and retains the listener exactly while it is registered.
     func updateInterest(for listener: Listener) {
         let waits = pause == nil && listener.takesClients

@@ -30,7 +30,10 @@ final class ConnectionTracker {
                 self?.connections.all.map { ($0.connection, $0.work) } ?? []
             }
         }
+        InspectedObjects.add(self, ofLoop: loop.serial)
     }
+
+    deinit { InspectedObjects.remove(self) }
 
     private func begin(_ connection: Connection) -> Int {
         budget?.begin(for: connection)

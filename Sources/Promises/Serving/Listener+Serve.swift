@@ -126,7 +126,9 @@ extension Listener {
             }
             let core = PromiseCore.pending(DrainResult.self, by: self)
             let onError = onError ?? Reports.ofHandlers(CallSite(file, line))
-            server = Server(options, on: group, from: loop, state.counts, onError, start, didChange: serverDidChange)
+            server = Server(
+                options, on: group, from: loop, state.counts, onError, at: CallSite(file, line), start,
+                didChange: serverDidChange)
             // `StopSignals` watches it.
             core.annotate(.isHandedOutAgain)
             serving = core

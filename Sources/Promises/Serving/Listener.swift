@@ -62,10 +62,12 @@ public final class Listener: CustomStringConvertible {
         localAddresses = sockets.map(\.address)
         acceptor = Acceptor(sockets, on: loop)
         ending = loop.whenEnding { [weak self] in self?.loopWillEnd() }
+        InspectedObjects.add(self, ofLoop: loop.serial)
     }
 
     // Nothing waits for it: a pending `accept`, or a connection of `serve`, would retain it.
     deinit {
+        InspectedObjects.remove(self)
         loop.performCleanup { [loop, acceptor, ending] in
             acceptor.close()
             if !loop.hasEnded { loop.forgetEnding(ending) }

@@ -19,7 +19,7 @@ struct ListenerState {
 
     private var phase = Phase.accepting
     /// The deadline of the drain, from its first call on.
-    private var deadline: LoopInstant?
+    private(set) var deadline: LoopInstant?
     /// The number of connections at the beginning of the drain.
     private var all = 0
     /// The result of the drain once it has ended, otherwise zeros.

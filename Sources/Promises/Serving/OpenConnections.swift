@@ -1,3 +1,5 @@
+import Reactor
+
 /// The open connections of a tracker, or of the refused clients of a listener, each in a place, which is reused. Every
 /// operation but `all` takes constant time, and an insertion allocates nothing unless there are more connections than
 /// ever before.
@@ -8,6 +10,8 @@ struct OpenConnections {
         var work: PromiseCore?
         /// Whether its handler has finished, and its descriptor is not closed yet.
         var lingers = false
+        /// See `InspectedObjects.second`.
+        let since = InspectedObjects.second
     }
 
     private var entries: ContiguousArray<Entry?> = []
@@ -23,6 +27,10 @@ struct OpenConnections {
     var all: [Entry] { entries.compactMap(\.self) }
 
     subscript(place: Int) -> Connection? { entries[place]?.connection }
+
+    /// The entries by place, for an observer that looks at a few at a time.
+    var places: Int { entries.count }
+    func entry(_ place: Int) -> Entry? { entries[place] }
 
     mutating func insert(_ connection: Connection) -> Int {
         if let place = free.popLast() {

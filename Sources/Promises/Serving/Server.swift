@@ -11,6 +11,8 @@ final class Server: @unchecked Sendable {
 
     let options: ServeOptions
     let counts: ConnectionCounts
+    /// The line of the `serve`.
+    let callSite: CallSite
     let onError: (any Error, Connection) -> Void
     private let start: Start
     private let home: LoopRemote
@@ -37,14 +39,14 @@ final class Server: @unchecked Sendable {
 
     init(
         _ options: ServeOptions, on group: LoopGroup?, from loop: EventLoop, _ counts: ConnectionCounts,
-        _ onError: @escaping (any Error, Connection) -> Void, _ start: @escaping Start,
+        _ onError: @escaping (any Error, Connection) -> Void, at callSite: CallSite, _ start: @escaping Start,
         didChange: @escaping () -> Void
     ) {
         var options = options
         // It belongs to the listener's thread, and may refer to the listener.
         options.onSignal = nil
         (self.options, self.group, self.counts) = (options, group, counts)
-        (self.onError, self.start, self.didChange) = (onError, start, didChange)
+        (self.onError, self.callSite, self.start, self.didChange) = (onError, callSite, start, didChange)
         home = loop.remote
         seats = group?.map { _ in Seat() } ?? []
         living = Atomic(seats.count)

@@ -62,6 +62,8 @@ final class ReadPace {
     /// Whether it no longer limits: the rate is none, or the peer has gone.
     private var isUnlimited: Bool
 
+    var isPaused: Bool { timer != nil }
+
     private static var second: Int { 1_000_000_000 }
     /// Fewer are not worth a system call.
     private var leastBytes: Int { max(rate / 10, 1) }

@@ -104,6 +104,9 @@ struct ConnectionReader: ~Copyable {
 
     func isWaiting(_ promise: PromiseCore) -> Bool { reference == promise.ref }
 
+    /// The promise that waits, for a look at it.
+    var waiting: CoreRef? { reference }
+
     // MARK: The size of what is next
 
     /// From 4 KiB on, bytes are received where they stay: with a copy, an echo of 16 KiB takes 1.17 of

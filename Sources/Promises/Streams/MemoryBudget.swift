@@ -8,7 +8,7 @@ import Reactor
 /// a connection is ended only after all have been examined. That is at the end of the turn, which may have consumed the
 /// input, but no later than after the event or the job that has brought the sum a sixteenth above the limit: a turn may
 /// have hundreds of them.
-final class MemoryBudget {
+final class MemoryBudget: Inspected {
     private let limit: Int
     /// The sum from which on the connections are examined at once.
     private let urgentLimit: Int
@@ -36,7 +36,12 @@ final class MemoryBudget {
         self.loop = loop
         self.didEvict = didEvict
         self.members = members
+        InspectedObjects.add(self, ofLoop: loop.serial)
     }
+
+    deinit { InspectedObjects.remove(self) }
+
+    package var facts: [InspectedFacts] { [InspectedFacts(.memory, "connections", limit: limit, inUse: held)] }
 
     /// Counts a connection until it is closed.
     func begin(for connection: Connection) { connection.ensuredColdState.memory = MemoryShare(self) }

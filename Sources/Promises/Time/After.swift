@@ -52,6 +52,14 @@ enum TimerPromise {
     }
 }
 
+extension TimerPromise {
+    /// The timer of a core that has not fired; `nil` if the core is not a timer's. On the thread of its loop.
+    static func timer(of core: PromiseCore) -> UInt64? {
+        let isTimer = core.code.with([]).bits == CoreCode.of(TimerWait.self).bits
+        return isTimer && core.state.loadRelaxed().isPending ? core.payload.value(as: TimerWait.self).timer : nil
+    }
+}
+
 /// Represents a timer that has not fired.
 private struct TimerWait: Operation {
     let timer: UInt64

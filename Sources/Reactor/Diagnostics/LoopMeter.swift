@@ -5,11 +5,15 @@
 @usableFromInline
 final class LoopMeter {
     private let clock: LoopClock
-    /// Whether the time of each handler is measured: for `measured`, or for a threshold.
+    /// Whether handlers are noticed at all: for their time, or for a probe.
     @exclusivity(unchecked) private(set) var isTiming = false
+    /// Whether the time of each handler is measured: for `measured`, for a threshold, or for a probe.
+    @exclusivity(unchecked) private var readsClock = false
+    /// The observer of the handlers; see `EventLoop.show(to:)`.
+    @exclusivity(unchecked) var probe: LoopProbe? { didSet { update() } }
     /// Whether waits and turns are measured.
     @exclusivity(unchecked) private(set) var measuresTurns = false
-    @exclusivity(unchecked) private var nanosecondsWaiting: Int64 = 0
+    @exclusivity(unchecked) private(set) var nanosecondsWaiting: Int64 = 0
     @exclusivity(unchecked) private var nanosecondsOfLongestTurn: Int64 = 0
     @exclusivity(unchecked) @usableFromInline var counters = LoopMetrics()
     /// The reading of the clock at the end of the last measured turn, in nanoseconds, if the next turn follows at once;
@@ -34,10 +38,7 @@ final class LoopMeter {
 
     /// See `EventLoop.measured`.
     @exclusivity(unchecked) var measured = LoopMetrics.Measured.nothing {
-        didSet {
-            measuresTurns = measured != .nothing
-            update()
-        }
+        didSet { update() }
     }
 
     /// See `EventLoop.slowHandlerThreshold`.
@@ -50,20 +51,25 @@ final class LoopMeter {
     }
 
     private func update() {
-        let isOn = measured == .handlers || threshold != nil
+        let isOn = timesHandlers || probe?.isMeasuring == true
         // The handler that switches the measurement on is not measured.
-        if isOn && !isTiming { started = Self.unknown }
-        isTiming = isOn
+        if isOn != readsClock { started = Self.unknown }
+        readsClock = isOn
+        isTiming = isOn || probe != nil
+        measuresTurns = measured != .nothing || probe?.isMeasuring == true
     }
+
+    /// Whether the program has asked for the time of handlers.
+    private var timesHandlers: Bool { measured == .handlers || threshold != nil }
 
     /// The counters and the measurements.
     var metrics: LoopMetrics {
         var snapshot = counters
-        if measuresTurns {
+        if measured != .nothing {
             snapshot.timeWaiting = .nanoseconds(nanosecondsWaiting)
             snapshot.longestTurn = .nanoseconds(nanosecondsOfLongestTurn)
         }
-        if isTiming { snapshot.longestHandler = longest }
+        if timesHandlers { snapshot.longestHandler = longest }
         if threshold != nil { snapshot.slowHandlers = slow }
         return snapshot
     }
@@ -92,11 +98,26 @@ final class LoopMeter {
         return ended
     }
 
+    /// Shows the probe a turn that has ended, and the wait in it.
+    /// - Parameters:
+    ///   - previous: the end of the previous turn.
+    ///   - waited: `nanosecondsWaiting` then.
+    ///   - polled: the end of the wait.
+    @inline(never)
+    func showTurn(after previous: Int64, _ waited: Int64, polled: Int64) {
+        let wait = nanosecondsWaiting - waited
+        guard let probe, endOfTurn != Self.unknown, polled != Self.unknown else { return }
+        let began = previous != Self.unknown ? previous : polled - wait
+        probe.noteTurn(endOfTurn - began - wait)
+        probe.recording?.add(.turn, began, endOfTurn)
+        if wait > 0 { probe.recording?.add(.wait, polled - wait, polled) }
+    }
+
     // MARK: Handlers
 
     /// The next handler begins now, if handlers are timed.
     @inline(__always)
-    func beginTiming() { if isTiming { started = clock.now.nanoseconds } }
+    func beginTiming() { if readsClock { started = clock.now.nanoseconds } }
 
     /// Runs `job`, and measures it if handlers are timed.
     @inline(__always)
@@ -108,33 +129,48 @@ final class LoopMeter {
     private func runTimed(_ job: Unmanaged<Job>) {
         // The job may be released when it has run.
         let (kind, callSite, subject) = job._withUnsafeGuaranteedRef { ($0.kind, $0.handlerCallSite, $0.subject) }
-        call(kind, callSite, subject) { job._withUnsafeGuaranteedRef { $0.runAndRelease() } }
+        callTimed(kind, callSite, subject, -1, job) { job._withUnsafeGuaranteedRef { $0.runAndRelease() } }
     }
 
     /// Calls `body` as a handler of this kind, and measures it if handlers are timed.
     @inline(__always)
     func call(
         _ kind: HandlerKind, _ callSite: @autoclosure () -> CallSite?,
-        _ subject: @autoclosure () -> (any AnyObject & Sendable)? = nil, _ body: () -> Void
+        _ subject: @autoclosure () -> (any AnyObject & Sendable)? = nil, descriptor: Int = -1, _ body: () -> Void
     ) {
         guard isTiming else { return body() }
-        callTimed(kind, callSite(), subject(), body)
+        callTimed(kind, callSite(), subject(), descriptor, nil, body)
     }
 
     /// All of this is read before the call, since the handler may be released afterwards.
     @inline(never)
     private func callTimed(
-        _ kind: HandlerKind, _ callSite: CallSite?, _ subject: (any AnyObject & Sendable)?, _ body: () -> Void
+        _ kind: HandlerKind, _ callSite: CallSite?, _ subject: (any AnyObject & Sendable)?, _ descriptor: Int,
+        _ job: Unmanaged<Job>?, _ body: () -> Void
     ) {
         if started == Self.unknown { beginTiming() }
+        let probe = probe
+        let began = started
+        let outer = probe?.handlerBegins(kind, callSite, descriptor, at: began)
+        let recording = probe?.recording
+        let begun = recording.flatMap {
+            let descriptor = descriptor < 0 ? nil : CInt(descriptor)
+            return $0.begin(
+                .handler(kind, callSite, descriptor: descriptor, subject: subject), at: began, job?.toOpaque())
+        }
+        let wasInterrupted = probe?.setInterrupted(false)
         body()
+        let hasTurned = probe?.setInterrupted(wasInterrupted ?? false)
+        if let probe, let outer { probe.handlerDidEnd(outer) }
         // The measurement may have been switched off meanwhile.
-        guard isTiming && started != Self.unknown else { return }
+        guard readsClock && started != Self.unknown else { return }
         let now = clock.now.nanoseconds
         let time = now - started
         started = now
-        guard time >= nanosecondsOfSlow || time > nanosecondsOfLongest else { return }
+        if let recording, let begun { recording.end(begun, at: now, wasInterrupted: hasTurned ?? true) }
+        guard time >= nanosecondsOfSlow || time > nanosecondsOfLongest || probe != nil else { return }
         let handler = SlowHandler(duration: .nanoseconds(time), kind: kind, callSite: callSite)
+        probe?.note(handler)
         if time > nanosecondsOfLongest {
             nanosecondsOfLongest = time
             longest = handler
@@ -149,7 +185,8 @@ final class LoopMeter {
     /// A turn begins inside a handler: the time that the handler spends in turns of the loop does not count as its own.
     /// - Returns: the time that the handler has taken, for `resumeHandler`.
     func interruptHandler() -> Int64? {
-        isTiming && started != Self.unknown ? clock.now.nanoseconds - started : nil
+        _ = probe?.setInterrupted(true)
+        return readsClock && started != Self.unknown ? clock.now.nanoseconds - started : nil
     }
 
     func resumeHandler(after time: Int64?) { if let time { started = clock.now.nanoseconds - time } }

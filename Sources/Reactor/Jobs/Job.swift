@@ -32,11 +32,11 @@ open class _Job {
         return reversed
     }
 
-    /// The number of jobs in a list.
-    static func count(from first: Unmanaged<Job>?) -> Int {
+    /// The number of jobs in a list, or `most` if they are more.
+    static func count(from first: Unmanaged<Job>?, atMost most: Int = .max) -> Int {
         var count = 0
         var next = first
-        while let job = next {
+        while count < most, let job = next {
             count += 1
             next = job._withUnsafeGuaranteedRef { $0.next }
         }

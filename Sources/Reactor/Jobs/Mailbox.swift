@@ -44,9 +44,11 @@ package struct Mailbox: ~Copyable {
 
     /// The loop's thread: the number of jobs. Counts them one by one; they stay meanwhile, since no other thread takes
     /// them.
-    var count: Int {
+    var count: Int { count(atMost: .max) }
+
+    func count(atMost most: Int) -> Int {
         let newest = word.load(ordering: .acquiring)
-        return newest <= Self.closed ? 0 : Job.count(from: Self.job(at: newest))
+        return newest <= Self.closed ? 0 : Job.count(from: Self.job(at: newest), atMost: most)
     }
 
     /// The loop's thread: moves the jobs, oldest first, to the end of `queue`.

@@ -1,9 +1,12 @@
 extension EventLoop {
     /// The current counters and gauges.
-    public var metrics: LoopMetrics {
+    public var metrics: LoopMetrics { metrics(countingJobs: .max) }
+
+    /// - Parameter most: the number to which ready jobs are counted.
+    package func metrics(countingJobs most: Int) -> LoopMetrics {
         var snapshot = meter.metrics
         for call in SystemCall.allCases where kernel[call] > 0 { snapshot.systemCalls[call] = kernel[call] }
-        snapshot.readyJobs = jobs.count + shared.waker.mailbox.count
+        snapshot.readyJobs = jobs.count(atMost: most) + shared.waker.mailbox.count(atMost: most)
         // Handlers that the mailbox refused during the end make the count negative.
         snapshot.waitingHandlers = max(waitingHandlers, 0)
         snapshot.timers = timers.count

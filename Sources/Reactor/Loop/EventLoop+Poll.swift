@@ -246,7 +246,7 @@ extension EventLoop {
     private func deliver(_ event: Poller.PollEvent) {
         switch event {
         case .handler(let handler, let ready, let fd):
-            meter.call(.watch, handler.callSite(of: ready)) { call(handler, ready, fd) }
+            meter.call(.watch, handler.callSite(of: ready), descriptor: fd) { call(handler, ready, fd) }
         case .loop(.signals): signals.enqueueArrived(into: &jobs.ready)
         // The event has only ended the wait.
         case .loop(.mailbox): break

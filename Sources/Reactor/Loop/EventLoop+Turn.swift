@@ -185,7 +185,9 @@ extension EventLoop {
             if isInsideInlineJob { jobs.resumeInlineJob() }
             if isInsideDiscard { jobs.resumeDiscarding() }
         }
+        let (previous, waited) = (meter.endOfTurn, meter.nanosecondsWaiting)
         try takeSteps(limit, hasWorked: hasWorked, isMeasured: meter.measuresTurns)
+        if meter.probe != nil { meter.showTurn(after: previous, waited, polled: timeOfPoll) }
     }
 
     @inline(__always)

@@ -15,6 +15,13 @@ enum LivingLoops {
 
     static func remove(_ loop: EventLoop) { loops.withLock { $0[loop.serial] = nil } }
 
+    /// Any thread: references to all of them.
+    static var all: [(serial: Int, remote: LoopRemote)] {
+        loops.withLock { loops in
+            loops.map { serial, loop in (serial, loop._withUnsafeGuaranteedRef { LoopRemote(of: $0) }) }
+        }
+    }
+
     /// Any thread: ends the waits of the loops that have a thread of the library, which then block unwatched signals.
     static func wakeSpawned() {
         loops.withLock { loops in
@@ -40,6 +47,9 @@ enum LivingLoops {
 }
 
 extension EventLoop {
+    /// Any thread: references to the loops that have not ended, by their numbers. A remote from here has no name.
+    package static var living: [(serial: Int, remote: LoopRemote)] { LivingLoops.all }
+
     /// Calls `body` with the loop of this number. In every build: traps if it belongs to another thread.
     /// - Parameter ended: the result if the loop has ended.
     @inline(__always)

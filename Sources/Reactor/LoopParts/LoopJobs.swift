@@ -36,6 +36,11 @@ package final class LoopJobs {
     /// The number of jobs that turns run. Counts them one by one.
     var count: Int { ready.count + endOfTurn.count }
 
+    /// As `count`, but at most about this number.
+    func count(atMost most: Int) -> Int {
+        Job.count(from: ready.head, atMost: most) + Job.count(from: endOfTurn.head, atMost: most)
+    }
+
     /// As `JobQueue.countOfReported`, of both queues.
     var countOfReported: Int { ready.countOfReported + endOfTurn.countOfReported }
 

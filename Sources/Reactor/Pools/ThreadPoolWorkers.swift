@@ -3,7 +3,7 @@ import ReactorLibc
 
 /// The threads of a `ThreadPool` and their queue of jobs. Each thread retains this object, which therefore outlives the
 /// pool as long as there are jobs.
-package final class ThreadPoolWorkers: Sendable {
+package final class ThreadPoolWorkers: Inspected, Sendable {
     private struct WorkersState: ~Copyable {
         /// All are `PoolJob`s.
         var queue = JobQueue()
@@ -49,7 +49,10 @@ package final class ThreadPoolWorkers: Sendable {
         self.queueLimit = queueLimit
         self.create = create
         self.keepsJobs = keepsJobs
+        InspectedObjects.add(self, ofLoop: 0)
     }
+
+    deinit { InspectedObjects.remove(self) }
 
     /// A forked child has none of the threads, and one of them may have held the lock.
     var isForked: Bool { fork.isForked }
@@ -110,6 +113,15 @@ package final class ThreadPoolWorkers: Sendable {
         }
         if isForked { return snapshot(0, 0, 0, 0) }
         return state.withLock { snapshot($0.handles.count, $0.busy, $0.queued, $0.completed) }
+    }
+
+    package var facts: [InspectedFacts] {
+        let now = metrics
+        var facts = InspectedFacts(
+            .threadPool, name, limit: now.threadLimit, inUse: now.busy, free: now.threads - now.busy,
+            waiting: now.queued)
+        facts.others = [("threads", now.threads), ("completed", now.completed), ("queue limit", now.queueLimit)]
+        return [facts]
     }
 
     // MARK: Threads

@@ -17,6 +17,15 @@ public struct CallSite: Hashable, Sendable, CustomStringConvertible {
     /// Whether the call site is known. For a property it is not: `file` is empty and the line is 0.
     package var isKnown: Bool { line != 0 }
 
+    /// The call site whose parts another thread has left; `nil` without a file.
+    init?(fileAt address: UInt, line: UInt32) {
+        guard let characters = UnsafePointer<UInt8>(bitPattern: address), line != 0 else { return nil }
+        name = StaticText(characters: characters)
+        self.line = line
+    }
+
+    var fileAddress: UInt { UInt(bitPattern: name.characters) }
+
     /// The file as `Module/File.swift`.
     public var file: String { name.text }
 
@@ -27,7 +36,9 @@ public struct CallSite: Hashable, Sendable, CustomStringConvertible {
 /// A `StaticString` in one word.
 // @unchecked: the characters are constant.
 package struct StaticText: @unchecked Sendable, Hashable {
-    private let characters: UnsafePointer<UInt8>
+    fileprivate let characters: UnsafePointer<UInt8>
+
+    fileprivate init(characters: UnsafePointer<UInt8>) { self.characters = characters }
 
     package init(_ text: StaticString) { characters = text.utf8Start }
 

@@ -94,6 +94,7 @@ package final class CountingSyscalls {
     package func getSocketName(_ fd: CInt, _ address: UnsafeMutablePointer<sockaddr_storage>) -> Int {
         retrying(.getSocketName) { table.getSocketName(fd, address) }
     }
+    package func getQuietTime(_ fd: CInt) -> Int { retrying(.getSocketOption) { table.getQuietTime(fd) } }
     package func getSocketOption(_ fd: CInt, _ level: CInt, _ name: CInt, _ value: UnsafeMutablePointer<CInt>) -> Int {
         retrying(.getSocketOption) { table.getSocketOption(fd, level, name, value) }
     }

@@ -40,6 +40,12 @@ package struct Syscalls {
         var length = socklen_t(MemoryLayout<CInt>.size)
         return result(getsockopt($0, $1, $2, $3, &length))
     }
+    /// The milliseconds since a TCP connection has received or sent data: getsockopt(2) of TCP_INFO.
+    package var getQuietTime: (CInt) -> Int = {
+        var time: CUnsignedInt = 0
+        let answer = result(clinux_tcp_quiet_time($0, &time))
+        return answer < 0 ? answer : Int(time)
+    }
     /// Sends a signal to a pidfd, or to a process number if the pidfd is below zero.
     package var kill: (_ pidfd: CInt, _ process: pid_t, _ signal: CInt) -> Int = {
         result($0 >= 0 ? clinux_pidfd_send_signal($0, $2) : ReactorLibc.kill($1, $2))

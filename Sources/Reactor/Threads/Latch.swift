@@ -1,5 +1,5 @@
 /// A one-shot event, opened once; threads and closures wait for it.
-final class Latch: Sendable {
+package final class Latch: Sendable {
     private struct LatchState {
         var isOpen = false
         var bodies = NumberedList<@Sendable () -> Void>()
@@ -8,11 +8,13 @@ final class Latch: Sendable {
     private let state = LockedValue(LatchState())
     private let hasOpened = ThreadSignal()
 
+    package init() {}
+
     var count: Int { state.withLock { $0.bodies.count } }
 
     var isOpen: Bool { state.withLock { $0.isOpen } }
 
-    func open() {
+    package func open() {
         let bodies = state.withLock {
             $0.isOpen = true
             return $0.bodies.removeAll()
@@ -32,7 +34,7 @@ final class Latch: Sendable {
         return bodies.isEmpty
     }
 
-    func wait() { state.wait(for: hasOpened) { $0.isOpen ? () : nil } }
+    package func wait() { state.wait(for: hasOpened) { $0.isOpen ? () : nil } }
 
     /// Calls `body` on the thread that opens the latch, or at once if the latch is open already.
     /// - Returns: an identifier for `forget`.

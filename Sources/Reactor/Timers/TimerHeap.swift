@@ -142,6 +142,12 @@ package struct TimerHeap: ~Copyable {
 
     package func contains(_ id: UInt64) -> Bool { slot(of: id) != nil }
 
+    /// The deadline of a timer that has been dated; `nil` if it has ended.
+    func deadline(of id: UInt64) -> Int64? {
+        guard let index = slot(of: id).map({ slots[$0].index }), index >= 0 else { return nil }
+        return heap[Int(index)].deadline
+    }
+
     /// Moves the timer to another deadline. Returns false if it has ended.
     package mutating func move(_ id: UInt64, to deadline: Int64) -> Bool {
         guard let slot = slot(of: id) else { return false }

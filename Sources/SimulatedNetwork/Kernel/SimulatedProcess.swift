@@ -196,6 +196,8 @@ final class SimulatedProcess {
         table.getPeerName = route(.getPeerName, real.getPeerName) { $0.peerName($1) }
         table.getSocketName = route(.getSocketName, real.getSocketName) { $0.localName($1) }
         table.getSocketOption = route(.getSocketOption, real.getSocketOption) { $0.getOption($1, $2, $3) }
+        // As of a socket that is not TCP's.
+        table.getQuietTime = { _ in -Int(ENOPROTOOPT) }
         table.linkStatus = { path, status in
             guard let node = self.host.nodes[path] else { return -Int(ENOENT) }
             node.describe(status)

@@ -1,3 +1,3 @@
 import Exploring
 
-let scenarios: [Scenario] = settling + adopting + combining + loops
+let scenarios: [Scenario] = settling + adopting + combining + loops + observing

@@ -1,0 +1,52 @@
+import Reactor
+
+// What a console reads of a pending core. It changes nothing, and retains nothing.
+
+/// The work at the root of a chain, as far as the core tells.
+package enum PromiseWork: Sendable, Hashable {
+    /// A timer that is due in so many nanoseconds.
+    case timer(Int64)
+    /// Input of the connection with this peer, or descriptor.
+    case input(String)
+    /// A resolver, which any thread may use.
+    case resolver
+    /// The handler is ready to run.
+    case ready
+    /// A promise that was made before tracing began, at this line if it is known.
+    case untraced(CallSite?)
+    /// So many sources that have not settled; the first one is the parent.
+    case sources(Int)
+    case unknown
+}
+
+extension TraceRegistry.TracedPromises {
+    /// What a pending core waits for: another recorded promise, or work. On the thread of the core's loop,
+    /// under the lock.
+    func wait(of traced: TracedCore) -> (source: TraceRecord?, work: PromiseWork) {
+        // The core is alive: its `deinit` would need the lock.
+        CoreRef(at: traced.address).borrow { core in
+            let word = core.upstream.load()
+            if word.isWaiting {
+                // Only the address: the source may be another thread's, which may release it now, unless it is recorded.
+                let source = self.record(at: word.core.pointer)
+                guard core.upstream.load() == word else { return (nil, .ready) }
+                return (source, .untraced(nil))
+            }
+            if word.mark == .fulfilled || word.mark == .rejected { return (nil, .ready) }
+            if core.role.contains(.externallySettled) { return (nil, .resolver) }
+            guard core.loop == .ofThisThread else { return (nil, .unknown) }
+            if let combinator = core.asCombinator {
+                let inputs = combinator.inputs
+                let sources = inputs.lazy.compactMap { input -> TraceRecord? in
+                    let word = input.upstream.load()
+                    return word.isWaiting ? self.record(at: word.core.pointer) : nil
+                }
+                return (sources.first, .sources(inputs.count))
+            }
+            if let timer = TimerPromise.timer(of: core) {
+                return (nil, EventLoop.ofCurrentThread.time(untilTimer: timer).map { .timer($0) } ?? .unknown)
+            }
+            return (nil, .unknown)
+        }
+    }
+}

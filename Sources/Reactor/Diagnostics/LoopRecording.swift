@@ -1,0 +1,67 @@
+/// Everything that a loop does for a few seconds, for a timeline. Written on the loop's thread, and then handed over.
+// @unchecked Sendable: one thread at a time has it, and subjects are `Sendable`.
+package final class LoopRecording: @unchecked Sendable {
+    package enum Content: Sendable {
+        case wait, turn
+        case handler(HandlerKind, CallSite?, descriptor: CInt?, subject: (any AnyObject & Sendable)?)
+    }
+
+    /// A stretch of time, by the clock of the loop in nanoseconds.
+    package struct Slice: Sendable {
+        package let content: Content
+        package let began: Int64
+        package var ended: Int64
+        /// The index of the handler that has made this one ready.
+        package var cause: Int32 = -1
+    }
+
+    package private(set) var slices: [Slice] = []
+    /// The number of slices beyond the limit, which are missing.
+    package private(set) var omitted = 0
+    private let most: Int
+    private unowned let jobs: LoopJobs
+    /// The ready jobs that a recorded handler has queued, by their address: compared, not followed.
+    private var causes: [UnsafeMutableRawPointer: Int32] = [:]
+
+    init(of jobs: LoopJobs, atMost most: Int) {
+        self.jobs = jobs
+        self.most = most
+    }
+
+    func add(_ content: Content, _ began: Int64, _ ended: Int64) {
+        if slices.count < most {
+            slices.append(Slice(content: content, began: began, ended: ended))
+        } else {
+            omitted += 1
+        }
+    }
+
+    /// The handler that begins now; `nil` if there is no room for it.
+    struct Begun {
+        fileprivate let index: Int
+        /// The last ready job, which stays in the queue unless a turn runs inside the handler.
+        fileprivate let last: Unmanaged<Job>?
+    }
+
+    /// - Parameter job: the address of the job that calls the handler, if one does.
+    func begin(_ content: Content, at moment: Int64, _ job: UnsafeMutableRawPointer?) -> Begun? {
+        let cause = job.flatMap { causes.removeValue(forKey: $0) }
+        guard slices.count < most else {
+            omitted += 1
+            return nil
+        }
+        slices.append(Slice(content: content, began: moment, ended: moment, cause: cause ?? -1))
+        return Begun(index: slices.count - 1, last: jobs.ready.tail)
+    }
+
+    /// - Parameter wasInterrupted: whether a turn has run in the handler: it is then unknown which jobs it has queued.
+    func end(_ begun: Begun, at moment: Int64, wasInterrupted: Bool) {
+        slices[begun.index].ended = moment
+        if wasInterrupted { return }
+        var next = begun.last.map { $0._withUnsafeGuaranteedRef { $0.next } } ?? jobs.ready.head
+        while let job = next {
+            causes[job.toOpaque()] = Int32(truncatingIfNeeded: begun.index)
+            next = job._withUnsafeGuaranteedRef { $0.next }
+        }
+    }
+}
