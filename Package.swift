@@ -13,6 +13,7 @@ let package = Package(
         .library(name: "PromiseKitNames", targets: ["PromiseKitNames"]),
         .library(name: "ReactorHTTP", targets: ["ReactorHTTP"]),
         .library(name: "ReactorHTTPJSON", targets: ["ReactorHTTPJSON"]),
+        .library(name: "ReactorConsole", targets: ["ReactorConsole"]),
         .library(name: "ReactorTLS", targets: ["ReactorTLS"]),
         .library(name: "ReactorDispatch", targets: ["ReactorDispatch"]),
         .library(name: "SimulatedNetwork", targets: ["SimulatedNetwork"]),
@@ -31,6 +32,9 @@ let package = Package(
         // For migration: PromiseKit's names for functions that have other names here.
         .target(name: "PromiseKitNames", dependencies: ["Promises", "Reactor"]),
         .target(name: "ReactorHTTP", dependencies: ["Promises", "Reactor", "ReactorLibc"]),
+        .target(
+            name: "ReactorConsole", dependencies: ["Promises", "Reactor", "ReactorHTTP", "ReactorLibc"],
+            resources: [.embedInCode("page.html")]),
         // Separate, since it needs Foundation.
         .target(name: "ReactorHTTPJSON", dependencies: ["Promises", "Reactor", "ReactorHTTP"]),
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
@@ -58,6 +62,9 @@ let package = Package(
                 "Promises", "PromisesTestSupport", "Reactor", "ReactorHTTP", "ReactorHTTPJSON", "SimulatedNetwork",
                 "TestSupport",
             ]),
+        .testTarget(
+            name: "ReactorConsoleTests",
+            dependencies: promisesTests + ["Reactor", "ReactorConsole", "ReactorHTTP"]),
         // Empty without the trait.
         .testTarget(
             name: "ReactorTLSTests",
@@ -73,8 +80,8 @@ let package = Package(
         .testTarget(
             name: "DocumentationTests",
             dependencies: [
-                "Promises", "PromiseKitNames", "Reactor", "ReactorDispatch", "ReactorHTTP", "ReactorHTTPJSON",
-                "SimulatedNetwork", "TestSupport",
+                "Promises", "PromiseKitNames", "Reactor", "ReactorConsole", "ReactorDispatch", "ReactorHTTP",
+                "ReactorHTTPJSON", "SimulatedNetwork", "TestSupport",
             ]),
         .testTarget(name: "EchoServerTests", dependencies: promisesTests + ["echo-server"]),
     ],

@@ -24,7 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / ".build-docs"
 # Each imports only modules before it.
-MODULES = ["Reactor", "Promises", "ReactorHTTP", "ReactorHTTPJSON", "ReactorTLS"]
+MODULES = ["Reactor", "Promises", "ReactorConsole", "ReactorHTTP", "ReactorHTTPJSON", "ReactorTLS"]
 AUTOMATIC = {"Default Implementations", "Extended Modules", "Relationships", "Articles"}
 
 
@@ -40,7 +40,7 @@ def extract():
     """The symbol graphs of the modules, without inherited members, such as 200 methods of Collection for LoopGroup."""
     compiled = ROOT / ".build-docs-compiled"
     # And what these depend on, but no tests. The manifest listens only to commands in its own folder.
-    os.environ.update(REACTOR_TESTS="ReactorHTTPJSON ReactorTLS", PWD=str(ROOT))
+    os.environ.update(REACTOR_TESTS="ReactorConsole ReactorHTTPJSON ReactorTLS", PWD=str(ROOT))
     run("swift", "package", "--scratch-path", compiled, "--traits", "TLS", "dump-symbol-graph", "--skip-synthesized-members",
         "--skip-inherited-docs", "--emit-extension-block-symbols")
     shutil.rmtree(BUILD, ignore_errors=True)

@@ -7,6 +7,7 @@ let libraries: [Target.Dependency] = [
     .product(name: "Reactor", package: "swift-reactor"),
 ]
 
+let console = Target.Dependency.product(name: "ReactorConsole", package: "swift-reactor")
 let http = Target.Dependency.product(name: "ReactorHTTP", package: "swift-reactor")
 let simulation = Target.Dependency.product(name: "SimulatedNetwork", package: "swift-reactor")
 let json = Target.Dependency.product(name: "ReactorHTTPJSON", package: "swift-reactor")
@@ -46,14 +47,14 @@ let package = Package(
         .testTarget(name: "DeployedServiceTests", dependencies: ["deployed-service", http] + libraries),
         .executableTarget(
             name: "http-server",
-            dependencies: ["ExampleSupport", http] + libraries + tls,
+            dependencies: ["ExampleSupport", console, http] + libraries + tls,
             swiftSettings: hasTLS ? [.define("TLS")] : []),
         // The code of docs/guides/json-service.md.
         .target(name: "NotesService", dependencies: [http, json] + libraries),
         .testTarget(name: "NotesServiceTests", dependencies: ["NotesService", http] + libraries),
         .executableTarget(name: "json-service", dependencies: ["NotesService", http] + libraries),
         .systemLibrary(name: "CMalloc"),
-        .executableTarget(name: "kv-server", dependencies: ["CMalloc", "ExampleSupport"] + libraries),
+        .executableTarget(name: "kv-server", dependencies: ["CMalloc", "ExampleSupport", console] + libraries),
         .executableTarget(name: "mqtt-broker", dependencies: ["ExampleSupport"] + libraries),
         .executableTarget(name: "tcp-proxy", dependencies: ["ExampleSupport"] + libraries),
         // Servers on a network that fails.

@@ -2,7 +2,7 @@
 """Writes the Swift of the documentation as files that compile: snippets.py FOLDER
 
 Every ```swift block of README.md, CONTRIBUTING.md and the pages below docs/ becomes part of a file in FOLDER/Pages, verbatim
-but indented; those of docs/guides/http.md and integrations.md, which need other modules, in FOLDER/HTTP and FOLDER/Integrations. The tests
+but indented; those of docs/guides/http.md, console.md and integrations.md, which need other modules, in FOLDER/HTTP and FOLDER/Integrations. The tests
 of DocumentationTests compile and run them; `.ci/run integrations` compiles the last. The compiler names the line of the page.
 
 The content of a block decides where it goes:
@@ -30,7 +30,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 # The pages whose code needs other modules and packages.
-FOLDERS = {"docs/guides/http.md": "HTTP", "docs/guides/integrations.md": "Integrations"}
+FOLDERS = {"docs/guides/console.md": "HTTP", "docs/guides/http.md": "HTTP", "docs/guides/integrations.md": "Integrations"}
 # The modules of the tutorial's package, whose code is also in the pages.
 OWN_MODULES = {"TutorialServer"}
 

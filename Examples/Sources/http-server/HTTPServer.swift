@@ -2,6 +2,7 @@ import ExampleSupport
 import Glibc
 import Promises
 import Reactor
+import ReactorConsole
 import ReactorHTTP
 
 /// The program: listens, prints its address, and serves until SIGTERM or SIGINT.
@@ -28,6 +29,8 @@ package enum HTTPServer {
         }
         let reload = try secure.reloadAtHangup()
         defer { reload?.cancel() }
+        let console = try options.console.map { try Console.start(at: $0) }
+        defer { console?.stop() }
         listener.printAddress()
         try hang(served)
     }

@@ -13,6 +13,8 @@ package struct Options {
     /// The files of `--certificate` and `--key`. Without them the server speaks plain HTTP.
     private(set) var certificate: String?
     private(set) var key: String?
+    /// The address of the console.
+    private(set) var console: String?
     /// The folder of `/files/`.
     private(set) var files: String?
 
@@ -21,6 +23,7 @@ package struct Options {
         for option in try CommandLineOption.all(in: arguments) {
             switch option.name {
             case "--listen": address = try option.address()
+            case "--console": console = option.value
             case "--certificate": certificate = option.value
             case "--key": key = option.value
             case "--files": files = option.value

@@ -3,6 +3,7 @@ import ExampleSupport
 import Glibc
 import Promises
 import Reactor
+import ReactorConsole
 
 /// The program: listens, prints its address, and serves until SIGTERM or SIGINT.
 @main
@@ -24,6 +25,8 @@ enum KVServer {
                 maxConnections: 10_000, memoryLimit: options.limits.memory, stopSignals: [SIGTERM, SIGINT],
                 drainTimeout: .seconds(10))
         ) { connection in Session(connection, of: server).serve() }
+        let console = try options.console.map { try Console.start(at: $0) }
+        defer { console?.stop() }
         listener.printAddress()
         try hang(served)
     }

@@ -5,12 +5,15 @@ import Reactor
 struct Options {
     private(set) var address: SocketAddress
     private(set) var limits = Limits()
+    /// The address of the console.
+    private(set) var console: String?
 
     init(_ arguments: some Sequence<String>) throws {
         address = try SocketAddress("127.0.0.1:6379")
         for option in try CommandLineOption.all(in: arguments) {
             switch option.name {
             case "--listen": address = try option.address()
+            case "--console": console = option.value
             case "--idle-timeout": limits.idle = try option.seconds()
             case "--request-timeout": limits.partialRequest = try option.seconds()
             case "--max-request": limits.request = try option.bytes()

@@ -19,6 +19,7 @@ let programs = [
     program("OnlyPromises", "Promises"),
     program("OnlyNames", "PromiseKitNames", "Promises"),
     program("OnlyHTTP", "Promises", "ReactorHTTP"),
+    program("OnlyConsole", "ReactorConsole"),
     program("OnlyJSON", "Promises", "ReactorHTTP", "ReactorHTTPJSON"),
     program("OnlyDispatch", "Promises", "ReactorDispatch"),
     program("OnlySimulation", "Promises", "SimulatedNetwork"),

@@ -1,0 +1,61 @@
+import ReactorHTTP
+
+/// Decides which requests are answered.
+///
+/// A browser may be made to send requests by any page that it shows. A page of another site cannot read the answers, unless
+/// its name leads to this machine (DNS rebinding): hence the check of `Host`. It can send a POST: hence the check of `Origin`.
+struct Admission {
+    let token: String?
+
+    enum Answer: Equatable {
+        case admitted, wrongHost, otherSite, noToken
+    }
+
+    func answer(to headers: Headers, host: String?) -> Answer {
+        // A browser sends a page's credentials to the page's own site only, so a token makes the name harmless.
+        if token == nil, !Self.isLocal(host ?? "") { return .wrongHost }
+        if let origin = headers["origin"], !Self.isSame(origin, host) { return .otherSite }
+        if let site = headers["sec-fetch-site"], site != "same-origin", site != "none" { return .otherSite }
+        if let token, !Self.has(headers["authorization"], token) { return .noToken }
+        return .admitted
+    }
+
+    /// Whether a host is this machine by any browser's reckoning. Names without a dot are for `curl --unix-socket`.
+    static func isLocal(_ host: String) -> Bool {
+        let name = nameOnly(host)
+        return ["localhost", "console", "127.0.0.1", "[::1]"].contains(name)
+    }
+
+    private static func nameOnly(_ host: String) -> String {
+        let host = host.lowercased()
+        if host.hasPrefix("["), let end = host.firstIndex(of: "]") {
+            let rest = host[host.index(after: end)...]
+            return isPort(rest) ? String(host[...end]) : host
+        }
+        guard let colon = host.firstIndex(of: ":") else { return host }
+        return isPort(host[colon...]) ? String(host[..<colon]) : host
+    }
+
+    private static func isPort(_ text: Substring) -> Bool {
+        text.isEmpty || text.first == ":" && UInt16(text.dropFirst()) != nil
+    }
+
+    private static func isSame(_ origin: String, _ host: String?) -> Bool {
+        ["http://", "https://"].contains { origin.lowercased() == $0 + (host ?? "").lowercased() }
+    }
+
+    /// `Bearer TOKEN`, or `Basic` with the user `console`, or none, and the token as password.
+    private static func has(_ authorization: String?, _ token: String) -> Bool {
+        guard let words = authorization?.split(separator: " ", maxSplits: 1), words.count == 2 else { return false }
+        return switch words[0].lowercased() {
+        case "bearer": isEqual(words[1], token)
+        case "basic": ["console:", ":"].contains { isEqual(words[1], base64(Array(($0 + token).utf8))) }
+        default: false
+        }
+    }
+
+    /// Compares in a time that does not tell how much is right.
+    private static func isEqual(_ one: Substring, _ other: String) -> Bool {
+        zip(one.utf8, other.utf8).reduce(0) { $0 | $1.0 ^ $1.1 } == 0 && one.utf8.count == other.utf8.count
+    }
+}

@@ -1,0 +1,158 @@
+import Promises
+import Reactor
+import ReactorHTTP
+
+/// Answers the requests of the console's visitors, on the console's loop.
+final class ConsoleServer {
+    let address: SocketAddress
+    private let listener: Listener
+    private let watcher: Watcher
+    private let admission: Admission
+
+    private static var mostConnections: Int { 32 }
+    /// The seconds of tracing, and of a recording.
+    private static var tracing: ClosedRange<Int> { 0...600 }
+    private static var recording: ClosedRange<Int> { 1...30 }
+
+    init(_ address: SocketAddress, _ token: String?) throws {
+        listener = try Listener.bind(address, mode: address.isUnix ? 0o600 : nil)
+        self.address = listener.localAddress
+        admission = Admission(token: token)
+        watcher = Watcher()
+        var options = HTTPOptions()
+        options.maxBody = 1024
+        options.transform = { _, response in Self.secure(&response) }
+        listener.serveHTTP(
+            options, serving: ServeOptions(maxConnections: Self.mostConnections), onError: { _, _ in },
+            handler: { [unowned self] request in try answer(to: request) }
+        ).cauterize()
+    }
+
+    /// Ends the connections, and then the loop.
+    func end() {
+        watcher.end()
+        listener.drain(deadline: .zero).done { _ in withExtendedLifetime(self) { _ = EventLoop.current.remote.stop() } }
+    }
+
+    /// Fields of every response. The page has its own policy.
+    private static func secure(_ response: inout Response) {
+        let fields = [
+            ("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"), ("X-Frame-Options", "DENY"),
+            ("Referrer-Policy", "no-referrer"), ("Cross-Origin-Resource-Policy", "same-origin"),
+            ("Cross-Origin-Opener-Policy", "same-origin"),
+        ]
+        for (name, value) in fields { response.headers[name] = value }
+        if !response.headers.has("content-security-policy") {
+            response.headers["Content-Security-Policy"] = "default-src 'none'; frame-ancestors 'none'"
+        }
+    }
+
+    // MARK: Requests
+
+    private func answer(to request: Request) throws -> Answer {
+        switch admission.answer(to: request.headers, host: request.host) {
+        case .admitted: break
+        case .wrongHost: return .now(Response("Use localhost or 127.0.0.1 as the host.\n", status: Status(421)))
+        case .otherSite: return .now(Response("This is not for pages of other sites.\n", status: .forbidden))
+        case .noToken:
+            return .now(
+                Response(
+                    "The token is missing or wrong.\n", status: .unauthorized,
+                    headers: ["WWW-Authenticate": "Basic realm=\"console\""]))
+        }
+        switch (request.path, request.method) {
+        case ("/", .get), ("/", .head): return .now(Page.response())
+        case ("/text", .get): return .later(try text(request))
+        case ("/json", .get): return .later(try json(request))
+        case ("/metrics", .get): return .later(metrics())
+        case ("/events", .get): return .now(try stream(request))
+        case ("/trace", .post): return .now(try trace(request))
+        case ("/record", .post): return .later(try record(request))
+        case ("/", _), ("/text", _), ("/json", _), ("/metrics", _), ("/events", _):
+            return .now(Response("Use GET.\n", status: .methodNotAllowed, headers: ["Allow": "GET"]))
+        case ("/trace", _), ("/record", _):
+            return .now(Response("Use POST.\n", status: .methodNotAllowed, headers: ["Allow": "POST"]))
+        default: return .now(Response("There is /, /text, /json, /metrics; POST /trace, /record.\n", status: .notFound))
+        }
+    }
+
+    private func snapshot(_ scope: Snapshot.Scope) -> Promise<Snapshot> {
+        watcher.attend().then { [watcher] in watcher.look() }.map { [watcher] _ in Snapshot(of: watcher, scope) }
+            .asPromise()
+    }
+
+    private func scope(_ request: Request, lines: Int) throws -> Snapshot.Scope {
+        let parameters = request.queryParameters
+        var scope = Snapshot.Scope()
+        scope.connections = try Self.number("connections", parameters, 0...Snapshot.Scope.most, default: lines)
+        scope.promises = try Self.number("promises", parameters, 0...Snapshot.Scope.most, default: lines)
+        if let order = parameters["order"] {
+            guard let known = Snapshot.ConnectionOrder(rawValue: order) else {
+                let all = Snapshot.ConnectionOrder.allCases.map(\.rawValue).joined(separator: ", ")
+                throw HTTPError(.badRequest, detail: "The order is one of \(all).")
+            }
+            scope.order = known
+        }
+        return scope
+    }
+
+    private static func number(
+        _ name: String, _ parameters: Parameters, _ bounds: ClosedRange<Int>, default value: Int
+    ) throws -> Int {
+        let number = try parameters.value(name, default: value)
+        guard bounds ~= number else {
+            throw HTTPError(.badRequest, detail: "\(name) is from \(bounds.lowerBound) to \(bounds.upperBound).")
+        }
+        return number
+    }
+
+    private func text(_ request: Request) throws -> Promise<Response> {
+        let columns = try Self.number("columns", request.queryParameters, 80...160, default: 110)
+        return snapshot(try scope(request, lines: 40)).map { Response($0.text(columns: columns)) }
+    }
+
+    private func json(_ request: Request) throws -> Promise<Response> {
+        snapshot(try scope(request, lines: 1000)).map { Response($0.json, type: "application/json") }
+    }
+
+    private func metrics() -> Promise<Response> {
+        snapshot(Snapshot.Scope(connections: 0, promises: 0)).map {
+            Response($0.prometheusText, type: "text/plain; version=0.0.4; charset=utf-8")
+        }
+    }
+
+    /// The same as `/json`, again and again, as server-sent events.
+    private func stream(_ request: Request) throws -> Response {
+        guard let connection = request.connection else { throw HTTPError(.internalServerError) }
+        let scope = try scope(request, lines: 200)
+        return .stream(type: "text/event-stream") { [self] output in
+            connection.cancelWhenPeerGone {
+                repeatWhile {
+                    self.snapshot(scope).then { snapshot -> Promise<Bool> in
+                        let pause = max(Duration.seconds(1), .nanoseconds(snapshot.cost * 50))
+                        return output.write("data: \(snapshot.json)\n\n").then { after(pause) }
+                            .map { !connection.isDraining }
+                    }
+                }
+            }
+        }
+    }
+
+    // MARK: Switches
+
+    private func trace(_ request: Request) throws -> Response {
+        let seconds = try Self.number("seconds", request.queryParameters, Self.tracing, default: 60)
+        watcher.setTracing(for: seconds == 0 ? nil : .seconds(seconds))
+        return Response("{\"on\":\(conf.trace)}", type: "application/json")
+    }
+
+    private func record(_ request: Request) throws -> Promise<Response> {
+        let seconds = try Self.number("seconds", request.queryParameters, Self.recording, default: 5)
+        if watcher.recording != nil { throw HTTPError(.conflict, detail: "A recording is in progress.") }
+        return watcher.record(for: .seconds(seconds)).map { text in
+            Response(
+                text, type: "application/json",
+                headers: ["Content-Disposition": "attachment; filename=\"recording.json\""])
+        }
+    }
+}

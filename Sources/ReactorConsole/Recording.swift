@@ -1,0 +1,150 @@
+import Promises
+import Reactor
+import ReactorLibc
+
+/// Everything that the loops do for a few seconds, as a file of the trace event format, which ui.perfetto.dev opens.
+// @unchecked Sendable: accessed on the console's loop; the jobs on other loops only pass it back.
+final class Recording: @unchecked Sendable {
+    /// The slices that are kept per loop: some seconds of a busy one, and tens of megabytes of text.
+    private static var mostSlices: Int { 100_000 }
+    /// A loop that has not answered after this time is left out.
+    private static var patience: Duration { .milliseconds(700) }
+
+    private let loops: [WatchedLoop]
+    private var began: Int64 = 0
+    private var tracks: [(loop: WatchedLoop, recording: LoopRecording)] = []
+
+    init(_ loops: [WatchedLoop]) { self.loops = loops }
+
+    func begin() -> Guarantee<Void> {
+        began = LoopClock.monotonic.now.nanoseconds
+        let begun = loops.map { loop in
+            ask(loop) { EventLoop.ofCurrentThread.beginRecording(atMost: Self.mostSlices) }
+        }
+        return when(resolved: begun).map { _ in }
+    }
+
+    /// - Returns: the text of the file.
+    func end() -> Guarantee<String> {
+        let ended = loops.map { loop in
+            ask(loop) { EventLoop.ofCurrentThread.endRecording() }.done { recording in
+                if let recording { self.tracks.append((loop, recording)) }
+            }
+        }
+        return when(resolved: ended).map { _ in self.text }
+    }
+
+    private func ask<Value: Sendable>(_ loop: WatchedLoop, _ body: @escaping @Sendable () -> Value) -> Promise<Value> {
+        let (promise, resolver) = Promise<Value>.pending()
+        let ended = { _ = resolver.reject(PromiseError.loopEnded) }
+        if !loop.remote.post(InternalJob({ resolver.fulfill(body()) }, ifLoopEnds: ended)) { ended() }
+        return promise.timeout(Self.patience)
+    }
+
+    // MARK: The file
+
+    private var text: String {
+        tracks.sort { $0.loop.serial < $1.loop.serial }
+        var json = JSONText()
+        json.object { json in
+            json.add("displayTimeUnit", "ms")
+            json.object("otherData") { addSummary(&$0) }
+            json.array("traceEvents") { addEvents(&$0) }
+        }
+        return json.text
+    }
+
+    /// What the file says of itself: `chrome://tracing` shows it as metadata, and the page beside the link.
+    private func addSummary(_ json: inout JSONText) {
+        let each = EventLoop.current.measureRecording()
+        let time = LoopClock.monotonic.now.nanoseconds - began
+        let handlers = tracks.map { $0.recording.slices.count }.max() ?? 0
+        let share = Double(each) * Double(handlers) / Double(max(time, 1)) * 100
+        json.add("handlers of the busiest loop", handlers)
+        json.add("cost", "\(each) ns for each handler: \(decimal(share, 2)) % of the busiest loop's time")
+        let missing = loops.filter { loop in !tracks.contains { $0.loop === loop } }.map(\.name)
+        let omitted = tracks.reduce(0) { $0 + $1.recording.omitted }
+        json.add(
+            "left out",
+            [
+                missing.isEmpty ? nil : "loops that did not answer: \(missing.joined(separator: ", "))",
+                omitted == 0 ? nil : "\(omitted) slices beyond \(Self.mostSlices) for each loop",
+            ].compactMap(\.self).joined(separator: "; "))
+    }
+
+    private func addEvents(_ json: inout JSONText) {
+        let process = Int(getpid())
+        for (loop, _) in tracks {
+            json.object { json in
+                json.add("ph", "M")
+                json.add("pid", process)
+                json.add("tid", loop.serial)
+                json.add("name", "thread_name")
+                json.object("args") { $0.add("name", loop.name) }
+            }
+        }
+        var arrows = 0
+        /// The last handler of each promise so far: its track, and its end.
+        var handlers: [Int: (loop: Int, slice: LoopRecording.Slice)] = [:]
+        let slices = tracks.flatMap { track in
+            track.recording.slices.map { (loop: track.loop.serial, slice: $0, all: track.recording) }
+        }.sorted { $0.slice.began < $1.slice.began }
+        for (loop, slice, recording) in slices {
+            add(slice, loop, process, &json)
+            guard case .handler(_, _, _, let subject) = slice.content else { continue }
+            let step = RecordedStep(subject)
+            var source: (loop: Int, slice: LoopRecording.Slice)?
+            if slice.cause >= 0 {
+                source = (loop, recording.slices[Int(slice.cause)])
+            } else if let number = step?.source {
+                source = handlers[number]
+            }
+            if let step { handlers[step.number] = (loop, slice) }
+            guard let source else { continue }
+            arrows += 1
+            // An arrow begins in the slice that its time is in.
+            let start = max(source.slice.began, min(source.slice.ended, slice.began) - 1)
+            addArrow("s", arrows, source.loop, start, process, &json)
+            addArrow("f", arrows, loop, slice.began, process, &json)
+        }
+    }
+
+    private func add(_ slice: LoopRecording.Slice, _ loop: Int, _ process: Int, _ json: inout JSONText) {
+        json.object { json in
+            json.add("ph", "X")
+            json.add("pid", process)
+            json.add("tid", loop)
+            json.add("ts", microseconds: slice.began - began)
+            json.add("dur", microseconds: max(slice.ended - slice.began, 0))
+            switch slice.content {
+            case .wait: json.add("name", "wait")
+            case .turn: json.add("name", "turn")
+            case .handler(let kind, let callSite, let descriptor, let subject):
+                let step = RecordedStep(subject)
+                let line = step?.callSite ?? callSite
+                let name = step?.operation ?? kind.rawValue
+                json.add("name", name + (line.map { " at \($0)" } ?? descriptor.map { " of descriptor \($0)" } ?? ""))
+                json.add("cat", kind.rawValue)
+                json.object("args") { json in
+                    if let name = step?.name { json.add("name", name) }
+                    if let step { json.add("promise", step.number) }
+                }
+            }
+        }
+    }
+
+    private func addArrow(
+        _ phase: String, _ id: Int, _ loop: Int, _ moment: Int64, _ process: Int, _ json: inout JSONText
+    ) {
+        json.object { json in
+            json.add("ph", phase)
+            json.add("id", id)
+            json.add("pid", process)
+            json.add("tid", loop)
+            json.add("ts", microseconds: moment - began)
+            json.add("name", "made ready")
+            json.add("cat", "made ready")
+            if phase == "f" { json.add("bp", "e") }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+import Promises
+import Reactor
+
+extension Snapshot {
+    /// The loops, listeners, pools and events in Prometheus' text format 0.0.4.
+    var prometheusText: String {
+        let now = LoopClock.monotonic.now.nanoseconds
+        var text = PrometheusText("reactor")
+        for loop in loops {
+            text.setLabels(["loop": loop.name])
+            let isStuck = loop.state == .stuck
+            text.add("loop_answers", .gauge, "1 if the loop answers the console.", loop.state == .answers ? 1 : 0)
+            text.add(
+                "loop_silence_seconds", .gauge, "How long the loop has not answered.", .nanoseconds(loop.silence))
+            text.add(
+                "loop_stuck_seconds", .gauge, "How long the handler has run in which the loop is stuck.",
+                .nanoseconds(isStuck ? loop.current?.time ?? 0 : 0))
+            if let lags = loop.loop.lags(ofSeconds: 60, at: now) {
+                text.add(
+                    "loop_lag_max_seconds", .gauge, "The largest lag of the last minute.",
+                    .nanoseconds(lags.most))
+                text.add(
+                    "loop_lag_p99_seconds", .gauge, "The lag of the last minute, p99.", .nanoseconds(lags.p99))
+            }
+            if let busy = loop.loop.busy {
+                text.add(
+                    "loop_busy_ratio", .gauge, "The share of a second that the loop works.",
+                    .nanoseconds(Int64(busy * 1e9)))
+            }
+        }
+        var names: [String: Int] = [:]
+        for (loop, facts) in objects {
+            // The same name twice, as for two limiters of a loop, would be the same sample twice.
+            let key = "\(facts.form.rawValue) \(loop) \(facts.name)"
+            names[key, default: 0] += 1
+            let number = names[key]!
+            text.setLabels([
+                "kind": facts.form.rawValue, "loop": loop,
+                "name": number == 1 ? facts.name : "\(facts.name) (\(number))",
+            ])
+            text.add("object_in_use", .gauge, "Connections, resources, calls, threads or bytes in use.", facts.inUse)
+            text.add("object_waiting", .gauge, "What waits for them.", facts.waiting)
+            if let limit = facts.limit { text.add("object_limit", .gauge, "The limit on what is in use.", limit) }
+            if let free = facts.free { text.add("object_free", .gauge, "What is free or idle.", free) }
+        }
+        text.setLabels([:])
+        text.add("connections", .gauge, "Connections of all loops.", connectionCount)
+        text.add("events_logged_total", .counter, "Log events since the console was started.", eventCount)
+        return LoopMetrics.prometheusText(of: metrics) + text.text
+    }
+}

@@ -1,0 +1,186 @@
+import Promises
+import Reactor
+import ReactorLibc
+
+/// What the console knows at one moment, for one answer.
+struct Snapshot {
+    /// What a visitor wants to see of what may be long.
+    struct Scope {
+        var connections = 100
+        var order = ConnectionOrder.idle
+        var promises = 100
+        static var most: Int { 100_000 }
+    }
+
+    enum ConnectionOrder: String, CaseIterable {
+        case peer, age, idle, received, sent, queued
+    }
+
+    /// A loop, and the state that a reader looks for first.
+    struct Loop {
+        enum State: String {
+            case answers
+            /// It has not answered for a while, and is in a handler.
+            case stuck
+            /// It has not answered for a while, and is in no handler: no thread drives it, or it was stuck from the start.
+            case silent
+        }
+
+        let loop: WatchedLoop
+        /// Another one for each loop.
+        let name: String
+        let state: State
+        /// Nanoseconds since the open question.
+        let silence: Int64
+        let current: WatchedLoop.Current?
+        /// The connection whose event it is, and the line of its listener.
+        let currentPlace: String?
+    }
+
+    struct ListedConnection {
+        let facts: ConnectionFacts
+        let loop: String
+        let listener: InspectedFacts?
+        /// Whether the loop has not answered since.
+        let isOld: Bool
+        /// Nanoseconds; `nil` if it is older than the console.
+        var age: Int64? {
+            facts.since.flatMap { $0 == 0 ? nil : Int64(InspectedObjects.second &- $0) * 1_000_000_000 }
+        }
+        var idle: Int64? { facts.quiet.map { Int64($0) * 1_000_000 } }
+    }
+
+    let program = CommandLine.arguments.first?.split(separator: "/").last.map(String.init)
+    let time = ReactorLibc.time(nil)
+    let uptime: Int64
+    let tracingLeft: Int?
+    let isTracing: Bool
+    let isRecording: Bool
+    let loops: [Loop]
+    let objects: [(loop: String, facts: InspectedFacts)]
+    let connections: [ListedConnection]
+    let connectionCount: Int
+    let order: ConnectionOrder
+    let promises: [PromiseTree]
+    let pending: Int
+    let events: [EventRing.Event]
+    let eventCount: Int
+    /// Metrics of the loops that have answered, by name.
+    let metrics: [(name: String, metrics: LoopMetrics)]
+    /// The time of all loops that the look took, and the longest piece, in nanoseconds.
+    let cost: Int64
+    let longestPiece: Int64
+    /// What is missing, in words.
+    let leftOut: [String]
+
+    /// How long a loop may be silent, in nanoseconds.
+    static var patience: Int64 { 250_000_000 }
+
+    init(of watcher: Watcher, _ scope: Scope) {
+        let now = LoopClock.monotonic.now.nanoseconds
+        var missing: [String] = []
+        let watched = watcher.loops.values.filter { !$0.isOfPool }.sorted { $0.serial < $1.serial }
+        let names = Self.names(of: watched)
+        let findings = watched.map { watcher.findings[$0.serial] }
+        uptime = now - watcher.started
+        (tracingLeft, isTracing) = (watcher.tracingLeft, conf.trace)
+        isRecording = watcher.recording != nil
+        objects =
+            InspectedObjects.facts(ofLoop: 0).sorted { $0.name < $1.name }.map { ("", $0) }
+            + zip(names, findings).flatMap { name, found in
+                (found?.facts ?? []).sorted { ($0.form.rawValue, $0.name) < ($1.form.rawValue, $1.name) }.map {
+                    (name, $0)
+                }
+            }
+        let listeners = Dictionary(
+            objects.compactMap { entry in entry.facts.identity.map { ($0, entry.facts) } },
+            uniquingKeysWith: { one, _ in one })
+        let loops = zip(watched, findings).enumerated().map { index, pair in
+            Loop(pair.0, names[index], pair.1, listeners, at: now)
+        }
+        self.loops = loops
+        order = scope.order
+        let all = findings.enumerated().flatMap { index, found in
+            (found?.connections ?? []).map { (index: index, facts: $0) }
+        }
+        connectionCount = all.count
+        connections = all.sorted { $0.facts.isBefore($1.facts, by: scope.order) }.prefix(scope.connections).map {
+            ListedConnection(
+                facts: $0.facts, loop: names[$0.index], listener: $0.facts.listener.flatMap { listeners[$0] },
+                isOld: loops[$0.index].state != .answers)
+        }
+        if all.count > connections.count { missing.append("\(all.count - connections.count) connections") }
+        let trees = zip(names, findings).compactMap { name, found in
+            found?.promises.map { PromiseTree(loop: name, $0, at: now) }
+        }
+        let ended =
+            isTracing ? [PromiseTree(ofEndedLoopsExcept: Set(watcher.loops.keys), at: now)].compactMap(\.self) : []
+        promises = (ended + trees).map { $0.first(scope.promises) }
+        pending = (ended + trees).reduce(0) { $0 + $1.pending }
+        missing += promises.compactMap(\.leftOut)
+        for loop in loops where loop.state != .answers { missing.append("news of \(loop.name), which does not answer") }
+        (events, eventCount) = watcher.events.latest
+        if eventCount > events.count { missing.append("\(eventCount - events.count) earlier events") }
+        metrics = zip(names, findings).compactMap { name, found in found.map { (name, $0.metrics) } }
+        cost = findings.reduce(0) { $0 + ($1?.cost ?? 0) }
+        longestPiece = findings.map { $0?.longestPiece ?? 0 }.max() ?? 0
+        leftOut = missing
+    }
+
+    /// The names of loops, made different: as labels of Prometheus they must be.
+    private static func names(of loops: [WatchedLoop]) -> [String] {
+        let counts = Dictionary(loops.map { ($0.name, 1) }, uniquingKeysWith: +)
+        return loops.map { counts[$0.name]! > 1 ? "\($0.name) (\($0.serial))" : $0.name }
+    }
+}
+
+extension Snapshot.Loop {
+    fileprivate init(
+        _ loop: WatchedLoop, _ name: String, _ found: Survey.Findings?,
+        _ listeners: [ObjectIdentifier: InspectedFacts], at now: Int64
+    ) {
+        (self.loop, self.name) = (loop, name)
+        silence = loop.silence(at: now)
+        current = loop.current(at: now)
+        state = silence < Snapshot.patience ? .answers : current != nil ? .stuck : .silent
+        let connection = current?.handler.descriptor.flatMap { descriptor in
+            found?.connections.first { $0.descriptor == descriptor }
+        }
+        let line = connection?.listener.flatMap { listeners[$0]?.callSite }
+        currentPlace = connection.map { "connection \($0.name)" + (line.map { ", served at \($0)" } ?? "") }
+    }
+}
+
+extension Snapshot.ListedConnection {
+    /// What it waits for, in words.
+    var waitsFor: String {
+        let line = facts.callSite.map { " at \($0)" } ?? ""
+        return switch facts.wait {
+        case .handler: "handler" + (listener?.callSite.map { " of the server at \($0)" } ?? "")
+        case .read: "read" + line
+        case .write: "write: the peer does not read"
+        case .readAndWrite: "read\(line), and write"
+        case .pause: "pause of readRate"
+        case .close: "close"
+        case .pool: "request of its pool"
+        case .nothing: "nothing: it has ended"
+        }
+    }
+}
+
+extension ConnectionFacts {
+    /// The order of a list: the largest first, and unknown values last.
+    fileprivate func isBefore(_ other: Self, by order: Snapshot.ConnectionOrder) -> Bool {
+        switch order {
+        case .peer: name < other.name
+        case .age: since ?? .max < other.since ?? .max
+        case .idle: quiet ?? -1 > other.quiet ?? -1
+        case .received: received > other.received
+        case .sent: sent > other.sent
+        case .queued: queued > other.queued
+        }
+    }
+
+    /// The peer's address, or else the descriptor.
+    var name: String { peer.map { "\($0)" } ?? "descriptor \(descriptor)" }
+}

@@ -1,0 +1,107 @@
+import Promises
+import Reactor
+import Synchronization
+
+/// A look at all that a loop has, by jobs on it that take a millisecond each, so that it goes on working.
+// @unchecked Sendable: the flag is atomic; all else is accessed on the loop's thread until it is handed over.
+final class Survey: @unchecked Sendable {
+    /// What a loop has, at about one moment.
+    struct Findings: Sendable {
+        let moment: Int64
+        let facts: [InspectedFacts]
+        let connections: [ConnectionFacts]
+        let metrics: LoopMetrics
+        /// Present while promises are traced.
+        let promises: PromiseFindings?
+        /// The time of the loop that it took, in nanoseconds, and the longest piece of it.
+        let cost: Int64
+        let longestPiece: Int64
+    }
+
+    struct PromiseFindings: Sendable {
+        let groups: [PromiseGroup]
+        let pending: Int
+        let ungrouped: Int
+        /// The share of the table of promises that was looked at.
+        let share: Double
+    }
+
+    /// The time of a piece: with the last step, no piece takes twice as long.
+    private static var piece: Int64 { 1_000_000 }
+    /// The time for promises; what is left then is left out.
+    private static var mostForPromises: Int64 { 100_000_000 }
+
+    private let isCancelled = Atomic(false)
+    private let wantsPromises: Bool
+    private let done: @Sendable (Findings?) -> Void
+    private var isFinished = false
+    private var connections: ConnectionWalk?
+    private var promises: PromiseWalk?
+    private var facts: [InspectedFacts] = []
+    private var cost: Int64 = 0
+    private var costBefore: Int64 = 0
+    private var longestPiece: Int64 = 0
+
+    /// - Parameter done: called once, on any thread; with `nil` if the survey was cancelled, or the loop has ended.
+    init(promises: Bool, done: @escaping @Sendable (Findings?) -> Void) {
+        wantsPromises = promises
+        self.done = done
+    }
+
+    deinit { if !isFinished { done(nil) } }
+
+    /// Any thread.
+    func begin(on remote: LoopRemote) { remote.run { self.work(on: EventLoop.ofCurrentThread) } }
+
+    /// Any thread.
+    func cancel() { isCancelled.store(true, ordering: .relaxed) }
+
+    private func work(on loop: EventLoop) {
+        loop.disregardHandler()
+        if isCancelled.load(ordering: .relaxed) { return }
+        let began = LoopClock.monotonic.now.nanoseconds
+        var now = began
+        var hasMore = true
+        while hasMore, now - began < Self.piece {
+            hasMore = step(on: loop)
+            now = LoopClock.monotonic.now.nanoseconds
+        }
+        cost += now - began
+        longestPiece = max(longestPiece, now - began)
+        // By the mailbox: in between the loop takes a turn.
+        if hasMore { return begin(on: loop.remote) }
+        finish(on: loop)
+    }
+
+    /// - Returns: false at the end.
+    private func step(on loop: EventLoop) -> Bool {
+        guard let connections else {
+            facts = InspectedObjects.facts(ofLoop: loop.serial)
+            self.connections = ConnectionWalk(on: loop, keepsReaders: wantsPromises)
+            return true
+        }
+        if promises == nil {
+            if connections.advance(atMost: 16) { return true }
+            guard wantsPromises else { return false }
+            promises = PromiseWalk(on: loop, connections)
+            costBefore = cost
+            return true
+        }
+        return cost - costBefore < Self.mostForPromises && promises!.advance()
+    }
+
+    private func finish(on loop: EventLoop) {
+        let findings = promises.map {
+            PromiseFindings(
+                groups: $0.groups, pending: $0.pending, ungrouped: $0.ungrouped,
+                share: Double($0.part) / Double(PromiseWalk.partCount))
+        }
+        let metrics = loop.metrics(countingJobs: LoopBeat.mostJobs)
+        isFinished = true
+        done(
+            Findings(
+                moment: LoopClock.monotonic.now.nanoseconds, facts: facts, connections: connections?.facts ?? [],
+                metrics: metrics, promises: findings, cost: cost, longestPiece: longestPiece))
+        (connections, promises) = (nil, nil)
+    }
+}

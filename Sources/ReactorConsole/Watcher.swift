@@ -1,0 +1,136 @@
+import Promises
+import Reactor
+import Synchronization
+
+/// Watches the loops of the process: once a second while nobody looks, fifty times a second while somebody does.
+// @unchecked Sendable: accessed on the console's loop only; jobs of other loops pass it back to that.
+final class Watcher: @unchecked Sendable {
+    let events = EventRing()
+    private(set) var loops: [Int: WatchedLoop] = [:]
+    private(set) var findings: [Int: Survey.Findings] = [:]
+    private(set) var recording: Recording?
+    let started = LoopClock.monotonic.now.nanoseconds
+    private let home = EventLoop.current
+    private var timer: EventLoop.Timer?
+    private var second: EventLoop.Timer?
+    /// Until when somebody looks.
+    private var looksUntil = LoopInstant(nanoseconds: 0)
+    /// The end of tracing that the console has switched on.
+    private var tracing: EventLoop.Timer?
+    private(set) var tracesUntil: LoopInstant?
+    private var survey: Guarantee<Void>?
+
+    /// How long the loops are watched closely after a request.
+    private static var attention: Duration { .seconds(10) }
+
+    init() {
+        InspectedObjects.second = 1
+        conf.observe { [events] event in events.add(event) }
+        second = home.schedule(every: .seconds(1)) { [weak self] in self?.everySecond() }
+        everySecond()
+    }
+
+    func end() {
+        timer?.cancel()
+        second?.cancel()
+        setTracing(for: nil)
+        conf.observe(nil)
+        InspectedObjects.second = 0
+        for loop in loops.values { loop.remote.run { EventLoop.ofCurrentThread.show(to: nil) } }
+    }
+
+    var isLooking: Bool { timer != nil }
+
+    /// Somebody looks.
+    /// - Returns: when there is enough to see.
+    func attend() -> Guarantee<Void> {
+        looksUntil = home.now.advanced(by: Self.attention)
+        if isLooking { return .value }
+        timer = home.schedule(every: .milliseconds(20)) { [weak self] in self?.ask() }
+        ask()
+        return after(.milliseconds(300))
+    }
+
+    private func everySecond() {
+        InspectedObjects.second &+= 1
+        let living = Dictionary(EventLoop.living.map { ($0.serial, $0.remote) }, uniquingKeysWith: { one, _ in one })
+        for (serial, remote) in living where loops[serial] == nil && serial != home.serial {
+            loops[serial] = WatchedLoop(serial, remote)
+        }
+        for serial in loops.keys where living[serial] == nil {
+            loops[serial] = nil
+            findings[serial] = nil
+        }
+        if home.now > looksUntil && recording == nil { timer.take()?.cancel() }
+        ask()
+    }
+
+    private func ask() {
+        let isLooking = isLooking
+        let home = home.remote
+        for loop in loops.values {
+            let serial = loop.serial
+            loop.ask(measuring: isLooking) { answer in home.run { self.loops[serial]?.take(answer) } }
+        }
+    }
+
+    // MARK: Surveys
+
+    /// A loop that has not answered after this time is shown as it last was.
+    private static var patience: Duration { .milliseconds(700) }
+
+    /// Looks at all loops. A look that has just begun serves all who ask meanwhile.
+    func look() -> Guarantee<Void> {
+        if let survey, survey.isPending { return survey.map { $0 } }
+        let promises = conf.trace
+        let home = home.remote
+        let looks = loops.values.map { loop -> Promise<Void> in
+            let (promise, resolver) = Promise<Void>.pending()
+            let serial = loop.serial
+            let look = Survey(promises: promises) { findings in
+                home.run {
+                    if let findings, self.loops[serial] != nil { self.findings[serial] = findings }
+                    resolver.fulfill()
+                }
+            }
+            look.begin(on: loop.remote)
+            return promise.timeout(Self.patience).ensure { look.cancel() }
+        }
+        let all = when(resolved: looks).map { _ in }
+        survey = all
+        return all.map { $0 }
+    }
+
+    // MARK: Switches
+
+    /// - Parameter time: how long to trace; `nil` to stop, if the console has begun.
+    func setTracing(for time: Duration?) {
+        if let time {
+            // A program that traces by itself goes on.
+            if conf.trace && tracesUntil == nil { return }
+            conf.trace = true
+            tracing?.cancel()
+            tracesUntil = home.now.advanced(by: time)
+            tracing = home.schedule(after: time) { [weak self] in self?.setTracing(for: nil) }
+        } else if tracesUntil != nil {
+            conf.trace = false
+            tracing.take()?.cancel()
+            tracesUntil = nil
+        }
+    }
+
+    /// The seconds that the console will still trace; `nil` if it does not.
+    var tracingLeft: Int? { tracesUntil.map { max(Int(home.now.duration(to: $0).components.seconds), 0) + 1 } }
+
+    /// Records all loops; one recording at a time.
+    func record(for time: Duration) -> Promise<String> {
+        let made = Recording(Array(loops.values))
+        recording = made
+        let hadTrace = conf.trace
+        if !hadTrace { conf.trace = true }
+        return attend().then { made.begin() }.then { _ in after(time) }.then { _ in made.end() }.ensure { [weak self] in
+            if !hadTrace && self?.tracesUntil == nil { conf.trace = false }
+            self?.recording = nil
+        }
+    }
+}

@@ -1,0 +1,136 @@
+import ReactorConsole
+
+// What a reader finds.
+
+extension ConsoleTests {
+    /// The console answers while another loop is in a handler, and says in which one.
+    @Test func showsAStuckLoop() throws {
+        try withConsole { console in
+            let worker = try EventLoop.spawn(name: "worker")
+            defer { worker.join() }
+            let gate = Gate()
+            defer {
+                gate.open()
+                worker.stop()
+            }
+            // The console has found the loop, so timers note their lines.
+            _ = try console.ask("/text", until: "worker")
+            _ = try console.ask("/json", until: "\"name\":\"worker\",\"number\"")
+            let line = #line + 1
+            worker.submit { EventLoop.current.schedule(after: .zero) { gate.wait() } }
+            let text = try console.ask("/text", until: "STUCK").body
+            #expect(text.contains("! worker is STUCK for"), "\(text)")
+            #expect(text.contains("in a timer at ReactorConsoleTests/FindingsTests.swift:\(line)"), "\(text)")
+            let metrics = try console.ask("/metrics").body
+            #expect(metrics.contains("reactor_loop_answers{loop=\"worker\"} 0"), "\(metrics)")
+        }
+    }
+
+    @Test func showsConnections() throws {
+        try withConsole { console in
+            let listener = try Listener.bind("127.0.0.1:0")
+            let line = #line + 1
+            let served = listener.serve { connection in connection.forEachChunk { connection.write($0) } }
+            let clients = try (0..<3).map { _ in try hang(connect(to: listener.localAddress)) }
+            for client in clients {
+                try hang(client.write("hello"))
+                _ = try hang(client.read(exactly: 5))
+            }
+            let json = try console.ask("/json").body
+            // Three of the server, and the test's own, which wait for nothing but are not in the poller; and its visitor.
+            #expect(json.contains("\"received\":5,\"sent\":5,\"queued\":0,\"waitsFor\":\"read\""), "\(json)")
+            #expect(
+                json.contains("\"line\":\"ReactorConsoleTests/FindingsTests.swift:\(line)\",\"inUse\":3"), "\(json)")
+            let text = try console.ask("/text?connections=1&order=received").body
+            #expect(text.contains("left out: ") && text.contains("connections"), "\(text)")
+            clients.forEach { $0.abort() }
+            listener.close()
+            _ = try hang(served)
+        }
+    }
+
+    /// What waits for what, from the work at the root, with lines; the same lines are one group.
+    @Test func showsPromisesAsTrees() throws {
+        try withConsole { console in
+            try withTracing {
+                let (made, mapped) = (#line + 1, #line + 2)
+                let (lost, resolve) = Guarantee<Int>.pending()
+                let waiting = (0..<100).map { _ in lost.map { $0 + 1 }.named("sum") }
+                let timer = after(.seconds(1000)).map { 1 }
+                let both = when(fulfilled: [waiting[0].asPromise(), timer.asPromise()])
+                let json = try console.ask("/json").body
+                let file = "ReactorConsoleTests/FindingsTests.swift"
+                #expect(json.contains("\"depth\":0,\"operation\":\"made\",\"line\":\"\(file):\(made)\""), "\(json)")
+                #expect(json.contains("\"waitsFor\":\"whoever has the resolver\""), "\(json)")
+                #expect(
+                    json.contains("\"depth\":1,\"operation\":\"map\",\"line\":\"\(file):\(mapped)\",\"name\":\"sum\""),
+                    "\(json)")
+                #expect(json.contains("\"count\":100,"), "\(json)")
+                #expect(json.contains("\"waitsFor\":\"timer due in 1"), "\(json)")
+                #expect(json.contains("\"operation\":\"when\""), "\(json)")
+                let text = try console.ask("/text").body
+                #expect(text.contains("└ map at \(file):\(mapped) \"sum\" ×100"), "\(text)")
+                resolve(1)
+                timer.cancel()
+                both.cauterize()
+            }
+        }
+    }
+
+    /// Promises of a loop that has ended can never settle there.
+    @Test func marksLostPromises() throws {
+        try withConsole { console in
+            try withTracing {
+                let kept = EventLoop.withLoop { _ in Promise<Int>.pending() }
+                let text = try console.ask("/text", until: "LOST").body
+                #expect(text.contains("LOST: its loop has ended"), "\(text)")
+                kept.resolver.fulfill(1)
+            }
+        }
+    }
+
+    @Test func showsPoolsLimitersAndEvents() throws {
+        try withConsole { console in
+            let limiter = Limiter(1)
+            let (first, end) = Promise<Void>.pending()
+            limiter.run { first }.cauterize()
+            let second = limiter.run { Promise.value }
+            let gate = Gate()
+            let pool = try ThreadPool(name: "jobs", threads: 1)
+            let jobs = (0..<3).map { _ in Promise.value.map(on: pool) { gate.wait() } }
+            withTracing { _ = Promise<Int>.pending().promise }
+            let json = try console.ask("/json", until: "\"kind\":\"abandoned\"").body
+            #expect(json.contains("\"kind\":\"limiter\",\"name\":\"limiter\""), "\(json)")
+            #expect(json.contains("\"inUse\":1,\"free\":0,\"limit\":1,\"waiting\":1"), "\(json)")
+            #expect(json.contains("\"kind\":\"thread pool\",\"name\":\"jobs\""), "\(json)")
+            #expect(
+                json.contains("\"kind\":\"abandoned\",\"text\":\"Promise\\u003cInt\\u003e was abandoned"), "\(json)")
+            gate.open(3)
+            end.fulfill()
+            try hang(second)
+            _ = try hang(when(fulfilled: jobs))
+        }
+    }
+
+    /// The file has a track per loop, nested slices, and arrows whose ends are slices.
+    @Test func records() throws {
+        try withConsole { console in
+            var rounds = 0
+            let line = #line + 1
+            let timer = EventLoop.current.schedule(every: .milliseconds(5)) {
+                after(.zero).map { 1 }.done { rounds += $0 }
+            }
+            let text = try console.ask("/record?seconds=1", "POST").body
+            timer.cancel()
+            #expect(rounds > 0)
+            #expect(text.hasPrefix("{\"displayTimeUnit\":\"ms\",\"otherData\":{"), "\(text.prefix(200))")
+            #expect(text.contains("\"name\":\"thread_name\""))
+            #expect(
+                text.contains("\"name\":\"timer at ReactorConsoleTests/FindingsTests.swift:\(line)\""),
+                "\(text.prefix(3000))")
+            #expect(text.contains("\"name\":\"map at ReactorConsoleTests/FindingsTests.swift:\(line + 1)\""))
+            #expect(text.contains("\"ph\":\"s\"") && text.contains("\"ph\":\"f\""))
+            #expect(!conf.trace)
+        }
+    }
+}
