@@ -18,7 +18,7 @@ extension EventLoop {
 }
 
 extension [UInt8] {
-    /// Appends at most `count` bytes, which `body` writes: in place, with Swift 6.2 into a block of their own.
+    /// Appends at most `count` bytes, which `body` writes in place.
     /// - Parameter body: returns the number of bytes written.
     @inlinable @inline(__always)
     package mutating func append(atMost count: Int, _ body: (UnsafeMutableRawBufferPointer) -> Int) {
@@ -29,11 +29,12 @@ extension [UInt8] {
             }
         }
         #else
-        // An array of 6.2 lends no memory that is not initialized, and zeros for it take a debug build 50 ms a read.
-        append(
-            contentsOf: [UInt8](unsafeUninitializedCapacity: count) { place, written in
-                written = body(UnsafeMutableRawBufferPointer(place))
-            })
+        let start = self.count
+        // Zeros first: an array of 6.2 has no memory to write to that is not initialized. Those of an array are set by one
+        // call; in a debug build `repeatElement` takes 50 ms for those of a read.
+        append(contentsOf: [UInt8](repeating: 0, count: count))
+        let written = withUnsafeMutableBytes { body(.init(rebasing: $0[start...])) }
+        removeLast(count - written)
         #endif
     }
 }
