@@ -83,7 +83,7 @@ final class Survey: @unchecked Sendable {
         if promises == nil {
             if connections.advance(atMost: 16) { return true }
             guard wantsPromises else { return false }
-            promises = PromiseWalk(on: loop, connections)
+            promises = PromiseWalk(on: loop, input: connections.reader)
             costBefore = cost
             return true
         }

@@ -108,3 +108,12 @@ public final class Limiter {
         }
     }
 }
+
+extension Limiter: Inspected {
+    package var facts: [InspectedFacts] {
+        [
+            InspectedFacts(
+                .limiter, "limiter", limit: limit, inUse: active, free: max(limit - active, 0), waiting: waiting)
+        ]
+    }
+}

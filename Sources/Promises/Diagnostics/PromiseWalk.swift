@@ -49,24 +49,25 @@ package final class PromiseWalk {
 
     private let isMine: (Int) -> Bool
     private let hasEnded: Bool
-    private let connections: [UnsafeMutableRawPointer: Connection]
+    private let input: (UnsafeMutableRawPointer) -> String?
     private var indices: [GroupKey: Int] = [:]
     /// The groups of records, which it retains so that their addresses stay.
     private var known: [ObjectIdentifier: (record: TraceRecord, group: Int)] = [:]
 
     /// The promises of this thread's loop.
-    package init(on loop: EventLoop, _ connections: ConnectionWalk) {
+    /// - Parameter input: the name of the connection whose input the promise of the core at an address waits for.
+    package init(on loop: EventLoop, input: @escaping (UnsafeMutableRawPointer) -> String?) {
         let serial = loop.serial
         isMine = { $0 == serial }
         hasEnded = false
-        self.connections = connections.readers
+        self.input = input
     }
 
     /// The promises of loops that have ended, on any thread.
     package init(except living: Set<Int>) {
         isMine = { $0 != 0 && !living.contains($0) }
         hasEnded = true
-        connections = [:]
+        input = { _ in nil }
     }
 
     /// The number of all recorded promises, of which some have settled.
@@ -151,18 +152,12 @@ package final class PromiseWalk {
             let wait = table.wait(of: core)
             if let source = wait.source, source.isPending(&roots) { return (source, wait.work) }
             work = wait.work
-            if let connection = connections[core.address], isReader(core.address, of: connection) {
-                return (nil, .input("\(connection)"))
-            }
+            if let connection = input(core.address) { return (nil, .input(connection)) }
         }
         if let awaited = record.awaited, awaited.isPending(&roots) { return (awaited, work) }
         if let parent = record.parent, parent.isPending(&roots) { return (parent, work) }
         if case .untraced = work { work = .untraced(record.parent?.core == nil ? nil : record.parent?.callSite) }
         return (nil, work)
-    }
-
-    private func isReader(_ address: UnsafeMutableRawPointer, of connection: Connection) -> Bool {
-        connection.reader.waiting?.pointer == address
     }
 }
 

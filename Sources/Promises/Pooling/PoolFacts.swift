@@ -1,14 +1,5 @@
 import Reactor
 
-extension Limiter: Inspected {
-    package var facts: [InspectedFacts] {
-        [
-            InspectedFacts(
-                .limiter, "limiter", limit: limit, inUse: active, free: max(limit - active, 0), waiting: waiting)
-        ]
-    }
-}
-
 extension PoolState: Inspected {
     /// The most keys that are shown one by one.
     private static var mostKeys: Int { 20 }

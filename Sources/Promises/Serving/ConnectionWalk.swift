@@ -37,7 +37,7 @@ package struct ConnectionFacts: Sendable {
 package final class ConnectionWalk {
     package private(set) var facts: [ConnectionFacts] = []
     /// The connections whose read waits, by the address of its promise.
-    private(set) var readers: [UnsafeMutableRawPointer: Connection] = [:]
+    private var readers: [UnsafeMutableRawPointer: Connection] = [:]
     private let loop: EventLoop
     private let keepsReaders: Bool
     private let trackers: [ConnectionTracker]
@@ -51,6 +51,12 @@ package final class ConnectionWalk {
         self.loop = loop
         self.keepsReaders = keepsReaders
         trackers = InspectedObjects.all(ConnectionTracker.self, ofLoop: loop.serial)
+    }
+
+    /// The name of the connection whose read waits with the promise at `address`.
+    package func reader(_ address: UnsafeMutableRawPointer) -> String? {
+        guard let connection = readers[address], connection.reader.waiting?.pointer == address else { return nil }
+        return "\(connection)"
     }
 
     /// Looks at the next connections.
