@@ -119,7 +119,7 @@ MUTANTS = [
     ("an outcome passes an inline handler after its cancellation", "Promises/Operators/DispatchedPromise.swift",
      "let isLate = previous.isCancelled &&", "let isLate = !isMutant(#) && previous.isCancelled &&"),
     ("a dispatched handler waits for what nobody wants", "Promises/Operators/DispatchedPromise.swift",
-     "            return progress.isCancelled\n", "            return progress.isCancelled && !isMutant(#)\n"),
+     "            return progress.isCancelled ||", "            return !isMutant(#) && progress.isCancelled ||"),
     ("the claim of a cancellation is taken for a settlement", CORE + "PromiseCore+Cancel.swift",
      "!seen.isClaimable && seen.isLocked { sched_yield() }", "!seen.isClaimable && seen.isLocked && !isMutant(#) { sched_yield() }"),
     ("an observer does not look again whether the handler has changed", REACTOR + "Diagnostics/LoopProbe.swift",

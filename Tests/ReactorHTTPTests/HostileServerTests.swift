@@ -299,6 +299,9 @@ struct HostileServerTests {
             #expect(throws: PromiseError.self) { _ = try hang(promise, timeout: .seconds(3600)) }
         }
         try EventLoop.current.run(until: { stopped == (state == .stream ? 1 : 0) })
+        // No other request follows.
+        _ = try hang(after(.seconds(1)).asPromise(), timeout: .seconds(3600))
+        expectEqual(received, 1)
     }
 
     @Test(.inLoop) func aResponseThatIsReleasedUnreadGivesItsPlaceBack() throws {

@@ -76,7 +76,11 @@ struct InputNode {
         // Otherwise the loop's end has dropped the payload.
         guard !node.upstream.load().isTaken else { return nil }
         releaseCombinator()
-        return node.dropSource()
+        if let source = node.withdraw() { return source }
+        // It is queued.
+        node.dropOperation()
+        node.waitsNoMore()
+        return nil
     }
 
     /// Withdraws from the source, which continues, and whose outcome is not reported.

@@ -35,6 +35,8 @@ struct SequentialOperation<Value>: Operation {
 
     @inlinable
     func run(after source: CoreRef?, _ core: PromiseCore) {
+        // A handler above may have made a value of the cancellation.
+        if core.hasBeenCancelled { return core.finish(throwing: PromiseError.asCancellation) }
         do {
             if let next = try round(source, core) { core.wait(for: next, andRun: self) }
         } catch { core.finish(throwing: error) }

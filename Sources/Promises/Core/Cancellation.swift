@@ -15,14 +15,14 @@ import Reactor
 /// - belongs to another thread's loop, where the climb continues later;
 /// - is the cancelled one, which waits for itself in a circle.
 struct Cancellation {
-    /// The result of ending one promise.
+    /// The result of stopping one promise.
     enum Step {
         /// The promise has been rejected, or will be: when its clean-ups or its work have ended.
         case ended
         /// The promise stays as it is.
         case cannotEnd
         /// The waiter passes the outcome of that source on to the promise: the climb continues there.
-        case climb(to: PromiseCore, over: PromiseCore)
+        case climb(to: PromiseCore, over: PromiseCore, of: PromiseCore)
     }
 
     private enum Branch {
@@ -37,6 +37,8 @@ struct Cancellation {
     private let start: PromiseCore
     /// The rest of the climb, the next branch last.
     private var branches: [Branch] = []
+    /// Operations that will not run. Dropped last, since that runs user code, which may change the promises on the way.
+    private var dropped: [PromiseCore] = []
 
     private init(_ start: PromiseCore) { self.start = start }
 
@@ -46,25 +48,30 @@ struct Cancellation {
     static func cancel(_ core: PromiseCore, with error: (any Error)?) {
         guard core.isHere else { return core.postCancel(with: error, unlessWanted: false) }
         var cancellation = Cancellation(core)
-        cancellation.climb(cancellation.end(core, with: error))
+        cancellation.climb(cancellation.stopOrClimb(core, with: error))
         while let branch = cancellation.branches.popLast() {
             switch branch {
             case .input(let source, let node):
                 // Code that has run meanwhile may have changed that.
-                if node.waits(for: source) { cancellation.climb(.climb(to: source, over: node)) }
+                if node.waits(for: source) { cancellation.climb(.climb(to: source, over: node, of: node)) }
             case .end(let combinator): combinator.inputDidEnd()
             }
         }
+        withExtendedLifetime(cancellation.dropped) {}
     }
 
-    /// Continues after `step` to the end of a branch.
+    /// Continues after `step` to the end of a branch. Until there, no user code runs.
     private mutating func climb(_ step: Step) {
         var step = step
-        while case .climb(let core, let waiter) = step {
+        while case .climb(let core, let waiter, let below) = step {
             let isReached = core !== start && core.isHere && !core.isWanted(besides: waiter)
-            step = isReached ? end(core, with: nil) : .cannotEnd
+            step = isReached ? stopOrClimb(core, with: nil) : .cannotEnd
             // Another cancellation that has claimed it rejects it after its clean-ups.
-            if case .cannotEnd = step, !core.endsCancelled { leave(core, waiter) }
+            if case .cannotEnd = step, !core.endsCancelled {
+                leave(core, waiter)
+            } else {
+                below.cancellationDidClimb(over: waiter)
+            }
         }
     }
 
@@ -75,7 +82,7 @@ struct Cancellation {
         if core !== start && (core.role.contains(.externallySettled) || !core.isHere) { core.cancelUnlessWanted() }
     }
 
-    private mutating func end(_ core: PromiseCore, with error: (any Error)?) -> Step {
+    private mutating func stopOrClimb(_ core: PromiseCore, with error: (any Error)?) -> Step {
         if core.role.contains(.externallySettled) { return core.cancelExternally(with: error) }
         // Code that has run meanwhile may have settled it.
         guard core.state.load().isClaimable else { return .cannotEnd }
@@ -84,16 +91,19 @@ struct Cancellation {
         let producer = core.settlingCore
         let word = producer.upstream.load()
         switch word.mark {
-        case .none: return endWork(of: producer, for: core, error)
-        // The operation is running.
-        case .taken, .linkedFrom:
-            return producer.marks.contains(.endsRejected) ? .ended : reject(core, insteadOf: producer, error)
+        // It is being rejected; what waits for it must not be waited for.
+        case .none, .taken, .linkedFrom:
+            if producer.marks.contains(.endsRejected) { return .cannotEnd }
+            // Otherwise its operation is running.
+            if word.mark == .none { return endWork(of: producer, for: core, error) }
+            return reject(core, insteadOf: producer, error)
         case .waiting, .fulfilled, .rejected:
+            let source = word.source
             let isShielding = producer.role.contains(.shielding)
             let endsNow = isShielding || producer.role.contains(.isDroppedWhenCancelled)
             let rejection = error ?? (endsNow ? PromiseError.asCancellation : nil)
-            if let rejection { producer.endRejected(with: rejection) }
-            if let source = word.source { return isShielding ? .ended : .climb(to: source, over: producer) }
+            if let rejection, let operation = producer.endRejected(with: rejection) { dropped.append(operation) }
+            if let source { return isShielding ? .ended : .climb(to: source, over: producer, of: producer) }
             if rejection == nil { producer.receiveCancellation() }
             return .ended
         }
@@ -109,8 +119,13 @@ struct Cancellation {
             combinator.beginEnding(with: error)
             return .ended
         }
+        // Meanwhile another cancellation has no effect: user code may run when the work is dropped.
+        producer.marks.insert(.endsRejected)
         // A linked one that cannot be stopped continues for nobody.
-        guard producer.cancelProducer() || producer !== core else { return .cannotEnd }
+        guard producer.cancelProducer() || producer !== core else {
+            producer.marks.remove(.endsRejected)
+            return .cannotEnd
+        }
         return reject(core, insteadOf: producer, error)
     }
 
@@ -126,5 +141,5 @@ struct Cancellation {
 extension PromiseError {
     /// Shared by all cancellations: each conversion of an enumeration to `any Error` makes a box, and a race cancels
     /// all promises but one.
-    static let asCancellation: any Error = PromiseError.cancelled
+    @usableFromInline static let asCancellation: any Error = PromiseError.cancelled
 }

@@ -15,8 +15,7 @@ struct CoreRole: OptionSet {
     @usableFromInline static var inlineAtHome: CoreRole { CoreRole(rawValue: 1 << 0) }
     /// The node does not mark its source's rejection as handled.
     static var leavesUnhandled: CoreRole { CoreRole(rawValue: 1 << 1) }
-    /// The node is no reason to keep its source's producer working: a `WatchingCore`, or a waiter for a cancelled
-    /// promise.
+    /// The node is no reason to keep its source's producer working: a `WatchingCore`, or that of `whenEnded`.
     static var keepsNoWorkAlive: CoreRole { CoreRole(rawValue: 1 << 2) }
     /// The node belongs to a `hang`. It runs nothing, so its place in the order does not matter.
     static var onlyWaking: CoreRole { CoreRole(rawValue: 1 << 3) }
@@ -32,8 +31,10 @@ struct CoreRole: OptionSet {
     /// The operation holds a place that others may take when it is cancelled, as the reader of a connection: it is dropped
     /// then, although the core waits for its source.
     @usableFromInline static var isDroppedWhenCancelled: CoreRole { CoreRole(rawValue: 1 << 10) }
-    /// A clean-up of the externally settled source, which a cancellation rejects only after it.
+    /// A clean-up of a resolver's promise, which a cancellation rejects only after it.
     static var cleansUp: CoreRole { CoreRole(rawValue: 1 << 5) }
+    /// Stops the work of a resolver's promise. If that has clean-ups, it is notified with them.
+    static var stopsWork: CoreRole { CoreRole(rawValue: 1 << 11) }
     /// Waits for a clean-up in progress. A cancellation does not continue to its source, and rejects the node when the
     /// source has settled.
     @usableFromInline static var shielding: CoreRole { CoreRole(rawValue: 1 << 6) }
@@ -54,13 +55,15 @@ struct CoreMarks: OptionSet {
 
     /// The payload has the next step of the node, set by `continueBy`: to adopt an outcome, or to be rejected.
     static var hasNextStep: CoreMarks { CoreMarks(rawValue: 1 << 0) }
-    /// The next step rejects the node, whatever its source's outcome.
+    /// The node will be rejected, whatever its source's outcome: by its next step, or by the cancellation that ends its
+    /// work.
     static var endsRejected: CoreMarks { CoreMarks(rawValue: 1 << 1) }
     /// The loop counts the node among its waiting handlers.
     static var countsAsWaiting: CoreMarks { CoreMarks(rawValue: 1 << 2) }
     /// The core, or one that was linked to it, has waited to adopt an outcome: only then may `adoptionLeads` find it.
     static var mayAdopt: CoreMarks { CoreMarks(rawValue: 1 << 3) }
-    /// It has been cancelled: the first cancellation decides its error, if one rejects it.
+    /// It has been cancelled, which it stays: the first cancellation decides its error, if one rejects it, and no series
+    /// begins another round. (Externally settled promises know that by themselves.)
     static var isCancelled: CoreMarks { CoreMarks(rawValue: 1 << 4) }
 }
 
@@ -91,8 +94,6 @@ struct SharedWord: ~Copyable {
     }
 
     func annotate(_ annotation: CoreAnnotations) { word.bitwiseOr(UInt32(annotation.rawValue), ordering: .relaxed) }
-
-    func remove(_ annotation: CoreAnnotations) { word.bitwiseAnd(~UInt32(annotation.rawValue), ordering: .relaxed) }
 
     // MARK: Withdrawals
 

@@ -147,8 +147,9 @@ extension PromiseCore {
         }
     }
 
-    /// The waiter of this core's root, if it waits to adopt the root's outcome, and nothing else knows the root or this
-    /// core. It is taken out of the list, with the list's reference, and can adopt `inner` in this core's place.
+    /// The waiter of this core's root, if it waits to adopt the root's outcome, or to be rejected after that, and nothing
+    /// else knows the root or this core. It is taken out of the list, with the list's reference, and can adopt `inner` in
+    /// this core's place.
     ///
     /// So a recursion takes constant memory even if its promises are not linked because a variable refers to each of
     /// them, as in `current = step(); return current`: a level that is replaced in the variable leaves the chain of

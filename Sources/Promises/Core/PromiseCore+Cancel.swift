@@ -4,9 +4,8 @@ import Reactor
 // The parts of a cancellation in one promise; see `Cancellation`.
 
 extension PromiseCore {
-    /// Rejects this core with `error`, or with `PromiseError.cancelled`, and ends the work that would have settled it.
-    /// The promise that it waits for is cancelled too, if it has no other waiters. If the core has settled, nothing
-    /// happens.
+    /// Ends the work above this core, whose promise is rejected with `PromiseError.cancelled`; see `Cancellation`. With
+    /// `error`, this core is rejected with that in the end. If the core has settled, nothing happens.
     ///
     /// Any thread; a core that belongs to another thread is cancelled there, later.
     func cancel(with error: (any Error)? = nil) { Cancellation.cancel(self, with: error) }
@@ -39,6 +38,10 @@ extension PromiseCore {
         guard let here = LoopRef.ofThisThreadIfAny, loop == here else { return false }
         return here.borrow { !$0.hasEnded }
     }
+
+    /// Whether a cancellation has reached this promise of this thread, whose operation begins no other work then.
+    @usableFromInline
+    var hasBeenCancelled: Bool { settled != nil || root.marks.contains(.isCancelled) }
 
     /// The core whose operation settles this one: itself, or the core that a handler has returned and that is linked to
     /// it.
@@ -115,15 +118,6 @@ extension PromiseCore {
         return source
     }
 
-    /// Drops the operation of this core, which has a source.
-    /// - Returns: the source, unless that has settled and the core was scheduled to run.
-    func dropSource() -> PromiseCore? {
-        if let source = withdraw() { return source }
-        dropOperation()
-        waitsNoMore()
-        return nil
-    }
-
     /// Leaves the source, which continues. The operation receives the cancellation in place of the outcome, in a job; an
     /// operation without a loop, and the node of a combinator, at once.
     func leaveSource(for cancellation: PromiseCore = .plainlyCancelled) {
@@ -161,8 +155,11 @@ extension PromiseCore {
         guard word.mark == .fulfilled || word.mark == .rejected else { return }
         // It has arrived, and tells where it comes from.
         if word.mark == .rejected, word.core.payload.error as? PromiseError == .cancelled { return }
-        if role.contains(.observes) { return endRejected(with: cancellation.payload.error) }
-        replaceOutcome(by: cancellation)
+        if role.contains(.observes) {
+            endRejected(with: cancellation.payload.error)
+        } else {
+            replaceOutcome(by: cancellation)
+        }
     }
 
     private func replaceOutcome(by cancellation: PromiseCore) {
@@ -176,9 +173,12 @@ extension PromiseCore {
     /// Makes this core, which has a source or its outcome, end with `error` when the source has settled.
     ///
     /// Its operation runs first, and its result does not count. The source appears to it as cancelled; an observer sees
-    /// an outcome that had arrived before, or else `error`.
-    func endRejected(with error: any Error) {
-        if marks.contains(.endsRejected) { return }
+    /// an outcome that had arrived before, or else `error`. An operation that would only pass an outcome on, or that is
+    /// dropped when cancelled, does not run.
+    /// - Returns: the operation, for the caller to release.
+    @discardableResult
+    func endRejected(with error: any Error) -> PromiseCore? {
+        if marks.contains(.endsRejected) { return nil }
         let isObserver = role.contains(.observes)
         let keepsOutcome = isObserver && !upstream.load().isWaiting
         let runs = !marks.contains(.hasNextStep) && role.isDisjoint(with: [.isDroppedWhenCancelled, .shielding])
@@ -193,13 +193,12 @@ extension PromiseCore {
             core.finish(throwing: error, after: operation)
         }
         marks.insert(.endsRejected)
-        // Dropped last, since that may run user code.
-        withExtendedLifetime(operation) {}
+        return operation
     }
 
     /// Rejects this core once `operation`, which has run, has settled. Consumes a reference to this core.
     private func finish(throwing error: any Error, after operation: PromiseCore) {
-        // The promise that it has returned, but for clean-ups, is not wanted.
+        // The promise that it has returned, but for clean-ups, is not wanted. If that is this one, it is left.
         operation.cancelUnlessWanted()
         if operation.settled != nil || !isOpen {
             operation.markHandled()

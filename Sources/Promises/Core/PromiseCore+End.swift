@@ -6,7 +6,8 @@ import Reactor
 // cancel the next promise, and so on for as long as such objects refer to each other.
 
 extension PromiseCore {
-    func end(_ record: TraceRecord? = nil) {
+    /// Destroys the outcome or the operation, for the deinit. Reports an unhandled error.
+    func destroyContents(_ record: TraceRecord? = nil) {
         let seen = state.load()
         switch seen.kind {
         case .fulfilled:
@@ -83,8 +84,8 @@ extension PromiseCore {
 }
 
 extension PromiseCore {
-    /// A core that takes over the operation of another core, whose payload must then be stored anew. It is destroyed
-    /// with the core, unless it has run.
+    /// A core without a role that takes over the operation of another core, whose payload must then be stored anew. It
+    /// is destroyed with the core, unless it has run.
     convenience init(operationOf other: PromiseCore) {
         self.init(state: .pending, loop: other.loop, code: other.code)
         payload.move(from: other.payload)

@@ -22,7 +22,7 @@ extension PromiseCore {
     @inline(never)
     func endAnnotated() {
         if has(.isNoted) { leaveUnrunWork() }
-        end(has(.isRecorded) ? TraceRegistry.remove(at: ref.pointer) : nil)
+        destroyContents(has(.isRecorded) ? TraceRegistry.remove(at: ref.pointer) : nil)
     }
 
     /// The part of a description before the value: `"login": `

@@ -113,8 +113,12 @@ class PromiseCore: Job, @unchecked Sendable {
     var asCombinator: CombinatorCore? { nil }
 
     /// Ends the work that would settle this externally settled promise, and rejects the promise, now or when the work has
-    /// ended. Any thread.
+    /// ended; or says where the climb continues. Any thread.
     func cancelExternally(with error: (any Error)?) -> Cancellation.Step { .cannotEnd }
+
+    /// The cancellation that `cancelExternally` has let climb has reached the source, whose error `waiter` will bring. Any
+    /// thread.
+    func cancellationDidClimb(over waiter: PromiseCore) {}
 
     /// Whether the job that settles this externally settled promise is in the queue of that pool, and the promise that has
     /// to settle before there is a job. Any thread.
@@ -187,7 +191,7 @@ class PromiseCore: Job, @unchecked Sendable {
         let isAnnotated = !shared.annotations.isEmpty
         // A plain value leaves nothing to do, not even a call.
         if !state.load().isFulfilledTrivially || isAnnotated {
-            if isAnnotated { endAnnotated() } else { end() }
+            if isAnnotated { endAnnotated() } else { destroyContents() }
         }
         loop?.coreDidEnd()
     }

@@ -15,11 +15,11 @@ extension Resolver {
     /// - Parameter body: stops the work.
     @available(*, noasync, message: "no loop runs the handler in an async function; call it on the loop's thread")
     public func onCancel(_ body: @escaping () -> Void) {
-        token.core.attach(WatchingCore(watching: OnCancel(body: body)))
+        token.core.attach(WatchingCore(watching: OnCancel(body: body), role: .stopsWork))
     }
 
     /// As `onCancel`, but the promise is rejected only when the guarantee of `body` has been fulfilled: later steps
-    /// then wait for the end of the work.
+    /// then wait for the end of the work. Bodies of `onCancel` are called before that, too.
     ///
     /// ```swift
     /// resolver.onCancelThen { query.stop() }      // fulfilled when the query has really ended
@@ -36,7 +36,8 @@ private struct OnCancel: Operation {
     let body: () -> Void
 
     func run(_ source: AnySource, _ core: PromiseCore) {
-        if (source.core as? ResolverCore)?.isCancelled == true { body() }
+        // The source is another core if the promise is rejected later, after clean-ups.
+        if (source.core as? ResolverCore)?.isCancelled != false { body() }
         core.finish(())
     }
 }
@@ -46,7 +47,7 @@ private struct CleanUpOnCancel: Operation {
     let body: () -> Guarantee<Void>
 
     func run(_ source: AnySource, _ core: PromiseCore) {
-        // A cancellation arrives before the promise has settled, except at a watcher that was added later.
+        // The source is another core if the cancellation arrives before the promise has settled.
         if (source.core as? ResolverCore)?.isCancelled == false { return core.finish(()) }
         core.finish(followingGuarantee: body())
     }

@@ -15,12 +15,18 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
     /// when it has ended.
     private static func isCleanUp(_ node: CoreRef) -> Bool { node.borrow { $0.role.contains(.cleansUp) } }
 
+    /// Whether a node is notified with the clean-ups, which may wait for its effect.
+    private static func isNotifiedFirst(_ node: CoreRef) -> Bool {
+        node.borrow { !$0.role.isDisjoint(with: [.cleansUp, .stopsWork]) }
+    }
+
     override func cancelExternally(with error: (any Error)?) -> Cancellation.Step {
         guard let waiters = claimForCancellation() else { return .cannotEnd }
         isCancelled = true
+        let hasCleanUps = waiters.contains(where: Self.isCleanUp)
         // This also unlocks the list, which `reject` waits for.
-        if let cleanUps = waiters.removeAll(where: Self.isCleanUp) {
-            rejectAfterCleanUps(from: cleanUps, with: error)
+        if let notified = waiters.removeAll(where: { hasCleanUps && Self.isNotifiedFirst($0) }) {
+            rejectAfterCleanUps(from: notified, with: error)
         } else {
             rejectCancelled(with: error, at: callSite)
         }
@@ -41,14 +47,14 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
         return true
     }
 
-    /// Begins the clean-ups, which have been taken out of the list, oldest first, and rejects this core when the last of
-    /// them has ended, or never will. The caller has claimed the core.
+    /// Notifies these nodes, which have been taken out of the list, oldest first, and rejects this core when the last
+    /// clean-up among them has ended, or never will. The caller has claimed the core.
     private func rejectAfterCleanUps(from oldest: CoreRef, with error: (any Error)?) {
         let end = AtRelease { [self] in rejectCancelled(with: error, at: callSite) }
         var next: CoreRef? = oldest
         while let node = next {
             next = node.next
-            node.object.whenEnded { withExtendedLifetime(end) {} }
+            if Self.isCleanUp(node) { node.object.whenEnded { withExtendedLifetime(end) {} } }
             let cancellation = CoreRef.retaining(error.map(PromiseCore.cancelled) ?? .plainlyCancelled)
             deliver(.settled(cancellation.address, as: .rejected), toOwned: node)
         }

@@ -145,7 +145,7 @@ extension PromiseCore {
     /// Destroys the value or the error, as the deinit would. This may run user code.
     @inline(never)
     fileprivate func destroyOutcome() {
-        end()
+        destroyContents()
         state.store(.fulfilled(isTrivial: true))
     }
 }

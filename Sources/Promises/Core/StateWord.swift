@@ -218,7 +218,7 @@ struct AtomicState: ~Copyable {
         return done
     }
 
-    /// For the party that settles a core without a claim, and for a link whose own producer is too late.
+    /// For a link whose own producer is too late.
     func markClaimed() { word.bitwiseOr(StateWord.markBit, ordering: .relaxed) }
 
     /// Only for a rejection.

@@ -5,7 +5,7 @@ import Synchronization
 /// | Mark | Address | Meaning | Changed next by |
 /// | --- | --- | --- | --- |
 /// | `none` | 0 | Waits for no core: the work that its operation represents, a combinator or a resolver settles it; or its loop is ending | the thread that attaches it, before it pushes it; the node's thread: `taken` (stop, input), `fulfilled` (`enqueueAgain`), `rejected` (`rejectRead`) |
-/// | `waiting` | the source, not owned | Is in the list of that core | CAS, or a store if that thread has taken the list with this node only, by the thread that settles the source (to the outcome), or by the node's own thread, which withdraws it (to `taken`) |
+/// | `waiting` | the source, not owned | Is in the list of that core | CAS, or a store if that thread has taken the list with this node only, by the thread that settles the source (to the outcome), or by the node's own thread, which withdraws it (to `taken`); a node without a loop, by any thread that cancels |
 /// | `fulfilled` | the source, owned | The source was fulfilled; the node is scheduled to run | the node's thread: takes the operation out (to `taken`), or a cancellation replaces the outcome (to `rejected`) |
 /// | `rejected` | the source, owned; or a core with the cancellation | The source was rejected; the node is scheduled to run | as above |
 /// | `linkedFrom` | the core linked to it, not owned | Another core is linked to it, and settles it: the promise that its operation has returned, or the core that got its operation when it left its source | the loop's thread: the core linked next, or `taken` |

@@ -9,7 +9,7 @@ extension Thenable {
     ///
     /// The cancellation climbs to the promise that this one waits for, and so on up the chain, as long as no other
     /// handler waits there. The work at the top ends: a timer is removed from the loop, a read is withdrawn, a resolver
-    /// calls its `onCancel`. Its promise is rejected before this call returns.
+    /// calls its `onCancel`. Its promise is rejected before this call returns, unless the work takes time to end.
     ///
     /// From there the error travels down the chain, by jobs, as any error: `then` and `map` do not call their closures,
     /// `ensure` and `tap` do, each clean-up ends before the next one begins, and `catch` and `recover` ignore it unless
@@ -40,10 +40,9 @@ extension Thenable {
     @discardableResult
     public func cancelAndWait(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
         let core = asPromise().core
-        // A handler would receive, and so handle, its error.
         if core.settled != nil { return .value }
         // First: if the core goes on for others, only handlers that wait now receive the cancellation.
-        let end = core.derive(Notification { _ in })
+        let end = core.derive(Notification { _ in }, role: .leavesUnhandled)
         core.cancel()
         return Guarantee<Void>(end.traced("cancelAndWait", after: core, Guarantee<Void>.self, file, line))
     }

@@ -63,19 +63,27 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         var poolJob: (workers: ThreadPoolWorkers, job: PoolJob)?
         /// Set while it waits or follows: the promise that it waits for, and its waiter there.
         var place: Place?
-        /// True if it was cancelled at this stage. While it waits for the source, the cancellation replaces the outcome
-        /// there. Later, it replaces the result.
+        /// True while a cancellation replaces the outcome of the promise that it waits for: until the cancellation has
+        /// climbed to that promise, whose outcome then counts.
         var isCancelled = false
+        /// True if it was cancelled while its closure ran, or was about to: the result does not count.
+        var isOverruled = false
         /// The first cancellation, with its error, if it has one of its own, which replaces the result.
         var first: (any Error)??
 
         mutating func cancel(with error: (any Error)?) {
-            isCancelled = true
             if first == nil { first = .some(error) }
+            switch stage {
+            case .waiting, .following: isCancelled = true
+            case .queued, .running: isOverruled = true
+            case .ended: break
+            }
         }
 
         /// The error that replaces the result.
-        var rejection: (any Error)? { (first ?? nil) ?? (isCancelled ? PromiseError.asCancellation : nil) }
+        var rejection: (any Error)? {
+            (first ?? nil) ?? (isCancelled || isOverruled ? PromiseError.asCancellation : nil)
+        }
     }
 
     private let progress: LockedValue<Progress>
@@ -123,9 +131,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         progress.withLock { progress in
             guard progress.stage == stage else { return nil }
             let previous = progress
-            // The closure that `work` will call has the cancellation as its argument.
-            let isCancelled = previous.isCancelled && stage != .waiting
-            progress = Progress(stage: next, work: work, isCancelled: isCancelled, first: previous.first)
+            progress = Progress(stage: next, work: work, isOverruled: previous.isOverruled, first: previous.first)
             return previous
         }
     }
@@ -138,9 +144,9 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         let isCancelled = progress.withLock { progress in
             guard progress.stage == stage else { return false }
             progress.place = (core, waiter)
-            return progress.isCancelled
+            return progress.isCancelled || progress.isOverruled
         }
-        // By another thread meanwhile, or while the closure ran.
+        // By another thread meanwhile, or while the closure ran: it climbs now.
         if isCancelled { cancel() }
     }
 
@@ -266,9 +272,9 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
 
     // MARK: Cancellation
 
-    // A promise that waits or follows receives the cancellation from above, whatever the outcome there. (Before it has
-    // stored its place, `wait` cancels it again.) Of a job that no thread has begun, and which does not clean up, the closure
-    // is released; one that runs decides when it ends.
+    // A promise that waits or follows receives the error from above. (Before it has stored its place, `wait` cancels it
+    // again.) Of a job that no thread has begun, and which does not clean up, the closure is released; one that runs decides
+    // when the promise ends.
     override func cancelExternally(with error: (any Error)?) -> Cancellation.Step {
         // Its closures are released outside the lock.
         let previous = progress.withLock { progress in
@@ -277,7 +283,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
             if progress.stage == .queued && !cleansUp { progress = Progress(stage: .ended) }
             return previous
         }
-        if let (source, waiter) = previous.place { return .climb(to: source, over: waiter) }
+        if let (source, waiter) = previous.place { return .climb(to: source, over: waiter, of: self) }
         switch previous.stage {
         case .queued where !cleansUp: dropJob(previous)
         // So a closure of the library can find out.
@@ -286,6 +292,10 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         case .ended: return .cannotEnd
         }
         return .ended
+    }
+
+    override func cancellationDidClimb(over waiter: PromiseCore) {
+        progress.withLock { if $0.place?.waiter === waiter { $0.isCancelled = false } }
     }
 
     /// Rejects this promise, whose job was queued.

@@ -21,7 +21,7 @@ enum PeerWatching {
     static func start(_ ignoringHalfClose: Bool, of connection: Connection) -> Guarantee<PeerGone> {
         do throws(SystemError) {
             if let gone = try known(ignoringHalfClose, of: connection) { return .value(gone) }
-        } catch { return Guarantee(.plainlyCancelled) }
+        } catch { return Guarantee(.cancelled(with: PromiseError.asCancellation)) }
         let core = PromiseCore.pending(PeerGone.self, by: connection)
         add(PeerWatch(core: core, cancels: false, ignoringHalfClose: ignoringHalfClose), to: connection)
         return Guarantee(core)

@@ -56,7 +56,9 @@ private struct Retrying<Next: Thenable> {
     func next(after error: any Error, _ number: Int, _ core: PromiseCore) throws -> PromiseCore? {
         guard number < maxAttempts, !error.isCancelled, try isRetryable(error) else { return nil }
         // The condition and the schedule are the user's code, which may have cancelled the result.
-        guard core.settled == nil, let pause = schedule.pause(number, error), core.settled == nil else { return nil }
+        guard !core.hasBeenCancelled, let pause = schedule.pause(number, error), !core.hasBeenCancelled else {
+            return nil
+        }
         if pause <= .zero { return attempt(number + 1) }
         let timer = Guarantee<Void>(TimerPromise.make(after: pause))
         return timer.then { Promise<Next.T>(attempt(number + 1)) }.core

@@ -133,7 +133,8 @@ public final class HTTPClient {
             let isShort = response.body.length.map { $0 <= 65_536 } ?? false
             let rest = isShort ? response.body.discard() : .value
             let rested = rest.isPending ? rest.timeout(.milliseconds(100)) : rest
-            return rested.recover { _ in .value }.then { try self.follow(next, behind: before) }
+            return rested.recover(policy: .allErrorsExceptCancellation) { _ throws -> Promise<Void> in .value }
+                .then { try self.follow(next, behind: before) }
         }
     }
 

@@ -78,8 +78,8 @@ struct CancelAndWaitTests {
         }
         resolver.onCancel { lines.append("plain") }
         hang(promise.cancelAndWait().map { lines.append("end") })
-        // A plain body is called when the promise is rejected.
-        expect(lines.prefix(3) == ["1", "2", "3"] && Set(lines.suffix(2)) == ["plain", "end"])
+        // A clean-up may wait for the effect of the plain body.
+        expectEqual(lines, ["plain", "1", "2", "3", "end"])
         resolver.fulfill(1)
         expect(promise.isCancelled)
     }
@@ -146,5 +146,31 @@ struct CancelAndWaitTests {
         }
         expect(lines.count <= 2)
         expectEqual(tally.alive, 0)
+    }
+
+    /// The clean-up may wait for what `onCancel` has stopped.
+    @Test(.inLoop) func onCancelIsCalledBeforeTheCleanUpEnds() throws {
+        var lines: [String] = []
+        let (promise, resolver) = Promise<Int>.pending()
+        let (ended, end) = Guarantee<Void>.pending()
+        resolver.onCancelThen {
+            lines.append("clean-up")
+            return ended
+        }
+        resolver.onCancel {
+            lines.append("stop")
+            end(())
+        }
+        hang(promise.cancelAndWait())
+        expect(lines == ["clean-up", "stop"] && promise.isCancelled)
+        withExtendedLifetime(resolver) {}
+    }
+
+    @Test(.inLoop) func anErrorInPlaceOfTheCancellationIsReported() throws {
+        let lines = logged {
+            let promise = endless().recover(policy: .allErrors) { _ throws -> Promise<Int> in throw Flaw(9) }
+            hang(promise.cancelAndWait())
+        }
+        expect(lines.count == 1 && lines[0].contains("Flaw(number: 9)"), "\(lines)")
     }
 }

@@ -115,4 +115,19 @@ struct DeinitCancellationTests {
         expect(late.isCancelled)
         promise = nil
     }
+
+    /// A handler that returns its own promise, itself or through others, after a cancellation.
+    @Test(.inLoop, arguments: [false, true], [false, true])
+    func aHandlerOfACancellationReturnsItsOwnPromise(hasError: Bool, isDerived: Bool) throws {
+        var (promise, returned): (Promise<Int>?, Promise<Int>?)
+        promise = endless().recover(policy: .allErrors) { _ throws -> Promise<Int> in returned! }
+        returned = isDerived ? promise?.map { $0 } : promise
+        if hasError { promise?.cancel(with: Flaw(1)) } else { promise?.cancel() }
+        try EventLoop.current.run()
+        // A circle waits until it is cancelled again.
+        if !hasError && isDerived { promise?.cancel() }
+        try EventLoop.current.run()
+        expect(hasError ? promise?.flaw == Flaw(1) : promise?.isRejected == true)
+        (promise, returned) = (nil, nil)
+    }
 }

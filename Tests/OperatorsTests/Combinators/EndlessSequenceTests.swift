@@ -66,4 +66,33 @@ struct EndlessSequenceTests {
             precondition(growth < 3 << 18 || growth < rounds / 8, "\(shape): \(growth) bytes for \(rounds) rounds")
         }
     }
+
+    /// A round that makes a value of the cancellation is the last one.
+    @Test(.inLoop, arguments: 0..<6, [false, true]) func aCancelledSeriesBeginsNoOtherRound(form: Int, hasError: Bool)
+        throws
+    {
+        let loop = EventLoop.current
+        var rounds = 0
+        let round = { () -> Guarantee<Bool> in
+            rounds += 1
+            return rounds == 5
+                ? .value(false) : after(.seconds(10)).map { true }.asPromise().recover { _ in .value(true) }
+        }
+        let series: Promise<Void> =
+            switch form {
+            case 0: forEach(1...5) { _ in round() }
+            case 1: repeatWhile { round() }
+            case 2: periodically(every: .seconds(5)) { round() }
+            case 3: when(fulfilled: 1...5, concurrently: 1) { _ in round() }.asVoid()
+            case 4:
+                retry(maxAttempts: 3) { _ in
+                    round().asPromise().then { _ in Promise<Void>(error: Flaw(7)) }
+                }
+            default: Promise.value(1...5).thenReduce(1) { (_: Int, _: Int) in round().map { _ in 1 } }.asVoid()
+            }
+        loop.schedule(after: .seconds(1)) { if hasError { series.cancel(with: Flaw(1)) } else { series.cancel() } }
+        try loop.run()
+        expectEqual(rounds, 1)
+        expect(hasError ? series.flaw == Flaw(1) : series.isRejected, "\(series)")
+    }
 }

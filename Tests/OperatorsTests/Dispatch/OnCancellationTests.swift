@@ -196,4 +196,15 @@ struct OnLateCancellationTests {
         }
         pool.shutDown()
     }
+
+    /// Below a `recover` of all errors, as any other operator.
+    @Test(.inLoop, arguments: [true, false]) func aValueInPlaceOfTheCancellation(isInline: Bool) throws {
+        let shelf = Shelf()
+        let mapped = endless().recover(policy: .allErrors) { _ throws -> Promise<Int> in .value(5) }
+            .map(on: isInline ? nil : shelf) { $0 + 1 }
+        mapped.cancel()
+        try EventLoop.current.run(until: { !mapped.isPending || shelf.count > 0 })
+        shelf.run()
+        expectEqual(mapped.settledValue, 6)
+    }
 }

@@ -53,4 +53,47 @@ struct IOCancellationTests {
         try hang(second, timeout: patience).abort()
         expect(first.error as? PromiseError == .cancelled)
     }
+
+    // MARK: Captures that act when a cancellation drops them
+
+    /// A loop over chunks whose body waits for `source`, and whose captures settle it in the middle of a cancellation.
+    private func loop(over connection: Connection, settling source: Promise<Int>, _ act: @escaping () -> Void)
+        -> (chunks: Promise<Void>, hasBegun: () -> Bool)
+    {
+        let words = LastWords(act)
+        var source: Promise<Int>? = source
+        let chunks = connection.forEachChunk { (_: RawSpan) -> Promise<Int> in
+            words.use()
+            defer { source = nil }
+            return source!
+        }
+        return (chunks, { source == nil })
+    }
+
+    @Test(.pair, arguments: [false, true]) func aPromiseThatTheyReleaseIsNotUsed(turns: Bool) throws {
+        let (chunks, hasBegun) = {
+            let (source, resolver) = Promise<Int>.pending()
+            source.pipe { _ in }
+            return loop(over: connection, settling: source) {
+                resolver.fulfill(1)
+                if turns { _ = try? EventLoop.current.turn(.poll) }
+            }
+        }()
+        try peer.send("x")
+        try EventLoop.current.run(until: hasBegun)
+        chunks.cancel()
+        #expect(throws: PromiseError.cancelled) { try hang(chunks, timeout: patience) }
+    }
+
+    @Test(.pair) func anotherCancellationByThemDoesNotDecideTheError() throws {
+        var chunks: Promise<Void>?
+        do {
+            let words = LastWords { chunks?.cancel() }
+            chunks = connection.forEachChunk { (_: RawSpan) -> Void in words.use() }
+        }
+        for _ in 0..<2 { try EventLoop.current.turn(.poll) }
+        chunks?.cancel(with: Flaw(1))
+        #expect(throws: Flaw(1)) { try hang(chunks!, timeout: patience) }
+        chunks = nil
+    }
 }

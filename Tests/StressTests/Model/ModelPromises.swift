@@ -255,7 +255,8 @@ final class ModelPromises: PromiseImplementation {
         }
 
         func climb(over waiter: Waiter, from start: Core, _ branches: inout [Branch]) {
-            guard let source = waiter.source else { return }
+            // A cancelled promise rejects it.
+            guard let source = waiter.source, !source.wasCancelled else { return }
             if !source.isOpen || source === start || source.isWanted(besides: waiter) { return leave(waiter) }
             climb(source, &branches)
         }
@@ -276,6 +277,7 @@ final class ModelPromises: PromiseImplementation {
             }
             guard let wait = producer.waits.last(where: { !$0.isDone }) else {
                 // Its handler is running.
+                if producer.isOverruled { return }
                 if producer !== promise { producer.isClaimed = true }
                 return settle(promise, .error(.cancelled))
             }
