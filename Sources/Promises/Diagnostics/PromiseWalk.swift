@@ -48,14 +48,17 @@ package final class PromiseWalk {
     }
 
     private let isMine: (Int) -> Bool
+    /// The number of records that have not been looked at.
+    private var left = 0
     private let hasEnded: Bool
+    /// The input that the promise at an address waits for, in words.
     private let input: (UnsafeMutableRawPointer) -> String?
     private var indices: [GroupKey: Int] = [:]
     /// The groups of records, which it retains so that their addresses stay.
     private var known: [ObjectIdentifier: (record: TraceRecord, group: Int)] = [:]
 
     /// The promises of this thread's loop.
-    /// - Parameter input: the name of the connection whose input the promise of the core at an address waits for.
+    /// - Parameter input: the input that the promise at an address waits for, in words. Called under the lock.
     package init(on loop: EventLoop, input: @escaping (UnsafeMutableRawPointer) -> String?) {
         let serial = loop.serial
         isMine = { $0 == serial }
@@ -70,22 +73,24 @@ package final class PromiseWalk {
         input = { _ in nil }
     }
 
-    /// The number of all recorded promises, of which some have settled.
-    package static var recorded: Int { TraceRegistry.withLock { $0.count } }
-
     /// Looks at the next part.
     /// - Returns: false at the end.
     package func advance() -> Bool {
         guard part < Self.partCount else { return false }
         TraceRegistry.withLock { table in
+            if part == 0 { left = table.counts.reduce(0) { isMine($1.key) ? $0 + $1.value : $0 } }
+            // No further part has one, unless it has been made since.
+            if left <= 0 { return part = Self.partCount }
             var roots = Roots()
-            for record in table.records(ofPart: part) where isMine(record.loop) && record.isPending(&roots) {
+            for record in table.records(ofPart: part) where isMine(record.loop) {
+                left -= 1
+                if !record.isPending(&roots) { continue }
                 pending += 1
                 let group = group(of: record, &table, &roots)
                 if group >= 0 { count(record, in: group) } else { ungrouped += 1 }
             }
         }
-        part += 1
+        part = min(part + 1, Self.partCount)
         return true
     }
 
@@ -99,6 +104,12 @@ package final class PromiseWalk {
     private func group(of record: TraceRecord, _ table: inout TraceRegistry.TracedPromises, _ roots: inout Roots) -> Int
     {
         if let known = known[ObjectIdentifier(record)] { return known.group }
+        // Most promises wait for one that has been looked at, or for work, and nothing waits for them.
+        let (source, workOfRecord) = wait(of: record, table, &roots)
+        if source == nil || known[ObjectIdentifier(source!)] != nil {
+            let parent = source.flatMap { known[ObjectIdentifier($0)]?.group }
+            return parent == -1 ? -1 : add(record, to: parent ?? -1, workOfRecord, hasEnded ? .loopEnded : nil)
+        }
         var path = [record]
         var onPath: Set<ObjectIdentifier> = [ObjectIdentifier(record)]
         var parent = -1
@@ -120,14 +131,24 @@ package final class PromiseWalk {
             path.append(next)
         }
         for (index, record) in path.reversed().enumerated() {
-            let isRoot = index == 0 && parent < 0
-            parent = makeGroup(record, parent)
+            parent = add(record, to: parent, index == 0 ? work : .unknown, loss)
             known[ObjectIdentifier(record)] = (record, parent)
             if parent < 0 { return -1 }
-            if isRoot && record.made < groups[parent].oldest { groups[parent].work = work }
-            if let loss { groups[parent].loss = loss }
         }
         return parent
+    }
+
+    /// - Returns: the group of a record that waits for one of the group `parent`; −1 if there are too many.
+    private func add(
+        _ record: TraceRecord, to parent: Int, _ work: PromiseWork, _ loss: PromiseGroup.Loss?
+    ) -> Int {
+        let group = makeGroup(record, parent)
+        if group < 0 { return -1 }
+        if parent < 0, record.made < groups[group].oldest {
+            groups[group].work = record.core.flatMap { input($0.address) }.map { .input($0) } ?? work
+        }
+        if let loss { groups[group].loss = loss }
+        return group
     }
 
     private func makeGroup(_ record: TraceRecord, _ parent: Int) -> Int {
@@ -152,7 +173,6 @@ package final class PromiseWalk {
             let wait = table.wait(of: core)
             if let source = wait.source, source.isPending(&roots) { return (source, wait.work) }
             work = wait.work
-            if let connection = input(core.address) { return (nil, .input(connection)) }
         }
         if let awaited = record.awaited, awaited.isPending(&roots) { return (awaited, work) }
         if let parent = record.parent, parent.isPending(&roots) { return (parent, work) }

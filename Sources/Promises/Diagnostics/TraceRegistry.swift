@@ -7,16 +7,17 @@ import Reactor
 /// may therefore be accessed under the lock. No foreign code runs under the lock.
 enum TraceRegistry {
     struct TracedPromises {
-        /// In parts, so that a table of a million records grows, and is listed, a thousand at a time.
+        /// In parts, so that a table of a million records grows, and is listed, a hundred at a time.
         private var parts = ContiguousArray(repeating: [UnsafeMutableRawPointer: TraceRecord](), count: partCount)
         private var ordinal = 0
-        private(set) var count = 0
+        /// The number of records of each loop.
+        private(set) var counts: [Int: Int] = [:]
 
-        static var partCount: Int { 1024 }
+        static var partCount: Int { 8192 }
 
         private static func part(of address: UnsafeMutableRawPointer) -> Int {
             // Addresses are multiples of 16, and often of the size of a core: their product has no pattern.
-            Int(truncatingIfNeeded: (UInt(bitPattern: address) &* 0x9E37_79B9_7F4A_7C15) >> 54)
+            Int(truncatingIfNeeded: (UInt(bitPattern: address) &* 0x9E37_79B9_7F4A_7C15) >> 51)
         }
 
         /// The record of the core at that address, which must have one.
@@ -34,15 +35,16 @@ enum TraceRegistry {
             if let old = parts[Self.part(of: core.address)].updateValue(record, forKey: core.address) {
                 record.name = old.name
                 old.leave()
-            } else {
-                count += 1
+                counts[old.loop, default: 0] -= 1
             }
+            counts[loop, default: 0] += 1
             return record
         }
 
         fileprivate mutating func remove(at address: UnsafeMutableRawPointer) -> TraceRecord? {
             guard let record = parts[Self.part(of: address)].removeValue(forKey: address) else { return nil }
-            count -= 1
+            let left = counts[record.loop, default: 0] - 1
+            counts[record.loop] = left > 0 ? left : nil
             record.leave()
             return record
         }

@@ -9,7 +9,8 @@ package final class LoopProbe: @unchecked Sendable {
     // A sequence lock with one writer, the loop's thread. The number is odd while the words change.
     private let sequence = Atomic<UInt>(0)
     private let file = Atomic<UInt>(0)
-    /// The line in the low half, the number of the kind above it, and the descriptor plus one in the rest. Zero: none.
+    /// The line in the low half, the number of the kind above it, then the descriptor plus one, and a bit that is set if
+    /// there is a handler.
     private let details = Atomic<UInt64>(0)
     private let began = Atomic<Int64>(LoopMeter.unknown)
 
@@ -58,7 +59,7 @@ package final class LoopProbe: @unchecked Sendable {
 
         fileprivate func handler(_ number: UInt) -> Running? {
             guard details != 0 else { return nil }
-            let descriptor = CInt(details >> 40) - 1
+            let descriptor = CInt(details >> 40 & 0x7F_FFFF) - 1
             return Running(
                 kind: HandlerKind.numbered[Int(details >> 32 & 0xFF)],
                 callSite: CallSite(fileAt: file, line: UInt32(truncatingIfNeeded: details)),
