@@ -49,18 +49,19 @@ struct PacketDecoder: FrameDecoder {
         switch (first >> 4, first & 0xF) {
         case (1, 0): return try connect(&body)
         case (3, let flags):
-            let (isAgain, quality, topic) = (flags & 8 > 0, flags >> 1 & 3, try body.topic())
+            let (isAgain, quality, topic) = (flags & 8 > 0, flags >> 1 & 3, try readTopic(&body))
             if quality > 1 || isAgain && quality == 0 { throw ProtocolError() }
-            let number = quality > 0 ? try body.number() : nil
+            let number = quality > 0 ? try readNumber(&body) : nil
             let payload = [UInt8](body.rest())
             return .publish(
                 Message(topic: topic, payload: payload, quality: quality, isRetained: flags & 1 > 0), number: number)
         case (4, 0):
-            _ = try body.number()
+            _ = try readNumber(&body)
             return .acknowledgement
         case (8, 2):
-            return .subscribe(number: try body.number(), try list(&body) { (try Filter($0.text()), try $0.quality()) })
-        case (10, 2): return .unsubscribe(number: try body.number(), try list(&body) { try Filter($0.text()) })
+            let number = try readNumber(&body)
+            return .subscribe(number: number, try list(&body) { (try Filter(readText(&$0)), try readQuality(&$0)) })
+        case (10, 2): return .unsubscribe(number: try readNumber(&body), try list(&body) { try Filter(readText(&$0)) })
         case (12, 0): return .ping
         case (14, 0): return .disconnect
         default: throw ProtocolError()
@@ -77,7 +78,7 @@ struct PacketDecoder: FrameDecoder {
     }
 
     private func connect(_ body: inout ByteReader) throws -> Packet {
-        let (protocolName, version) = (try body.text(), try body.byte())
+        let (protocolName, version) = (try readText(&body), try body.byte())
         // "MQIsdp" is version 3.
         guard ["MQTT", "MQIsdp"].contains(where: { protocolName.elementsEqual($0.utf8) }) else { throw ProtocolError() }
         if version != 4 { throw Refusal.version }
@@ -86,47 +87,48 @@ struct PacketDecoder: FrameDecoder {
         let (isClean, willQuality) = (flags & 2 > 0, flags >> 3 & 3)
         let isValid = flags & 1 == 0 && (hasWill || flags & 0x38 == 0) && willQuality < 3 && (hasName || !hasPassword)
         if !isValid { throw ProtocolError() }
-        let (keepAlive, name) = (Int(try body.integer(as: UInt16.self)), try body.text())
+        let (keepAlive, name) = (Int(try body.integer(as: UInt16.self)), try readText(&body))
         if name.isEmpty && !isClean { throw Refusal.name }
         var will: Message?
         if hasWill {
-            let (topic, payload) = (try body.topic(), [UInt8](try body.bytes(prefixedBy: UInt16.self, limit: 65535)))
+            let topic = try readTopic(&body)
+            let payload = [UInt8](try body.bytes(prefixedBy: UInt16.self, limit: 65535))
             will = Message(topic: topic, payload: payload, quality: min(willQuality, 1), isRetained: flags & 32 > 0)
         }
         // Skipped: they are not checked here.
-        if hasName { _ = try body.text() }
+        if hasName { _ = try readText(&body) }
         if hasPassword { _ = try body.bytes(prefixedBy: UInt16.self, limit: 65535) }
         return .connect(name: name, keepAlive: keepAlive, will: will)
     }
 }
 
-extension ByteReader {
-    /// UTF-8 without a zero (1.5.3).
-    fileprivate mutating func text() throws -> [UInt8] {
-        let text = try String(utf8: bytes(prefixedBy: UInt16.self, limit: 65535)).utf8
-        if text.contains(0) { throw ProtocolError() }
-        return Array(text)
-    }
+// Functions, since Swift 6.2 takes no further methods of a `ByteReader`.
 
-    fileprivate mutating func topic() throws -> [UInt8] {
-        let text = try text()
-        if text.isEmpty || text.contains(where: Filter.isWildcard) { throw ProtocolError() }
-        return text
-    }
+/// UTF-8 without a zero (1.5.3).
+private func readText(_ body: inout ByteReader) throws -> [UInt8] {
+    let text = try String(utf8: body.bytes(prefixedBy: UInt16.self, limit: 65535)).utf8
+    if text.contains(0) { throw ProtocolError() }
+    return Array(text)
+}
 
-    /// The packet identifier, which is not zero (2.3.1).
-    fileprivate mutating func number() throws -> UInt16 {
-        let number: UInt16 = try integer()
-        if number == 0 { throw ProtocolError() }
-        return number
-    }
+private func readTopic(_ body: inout ByteReader) throws -> [UInt8] {
+    let text = try readText(&body)
+    if text.isEmpty || text.contains(where: Filter.isWildcard) { throw ProtocolError() }
+    return text
+}
 
-    /// The quality of a subscription. The broker grants at most 1.
-    fileprivate mutating func quality() throws -> UInt8 {
-        let quality = try byte()
-        if quality > 2 { throw ProtocolError() }
-        return min(quality, 1)
-    }
+/// The packet identifier, which is not zero (2.3.1).
+private func readNumber(_ body: inout ByteReader) throws -> UInt16 {
+    let number: UInt16 = try body.integer()
+    if number == 0 { throw ProtocolError() }
+    return number
+}
+
+/// The quality of a subscription. The broker grants at most 1.
+private func readQuality(_ body: inout ByteReader) throws -> UInt8 {
+    let quality = try body.byte()
+    if quality > 2 { throw ProtocolError() }
+    return min(quality, 1)
 }
 
 extension Packet {
