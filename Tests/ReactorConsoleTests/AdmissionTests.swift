@@ -144,7 +144,7 @@ extension ConsoleTests {
                     #expect(path == "/text" || !answer.body.contains("<img"), "\(path)")
                     #expect(path == "/text" || !answer.body.contains("<b>"), "\(path)")
                 }
-                let json = try console.ask("/json").body
+                let json = try console.ask("/json", until: "u003cimg").body
                 #expect(
                     json.contains("handlerFailed") && json.contains("Refusal") && json.contains("\\u003cimg"), "\(json)"
                 )
