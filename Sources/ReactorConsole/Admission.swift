@@ -7,9 +7,7 @@ import ReactorHTTP
 struct Admission {
     let token: String?
 
-    enum Answer: Equatable {
-        case admitted, wrongHost, otherSite, noToken
-    }
+    enum Answer { case admitted, wrongHost, otherSite, noToken }
 
     func answer(to headers: Headers, host: String?) -> Answer {
         // A browser sends a page's credentials to the page's own site only, so a token makes the name harmless.
