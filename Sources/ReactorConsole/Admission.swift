@@ -18,7 +18,7 @@ struct Admission {
         return .admitted
     }
 
-    /// Whether a host is this machine by any browser's reckoning. Names without a dot are for `curl --unix-socket`.
+    /// Tells if every browser takes a host for this machine. Names without a dot are for `curl --unix-socket`.
     static func isLocal(_ host: String) -> Bool {
         let name = nameOnly(host)
         return ["localhost", "console", "127.0.0.1", "[::1]"].contains(name)

@@ -21,7 +21,7 @@ public final class Console: Sendable {
     private let remote: LoopRemote
     private let server: LoopLocal<ConsoleBox>
 
-    /// Whether there is a console: the observer of events and the probes of loops are the process's.
+    /// True when there is a console: the observer of events and the probes of loops are the process's.
     private static let exists = Atomic(false)
     /// The console, which lives until `stop`.
     private static let running = LockedValue<Console?>(nil)

@@ -71,7 +71,7 @@ struct PromiseTree {
         return tree
     }
 
-    /// How long ago the oldest and the youngest of a group were made, in nanoseconds; `nil` for promises of another loop.
+    /// The ages of the oldest and the youngest of a group, in nanoseconds; `nil` for promises of another loop.
     func ages(_ node: Node) -> (oldest: Int64, youngest: Int64)? {
         node.group.count == 0 ? nil : (now - node.group.oldest, now - node.group.youngest)
     }

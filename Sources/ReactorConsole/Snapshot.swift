@@ -2,9 +2,9 @@ import Promises
 import Reactor
 import ReactorLibc
 
-/// What the console knows at one moment, for one answer.
+/// The console's knowledge at one moment, for one answer.
 struct Snapshot {
-    /// What a visitor wants to see of what may be long.
+    /// The visitor's choice among the parts that may be long.
     struct Scope {
         var connections = 100
         var order = ConnectionOrder.idle
@@ -41,7 +41,7 @@ struct Snapshot {
         let facts: ConnectionFacts
         let loop: String
         let listener: InspectedFacts?
-        /// Whether the loop has not answered since.
+        /// True when the loop has not answered since.
         let isOld: Bool
         /// Nanoseconds; `nil` if it is older than the console.
         var age: Int64? {
@@ -70,10 +70,10 @@ struct Snapshot {
     /// The time of all loops that the look took, and the longest piece, in nanoseconds.
     let cost: Int64
     let longestPiece: Int64
-    /// What is missing, in words.
+    /// The parts that are missing, in words.
     let leftOut: [String]
 
-    /// How long a loop may be silent, in nanoseconds.
+    /// The time that a loop may be silent, in nanoseconds.
     static var patience: Int64 { 250_000_000 }
 
     init(of watcher: Watcher, _ scope: Scope) {
@@ -152,7 +152,7 @@ extension Snapshot.Loop {
 }
 
 extension Snapshot.ListedConnection {
-    /// What it waits for, in words.
+    /// The event that it waits for, in words.
     var waitsFor: String {
         let line = facts.callSite.map { " at \($0)" } ?? ""
         return switch facts.wait {

@@ -5,7 +5,7 @@ import Synchronization
 /// A look at all that a loop has, by jobs on it that take a millisecond each, so that it goes on working.
 // @unchecked Sendable: the flag is atomic; all else is accessed on the loop's thread until it is handed over.
 final class Survey: @unchecked Sendable {
-    /// What a loop has, at about one moment.
+    /// A loop's objects, at about one moment.
     struct Findings: Sendable {
         let moment: Int64
         let facts: [InspectedFacts]

@@ -14,11 +14,11 @@ final class WatchedLoop {
     private(set) var name: String
     /// The kernel's number of its thread.
     private(set) var thread: Int?
-    /// When the question was sent that has no answer yet.
+    /// The time at which the question was sent that has no answer yet.
     private(set) var asked: Int64?
     private(set) var last: LoopBeat?
     private(set) var isMeasured = false
-    /// Whether its thread belongs to a pool, and so does not drive it; such a loop is not shown.
+    /// True when its thread belongs to a pool, and so does not drive it; such a loop is not shown.
     private(set) var isOfPool = false
 
     /// A second of the past.
@@ -48,12 +48,12 @@ final class WatchedLoop {
 
     // MARK: Questions
 
-    /// What a loop answers to a question.
+    /// A loop's answer to a question.
     struct Answer: Sendable {
         let name: String
         let thread: Int32
         let isOfPool: Bool
-        /// When it was asked, and when it answered.
+        /// The times of the question and of the answer.
         let asked: Int64
         let answered: Int64
         let isMeasured: Bool

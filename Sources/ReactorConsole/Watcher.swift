@@ -20,7 +20,7 @@ final class Watcher: @unchecked Sendable {
     private(set) var tracesUntil: LoopInstant?
     private var survey: Guarantee<Void>?
 
-    /// How long the loops are watched closely after a request.
+    /// The time for which the loops are watched closely after a request.
     private static var attention: Duration { .seconds(10) }
 
     init() {

@@ -8,7 +8,7 @@ import Reactor
 ///
 ///     work ─▶ map ─▶ ensure ─▶ then ◀─ cancel()
 ///
-/// Where the climb cannot continue, the waiter below leaves its source, and receives the cancellation as if the source
+/// If the climb cannot continue, the waiter below leaves its source, and receives the cancellation as if the source
 /// had been rejected (`leaveSource`). So it is below a promise that
 /// - another handler waits for;
 /// - work settles that cannot be stopped, or that another thread is about to settle;

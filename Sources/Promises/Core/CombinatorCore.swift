@@ -25,7 +25,7 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
     /// The nodes that wait for sources.
     var inputs: [PromiseCore] { preconditionFailure("abstract") }
 
-    /// Whether a cancellation rejects the result when its sources have ended, whose outcomes are only counted then.
+    /// True when a cancellation rejects the result after its sources have ended, whose outcomes are only counted then.
     final var isEnding: Bool { rejection != nil }
 
     /// Is cancelled, as its sources will be: a call of `inputDidEnd` follows.

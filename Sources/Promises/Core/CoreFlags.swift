@@ -15,7 +15,7 @@ struct CoreRole: OptionSet {
     @usableFromInline static var inlineAtHome: CoreRole { CoreRole(rawValue: 1 << 0) }
     /// The node does not mark its source's rejection as handled.
     static var leavesUnhandled: CoreRole { CoreRole(rawValue: 1 << 1) }
-    /// The node is no reason to keep its source's producer working: a `WatchingCore`, or that of `whenEnded`.
+    /// The node is no reason to keep its source's producer working: a `WatchingCore`, or the waiter of `whenEnded`.
     static var keepsNoWorkAlive: CoreRole { CoreRole(rawValue: 1 << 2) }
     /// The node belongs to a `hang`. It runs nothing, so its place in the order does not matter.
     static var onlyWaking: CoreRole { CoreRole(rawValue: 1 << 3) }

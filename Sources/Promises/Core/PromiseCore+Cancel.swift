@@ -32,14 +32,14 @@ extension PromiseCore {
 
     // MARK: Questions
 
-    /// Whether this thread may end it: it is externally settled, or belongs to the thread's loop, which has not ended.
+    /// True when this thread may end it: it is externally settled, or belongs to the thread's loop, which has not ended.
     var isHere: Bool {
         if role.contains(.externallySettled) { return true }
         guard let here = LoopRef.ofThisThreadIfAny, loop == here else { return false }
         return here.borrow { !$0.hasEnded }
     }
 
-    /// Whether a cancellation has reached this promise of this thread, whose operation begins no other work then.
+    /// True when a cancellation has reached this promise of this thread, whose operation begins no other work then.
     @usableFromInline
     var hasBeenCancelled: Bool { settled != nil || root.marks.contains(.isCancelled) }
 
@@ -50,7 +50,7 @@ extension PromiseCore {
         return word.isLinkedFrom ? word.core.object : self
     }
 
-    /// Whether it is in the list of that core.
+    /// Tells if it is in the list of that core.
     func waits(for source: PromiseCore) -> Bool { upstream.load() == .waiting(forCoreAt: source.address) }
 
     /// Calls `body` when this core has settled, on the thread that settles it. It keeps no work alive, and handles a
@@ -70,7 +70,7 @@ extension PromiseCore {
         return waiters
     }
 
-    /// Whether a cancellation rejects it, now or when its clean-ups or its work have ended.
+    /// True when a cancellation rejects it, now or after its clean-ups or its work have ended.
     var endsCancelled: Bool {
         guard role.contains(.externallySettled) else { return false }
         // That thread may be about to annotate it, or to reject it.

@@ -1,6 +1,6 @@
 import Reactor
 
-// What a console reads of a pending core. It changes nothing, and retains nothing.
+// Reads a pending core for a console. Changes nothing, and retains nothing.
 
 /// The work at the root of a chain, as far as the core tells.
 package enum PromiseWork: Sendable, Hashable {
@@ -20,7 +20,7 @@ package enum PromiseWork: Sendable, Hashable {
 }
 
 extension TraceRegistry.TracedPromises {
-    /// What a pending core waits for: another recorded promise, or work. On the thread of the core's loop,
+    /// Finds the reason for which a core is pending: another recorded promise, or work. On the thread of the core's loop,
     /// under the lock.
     func wait(of traced: TracedCore) -> (source: TraceRecord?, work: PromiseWork) {
         // The core is alive: its `deinit` would need the lock.

@@ -15,7 +15,7 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
     /// when it has ended.
     private static func isCleanUp(_ node: CoreRef) -> Bool { node.borrow { $0.role.contains(.cleansUp) } }
 
-    /// Whether a node is notified with the clean-ups, which may wait for its effect.
+    /// Tells if a node is notified with the clean-ups, which may wait for its effect.
     private static func isNotifiedFirst(_ node: CoreRef) -> Bool {
         node.borrow { !$0.role.isDisjoint(with: [.cleansUp, .stopsWork]) }
     }

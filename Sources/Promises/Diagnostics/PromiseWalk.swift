@@ -16,7 +16,7 @@ package struct PromiseGroup: Sendable {
     package let type: String?
     /// Zero for promises of another loop.
     package internal(set) var count = 0
-    /// When the oldest and the youngest were made, by the monotonic clock.
+    /// The times at which the oldest and the youngest were made, by the monotonic clock.
     package internal(set) var oldest = Int64.max
     package internal(set) var youngest = Int64.min
     /// The work that the oldest one waits for, at the root of a tree.
@@ -181,7 +181,7 @@ package final class PromiseWalk {
     }
 }
 
-/// What a recording shows of a promise's handler.
+/// A promise's handler in a recording.
 package struct RecordedStep: Sendable {
     package let operation: String?
     package let callSite: CallSite?

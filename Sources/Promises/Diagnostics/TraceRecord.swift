@@ -15,7 +15,7 @@ final class TraceRecord: @unchecked Sendable {
     /// The position in the order of creation.
     let ordinal: Int
 
-    /// When it was made, by the monotonic clock.
+    /// The time at which it was made, by the monotonic clock.
     let made = LoopClock.monotonic.now.nanoseconds
 
     let parent: TraceRecord?

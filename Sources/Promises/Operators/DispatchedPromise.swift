@@ -152,8 +152,8 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
 
     private func sourceDidSettle(_ source: AnySource) {
         let isCancelled = progress.withLock { $0.isCancelled }
-        let cancellation = AnySource(PromiseCore.plainlyCancelled.ref, isFulfilled: false)
-        nextStep(after: isCancelled ? cancellation : source, isCancellation: isCancelled)?()
+        let source = isCancelled ? AnySource(PromiseCore.plainlyCancelled.ref, isFulfilled: false) : source
+        nextStep(after: source, isCancellation: isCancelled)?()
     }
 
     // This function and `outcome(of:)` have released the closure when they return: nobody sees the outcome before that.

@@ -83,7 +83,7 @@ struct EnsureThen<T>: Operation {
 struct DelayedOutcome<T>: Operation {
     @usableFromInline typealias Output = T
     @usableFromInline let outcome: PromiseCore
-    /// Whether also after a rejection, as of a clean-up; a pause that was cancelled rejects.
+    /// True when a rejection counts too, as of a clean-up; a pause that was cancelled rejects.
     @usableFromInline let afterAnyOutcome: Bool
 
     @inlinable init(_ outcome: PromiseCore, afterAnyOutcome: Bool) {

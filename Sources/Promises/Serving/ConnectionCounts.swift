@@ -1,6 +1,6 @@
 import Synchronization
 
-/// How the connections of a drained listener ended.
+/// The ends of a drained listener's connections.
 public struct DrainResult: Hashable, Sendable {
     /// Connections that the drain has ended, because they were idle or between two frames; see `Listener.drain`.
     public internal(set) var idle = 0

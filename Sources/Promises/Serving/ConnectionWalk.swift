@@ -1,8 +1,8 @@
 import Reactor
 
-/// What a console shows of a connection: counts and names, and nothing of its bytes.
+/// A connection in the console: counts and names, and nothing of its bytes.
 package struct ConnectionFacts: Sendable {
-    /// What the next thing is that happens to it.
+    /// The event that it waits for.
     package enum Wait: UInt8, Sendable {
         /// Its handler works, or waits for something else.
         case handler
@@ -145,7 +145,7 @@ extension Listener: Inspected {
         return [facts]
     }
 
-    /// What keeps it from serving clients; `nil` if nothing does.
+    /// The reason for which it serves no clients; `nil` if there is none.
     private var condition: String? {
         if isDraining {
             let left = state.deadline.map { ", \(max(loop.now.duration(to: $0).components.seconds, 0)) s left" }

@@ -21,7 +21,7 @@ package struct InspectedFacts: Sendable {
     package var inUse: Int
     package var free: Int?
     package var waiting: Int
-    /// How long the first one has waited, in nanoseconds, where that is known.
+    /// The time that the first one has waited, in nanoseconds, if that is known.
     package var oldestWaiter: Int64?
     /// The kind's own numbers.
     package var others: [(name: String, value: Int)] = []

@@ -1,13 +1,13 @@
 import CLinux
 import ReactorLibc
 
-// What a console reads of a loop, on the loop's thread.
+// Reads a loop for a console, on the loop's thread.
 
 extension EventLoop {
     /// The number of the largest descriptor that the loop has seen, plus one.
     package var descriptorLimit: Int { poller.slots.count }
 
-    /// What waits for the descriptor, and for what; `nil` if nothing does.
+    /// The object that waits for the descriptor, and its events; `nil` if there is none.
     package func watched(_ descriptor: Int) -> (handler: any ReadinessHandler, interest: Interest)? {
         let slot = poller.slots[descriptor]
         return slot.handler.map { ($0, Interest(rawValue: slot.wanted)) }

@@ -5,9 +5,9 @@
 @usableFromInline
 final class LoopMeter {
     private let clock: LoopClock
-    /// Whether handlers are noticed at all: for their time, or for a probe.
+    /// True when handlers are noticed at all: for their time, or for a probe.
     @exclusivity(unchecked) private(set) var isTiming = false
-    /// Whether the time of each handler is measured: for `measured`, for a threshold, or for a probe.
+    /// True when the time of each handler is measured: for `measured`, for a threshold, or for a probe.
     @exclusivity(unchecked) private var readsClock = false
     /// The observer of the handlers; see `EventLoop.show(to:)`.
     @exclusivity(unchecked) var probe: LoopProbe? { didSet { update() } }
@@ -59,7 +59,7 @@ final class LoopMeter {
         measuresTurns = measured != .nothing || probe?.isMeasuring == true
     }
 
-    /// Whether the program has asked for the time of handlers.
+    /// True when the program has asked for the time of handlers.
     private var timesHandlers: Bool { measured == .handlers || threshold != nil }
 
     /// The counters and the measurements.

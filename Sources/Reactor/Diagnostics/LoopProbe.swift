@@ -1,6 +1,6 @@
 import Synchronization
 
-/// What an observer on another thread learns of a loop's handlers: which one runs, the longest, and a recording of all.
+/// A loop's handlers for an observer on another thread: the one that runs, the longest, and a recording of all.
 ///
 /// A loop has none unless a console watches it, and then pays nothing; with one, it notes each handler before it calls
 /// it, without reading a clock. `isMeasuring` makes it read the clock as for `LoopMetrics.Measured.handlers`.
@@ -18,7 +18,7 @@ package final class LoopProbe: @unchecked Sendable {
     @exclusivity(unchecked) package private(set) var longest: SlowHandler?
     @exclusivity(unchecked) package private(set) var longestTurn: Int64 = 0
     @exclusivity(unchecked) var recording: LoopRecording?
-    /// Whether a turn has run inside the current handler.
+    /// True when a turn has run inside the current handler.
     @exclusivity(unchecked) private var isInterrupted = false
     @exclusivity(unchecked) private var isOwn = false
     @exclusivity(unchecked) package fileprivate(set) var isMeasuring = false
@@ -31,7 +31,7 @@ package final class LoopProbe: @unchecked Sendable {
         package let callSite: CallSite?
         /// The descriptor whose event it is.
         package let descriptor: CInt?
-        /// When it began, by the monotonic clock; `nil` if the loop did not read it then.
+        /// The time at which it began, by the monotonic clock; `nil` if the loop did not read it then.
         package let began: Int64?
         /// Another number for each handler, and for each return to an outer one.
         package let number: UInt
@@ -151,7 +151,7 @@ extension EventLoop {
     }
 }
 
-/// What a loop tells an observer several times a second.
+/// The numbers that a loop tells an observer several times a second.
 package struct LoopBeat: Sendable {
     /// The number to which ready jobs are counted, one by one.
     package static var mostJobs: Int { 10_000 }

@@ -44,7 +44,7 @@ public final class WebSocket {
     @exclusivity(unchecked) var receiver: Receiver?
     /// Whether the promise of its body is pending.
     @exclusivity(unchecked) var isInBody = false
-    /// How many receivers there have been.
+    /// The number of receivers that there have been.
     var receivers = 0
     /// Fulfilled when there is room for another message.
     var room: Resolver<Void>?
