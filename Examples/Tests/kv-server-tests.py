@@ -268,7 +268,7 @@ def processor_time(server):
 
 
 def short_words(path):
-    """a million words of one byte take little more memory than they have bytes, and none when their client has gone"""
+    """a million words of one byte take no more memory than a buffer that grows, and none when their client has gone"""
     words = b"*1048576\r\n$3\r\nDEL\r\n" + b"$1\r\nx\r\n" * 1_048_574
     with Server(path) as server, server.connect() as other:
         check(ask(other, "PING") == b"+PONG", "another client")
@@ -278,7 +278,9 @@ def short_words(path):
             client.send_apart(words)
         check(ask(other, "PING") == b"+PONG", "the server has read them")
         share = (resident(server) - before) / (len(clients) * len(words))
-        check(share < 1.5, f"{share:.1f} bytes per byte that has arrived")
+        # A buffer doubles, and the allocator keeps the halves for the next one: up to twice the bytes. A table of the
+        # words would add more than as much again.
+        check(share < 2.3, f"{share:.1f} bytes per byte that has arrived")
         clients[0].send(b"$1\r\nx\r\n")
         check(clients[0].read(4) == b":0\r\n", "the answer")
         for client in clients:
