@@ -2,6 +2,7 @@
 import PackageDescription
 
 let promisesTests: [Target.Dependency] = ["Promises", "TestSupport", "PromisesTestSupport"]
+let ioTests: [Target.Dependency] = promisesTests + ["ReactorIO", "ReactorIOTestSupport"]
 /// Builds without TLS do not look for OpenSSL.
 let openSSL = Target.Dependency.target(name: "COpenSSL", condition: .when(traits: ["TLS"]))
 
@@ -10,6 +11,7 @@ let package = Package(
     products: [
         .library(name: "Reactor", targets: ["Reactor"]),
         .library(name: "Promises", targets: ["Promises"]),
+        .library(name: "ReactorIO", targets: ["ReactorIO"]),
         .library(name: "PromiseKitNames", targets: ["PromiseKitNames"]),
         .library(name: "ReactorHTTP", targets: ["ReactorHTTP"]),
         .library(name: "ReactorHTTPJSON", targets: ["ReactorHTTPJSON"]),
@@ -25,25 +27,26 @@ let package = Package(
         .target(name: "CLinux"),
         .target(name: "ReactorLibc"),
         .target(name: "Reactor", dependencies: ["CLinux", "ReactorLibc"]),
+        .target(name: "Promises", dependencies: ["CLinux", "Reactor", "ReactorLibc"]),
         // A `ByteReader` is lent: its functions declare the lifetime dependencies of their results.
         .target(
-            name: "Promises", dependencies: ["CLinux", "Reactor", "ReactorLibc"],
+            name: "ReactorIO", dependencies: ["CLinux", "Promises", "Reactor", "ReactorLibc"],
             swiftSettings: [.enableExperimentalFeature("Lifetimes")]),
         // For migration: PromiseKit's names for functions that have other names here.
         .target(name: "PromiseKitNames", dependencies: ["Promises", "Reactor"]),
-        .target(name: "ReactorHTTP", dependencies: ["Promises", "Reactor", "ReactorLibc"]),
+        .target(name: "ReactorHTTP", dependencies: ["Promises", "Reactor", "ReactorIO", "ReactorLibc"]),
         .target(
-            name: "ReactorConsole", dependencies: ["Promises", "Reactor", "ReactorHTTP", "ReactorLibc"],
+            name: "ReactorConsole", dependencies: ["Promises", "Reactor", "ReactorHTTP", "ReactorIO", "ReactorLibc"],
             resources: [.embedInCode("page.html")]),
         // Separate, since it needs Foundation.
-        .target(name: "ReactorHTTPJSON", dependencies: ["Promises", "Reactor", "ReactorHTTP"]),
+        .target(name: "ReactorHTTPJSON", dependencies: ["Promises", "Reactor", "ReactorHTTP", "ReactorIO"]),
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
-        .target(name: "ReactorTLS", dependencies: ["Promises", "Reactor", "ReactorLibc", openSSL]),
+        .target(name: "ReactorTLS", dependencies: ["Promises", "Reactor", "ReactorIO", "ReactorLibc", openSSL]),
         // Separate, since it needs Dispatch and CoreFoundation.
         .target(name: "ReactorDispatch", dependencies: ["Promises", "Reactor"]),
         // Hosts and links inside a test: the loop's system calls, simulated.
-        .target(name: "SimulatedNetwork", dependencies: ["CLinux", "Promises", "Reactor", "ReactorLibc"]),
-        .executableTarget(name: "echo-server", dependencies: ["CLinux", "Promises", "ReactorLibc"]),
+        .target(name: "SimulatedNetwork", dependencies: ["CLinux", "Promises", "Reactor", "ReactorIO", "ReactorLibc"]),
+        .executableTarget(name: "echo-server", dependencies: ["CLinux", "Promises", "ReactorIO", "ReactorLibc"]),
         // Threads, gates, counters and so on, for all tests.
         .target(name: "TestSupport", path: "Tests/TestSupport"),
         .testTarget(name: "ReactorTests", dependencies: ["Reactor", "CLinux", "TestSupport"]),
@@ -51,39 +54,44 @@ let package = Package(
         .target(
             name: "PromisesTestSupport", dependencies: ["Promises", "Reactor", "TestSupport"],
             path: "Tests/PromisesTestSupport"),
+        .target(
+            name: "ReactorIOTestSupport", dependencies: promisesTests + ["Reactor", "ReactorIO"],
+            path: "Tests/ReactorIOTestSupport"),
         .testTarget(name: "CoreTests", dependencies: promisesTests),
         .testTarget(name: "OperatorsTests", dependencies: promisesTests + ["PromiseKitNames"]),
-        .testTarget(name: "StreamsTests", dependencies: promisesTests + ["SimulatedNetwork"]),
-        .testTarget(name: "ServingTests", dependencies: promisesTests),
+        .testTarget(name: "StreamsTests", dependencies: ioTests + ["SimulatedNetwork"]),
+        .testTarget(name: "ServingTests", dependencies: ioTests),
         .testTarget(name: "StressTests", dependencies: promisesTests),
         .testTarget(
             name: "ReactorHTTPTests",
             dependencies: [
-                "Promises", "PromisesTestSupport", "Reactor", "ReactorHTTP", "ReactorHTTPJSON", "SimulatedNetwork",
-                "TestSupport",
+                "Promises", "PromisesTestSupport", "Reactor", "ReactorHTTP", "ReactorHTTPJSON", "ReactorIO",
+                "ReactorIOTestSupport", "SimulatedNetwork", "TestSupport",
             ]),
         .testTarget(
             name: "ReactorConsoleTests",
-            dependencies: promisesTests + ["Reactor", "ReactorConsole", "ReactorHTTP"]),
+            dependencies: ioTests + ["Reactor", "ReactorConsole", "ReactorHTTP"]),
         // Empty without the trait.
         .testTarget(
             name: "ReactorTLSTests",
-            dependencies: promisesTests + [openSSL, "ReactorHTTP", "ReactorTLS", "SimulatedNetwork"],
+            dependencies: ioTests + [openSSL, "ReactorHTTP", "ReactorTLS", "SimulatedNetwork"],
             swiftSettings: [.define("STREAMS_OVER_TLS")]),
-        .testTarget(name: "ReactorDispatchTests", dependencies: ["Promises", "Reactor", "ReactorDispatch"]),
+        .testTarget(
+            name: "ReactorDispatchTests", dependencies: ["Promises", "Reactor", "ReactorDispatch", "ReactorIO"]),
         .testTarget(
             name: "SimulatedNetworkTests",
             dependencies: [
-                "CLinux", "Promises", "Reactor", "ReactorHTTP", "SimulatedNetwork", "TestSupport", "echo-server",
+                "CLinux", "Promises", "Reactor", "ReactorHTTP", "ReactorIO", "SimulatedNetwork", "TestSupport",
+                "echo-server",
             ]),
         // It compiles the blocks of the documentation against these modules.
         .testTarget(
             name: "DocumentationTests",
             dependencies: [
                 "Promises", "PromiseKitNames", "Reactor", "ReactorConsole", "ReactorDispatch", "ReactorHTTP",
-                "ReactorHTTPJSON", "SimulatedNetwork", "TestSupport",
+                "ReactorHTTPJSON", "ReactorIO", "SimulatedNetwork", "TestSupport",
             ]),
-        .testTarget(name: "EchoServerTests", dependencies: promisesTests + ["echo-server"]),
+        .testTarget(name: "EchoServerTests", dependencies: ioTests + ["echo-server"]),
     ],
     swiftLanguageModes: [.v6]
 )

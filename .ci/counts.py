@@ -154,7 +154,7 @@ def byte_rows(build, folder):
     """The program byte-rows, linked with the objects of a debug build. A folder also keeps those of files that the module no longer has."""
     program = folder / "byte-rows"
     objects = set((build / "CLinux.build").glob("*.o"))
-    for module in ("ReactorLibc", "Reactor", "Promises", "ReactorHTTP"):
+    for module in ("ReactorLibc", "Reactor", "Promises", "ReactorIO", "ReactorHTTP"):
         files = json.loads((build / f"{module}.build/output-file-map.json").read_text())
         objects |= {Path(outputs["object"]) for source, outputs in files.items() if source and "object" in outputs}
     compiled = subprocess.run(

@@ -24,7 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / ".build-docs"
 # Each imports only modules before it.
-MODULES = ["Reactor", "Promises", "ReactorConsole", "ReactorHTTP", "ReactorHTTPJSON", "ReactorTLS"]
+MODULES = ["Reactor", "Promises", "ReactorIO", "ReactorConsole", "ReactorHTTP", "ReactorHTTPJSON", "ReactorTLS"]
 AUTOMATIC = {"Default Implementations", "Extended Modules", "Relationships", "Articles"}
 
 

@@ -36,6 +36,7 @@ let package = Package(
                 support,
                 .product(name: "Promises", package: "swift-reactor"),
                 .product(name: "Reactor", package: "swift-reactor"),
+                .product(name: "ReactorIO", package: "swift-reactor"),
             ]),
         .executableTarget(
             name: "nio-echo",

@@ -5,6 +5,7 @@ import PackageDescription
 let libraries: [Target.Dependency] = [
     .product(name: "Promises", package: "swift-reactor"),
     .product(name: "Reactor", package: "swift-reactor"),
+    .product(name: "ReactorIO", package: "swift-reactor"),
 ]
 
 /// A product of a package that is fetched only with this trait.

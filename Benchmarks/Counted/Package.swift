@@ -5,6 +5,7 @@ import PackageDescription
 let libraries: [Target.Dependency] = [
     .product(name: "Promises", package: "swift-reactor"),
     .product(name: "Reactor", package: "swift-reactor"),
+    .product(name: "ReactorIO", package: "swift-reactor"),
 ]
 
 // Only the library's own workloads, not its competitors': `.ci/run counts` builds them without a network.

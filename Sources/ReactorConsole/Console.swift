@@ -1,6 +1,7 @@
 import Promises
 import Reactor
 import ReactorHTTP
+import ReactorIO
 import Synchronization
 
 /// A page about the running process, for a browser, and the same as text: its loops, what they wait for, its connections,

@@ -1,6 +1,7 @@
 import Promises
 import Reactor
 import ReactorHTTP
+import ReactorIO
 
 /// Answers the requests of the console's visitors, on the console's loop.
 final class ConsoleServer {

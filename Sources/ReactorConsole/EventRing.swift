@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 import ReactorLibc
 
 /// The last events of the process, without the values in them. Any thread adds to it.

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 
 /// The pending promises of a loop: what waits for what, from the work at the root.
 struct PromiseTree {

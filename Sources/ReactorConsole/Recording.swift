@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 import ReactorLibc
 
 /// Everything that the loops do for a few seconds, as a file of the trace event format, which ui.perfetto.dev opens.

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 import ReactorLibc
 
 extension Snapshot {

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 
 extension Snapshot {
     /// The loops, listeners, pools and events in Prometheus' text format 0.0.4.

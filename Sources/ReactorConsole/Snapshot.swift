@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 import ReactorLibc
 
 /// The console's knowledge at one moment, for one answer.

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 import Synchronization
 
 /// A look at all that a loop has, by jobs on it that take a millisecond each, so that it goes on working.

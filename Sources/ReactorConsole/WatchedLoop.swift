@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 
 extension LoopRemote {
     /// Calls `body` on the loop. If that ends before, it does not count this among the handlers that have not run.

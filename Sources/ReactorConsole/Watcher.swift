@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 import Synchronization
 
 /// Watches the loops of the process: once a second while nobody looks, fifty times a second while somebody does.

@@ -1,5 +1,6 @@
 #if TLS
 import Promises
+import ReactorIO
 
 /// The first message of a client, as it arrives. An `SSL` takes 40 KiB, and as much again as the message announces, so
 /// a server makes one only when the message is complete: until then a connection takes only the bytes that its client

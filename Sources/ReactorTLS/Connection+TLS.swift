@@ -2,6 +2,7 @@
 import COpenSSL
 import Promises
 import Reactor
+import ReactorIO
 
 // The result of the handshake. `nil` before it has ended, without TLS, and when the connection is closed.
 

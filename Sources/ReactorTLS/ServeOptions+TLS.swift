@@ -1,6 +1,7 @@
 #if TLS
 import Promises
 import Reactor
+import ReactorIO
 
 extension ServeOptions {
     /// These options with TLS: the handler is called for each connection whose handshake has succeeded. Connections

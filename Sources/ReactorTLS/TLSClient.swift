@@ -1,6 +1,7 @@
 #if TLS
 import Promises
 import Reactor
+import ReactorIO
 
 /// The client's side of TLS: settings shared by connections to any number of servers, and the sessions that may be
 /// resumed.

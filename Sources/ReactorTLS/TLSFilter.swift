@@ -2,6 +2,7 @@
 import COpenSSL
 import Promises
 import Reactor
+import ReactorIO
 
 /// TLS as a filter of a connection: an `SSL` that reads and writes memory.
 ///

@@ -1,6 +1,7 @@
 #if TLS
 import Promises
 import Reactor
+import ReactorIO
 import Synchronization
 
 /// The server's side of TLS: settings shared by all connections of a server, on any number of loops. They can be

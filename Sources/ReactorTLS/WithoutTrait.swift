@@ -2,6 +2,7 @@
 #if !TLS
 import Promises
 import Reactor
+import ReactorIO
 
 // Stand-ins for a program that imports this module without the trait, so that the compiler says what to write instead
 // of "cannot find". None of this can be called.

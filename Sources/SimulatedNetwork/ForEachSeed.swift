@@ -1,6 +1,7 @@
-import ReactorLibc
 import Promises
 import Reactor
+import ReactorIO
+import ReactorLibc
 
 /// A failed simulation.
 public struct SimulationFailure: Error, CustomStringConvertible {

@@ -1,6 +1,7 @@
-import ReactorLibc
 import Promises
 import Reactor
+import ReactorIO
+import ReactorLibc
 
 /// A machine of a simulated network: an event loop, addresses, and its own ports and Unix paths.
 ///
@@ -126,14 +127,14 @@ public final class SimulatedHost {
     /// ```
     ///
     /// - Parameters:
-    ///   - endpoint: as for `Promises.connect(to:)`.
+    ///   - endpoint: as for `ReactorIO.connect(to:)`.
     ///   - body: called once with the peer, which is closed afterwards.
     /// - Returns: the result of `body`.
     /// - Throws: the error of `body`, or of `connect`.
     @discardableResult
     public func connect<Value>(to endpoint: some Endpoint, _ body: (RawPeer) throws -> Value) throws -> Value {
         try run {
-            let connection = try hang(Promises.connect(to: endpoint, timeout: .seconds(60)))
+            let connection = try hang(ReactorIO.connect(to: endpoint, timeout: .seconds(60)))
             defer { connection.close() }
             return try body(RawPeer(connection))
         }

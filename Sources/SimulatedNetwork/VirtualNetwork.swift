@@ -1,6 +1,7 @@
-import ReactorLibc
 import Promises
 import Reactor
+import ReactorIO
+import ReactorLibc
 
 /// Hosts and links inside a test: programs that use this library run on a simulated kernel, unchanged, on one thread,
 /// in virtual time, and reproducibly by seed.

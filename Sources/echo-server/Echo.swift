@@ -1,4 +1,5 @@
 import Promises
+import ReactorIO
 
 /// The echo of one connection: sends every byte back until the peer ends its side.
 // A class, so that its closures capture one reference, which takes no block of memory.

@@ -1,6 +1,7 @@
-import ReactorLibc
 import Promises
 import Reactor
+import ReactorIO
+import ReactorLibc
 
 /// The server: its listeners, and the loops that serve their connections.
 final class EchoServer {

@@ -1,7 +1,8 @@
 import CLinux
-import ReactorLibc
 import Promises
 import Reactor
+import ReactorIO
+import ReactorLibc
 
 /// The program: parses the command line and sets the exit code. The codes come from sysexits(3).
 @main

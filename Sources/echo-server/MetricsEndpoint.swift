@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 
 /// Answers `GET /metrics` for Prometheus, one request per connection. It implements no more of HTTP than that.
 struct MetricsEndpoint {

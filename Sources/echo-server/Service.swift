@@ -1,6 +1,7 @@
-import ReactorLibc
 import Promises
 import Reactor
+import ReactorIO
+import ReactorLibc
 
 /// Notifies the service manager, if there is one. See sd_notify(3).
 final class Service {

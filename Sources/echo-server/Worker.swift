@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 import Synchronization
 
 /// Serves connections on one loop, and counts them there.

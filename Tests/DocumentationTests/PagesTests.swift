@@ -21,7 +21,7 @@ struct PagesTests {
         let said = try Compiler.program(
             program, of: files, module: "Pages",
             libraries: [
-                "CLinux", "PromiseKitNames", "Promises", "Reactor", "ReactorDispatch", "ReactorHTTP",
+                "CLinux", "PromiseKitNames", "Promises", "Reactor", "ReactorDispatch", "ReactorHTTP", "ReactorIO",
                 "SimulatedNetwork",
             ], Self.limits)
         try #require(said == "")
@@ -37,7 +37,7 @@ struct PagesTests {
 
     @Test func blocksSeeWhatAnotherPackageSees() throws {
         let file = pages.folder / "Insider.swift"
-        let text = "import Promises\nfunc kept(of connection: Connection) -> Int { connection.bufferedByteCount }\n"
+        let text = "import ReactorIO\nfunc kept(of connection: Connection) -> Int { connection.bufferedByteCount }\n"
         _ = try Compiler.run(["sh", "-c", "printf %s \"$1\" >\"$0\"", file, text])
         let said = try Compiler.diagnostics(of: [file], module: "Insider", until: "-typecheck")
         expect(said.all.first?.text.contains("is inaccessible due to 'package' protection level") == true, said.output)

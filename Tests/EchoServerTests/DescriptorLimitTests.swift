@@ -1,7 +1,8 @@
 import Synchronization
 
-@testable import echo_server
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
+@testable import echo_server
 
 struct DescriptorLimitTests {
     @Test func enoughForAll() throws {

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// Metrics in Prometheus' text format 0.0.4, read as strictly as its documentation allows.
 struct Exposition {

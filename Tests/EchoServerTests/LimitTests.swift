@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct LimitTests {
     @Test(arguments: ["1", "3"]) func thoseBeyondMaxConnectionsWait(threads: String) throws {

@@ -1,5 +1,6 @@
-@testable import echo_server
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
+@testable import echo_server
 
 /// Any command line yields valid options, or one line about the error.
 struct OptionsFuzzingTests {

@@ -1,5 +1,6 @@
-@testable import echo_server
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
+@testable import echo_server
 
 struct OptionsTests {
     private func options(_ arguments: String...) throws -> Options {

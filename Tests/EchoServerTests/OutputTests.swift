@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct OutputTests {
     @Test func theSignalPrintsStatisticsAndTheServerGoesOn() throws {

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// The test's own socket, bound to `address`; listens if it is a stream.
 final class OwnSocket {

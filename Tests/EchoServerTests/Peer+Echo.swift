@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 extension Peer {
     /// Sends as much as the other side takes, waiting at most `patience` milliseconds each time, and returns the number

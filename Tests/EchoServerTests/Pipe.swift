@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// One direction from the server to the test: a pair of sockets, since these can be close-on-exec from the start and so
 /// never reach another server that is started meanwhile.

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct RefusalTests {
     /// The output and exit code of a server that cannot start: one line, on standard error.

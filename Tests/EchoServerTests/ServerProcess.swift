@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// The echo server as users run it, in a separate process. It is ended, and waited for, when the last reference is
 /// released.

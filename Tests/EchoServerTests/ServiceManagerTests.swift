@@ -1,5 +1,6 @@
-@testable import echo_server
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
+@testable import echo_server
 
 /// The protocol of systemd, played by the shell and by sockets of the test.
 struct ServiceManagerTests {

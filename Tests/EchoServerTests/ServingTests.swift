@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct ServingTests {
     /// From 20 clients at once, each of which half-closes and reads on.

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// With one thread, which also accepts, and with several.
 @Suite(.ownThread) struct ShutdownTests {

@@ -1,5 +1,6 @@
-@testable import echo_server
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
+@testable import echo_server
 
 /// The endpoint by itself, in virtual time.
 struct SlowScraperTests {

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// `--threads`: connections served on several loops belong to one server.
 struct ThreadsTests {

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct UnixSocketTests {
     @Test(arguments: ["1", "2"])

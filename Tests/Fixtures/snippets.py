@@ -118,7 +118,7 @@ def written(page, blocks, running, cases, files):
     stem = page.split("/")[-1].removesuffix(".md")
     words = re.split(r"\W+", stem.lower())
     camel = words[0] + "".join(word.capitalize() for word in words[1:])
-    imports, parts, number = {"import Promises", "import Reactor"}, [], 0
+    imports, parts, number = {"import Promises", "import Reactor", "import ReactorIO"}, [], 0
     for block in blocks:
         if block.kind == "left out":
             continue

@@ -28,14 +28,9 @@ let package = Package(
             name: "Model", dependencies: ["ModelThreads"],
             swiftSettings: [.enableExperimentalFeature("RawLayout"), .enableExperimentalFeature("BuiltinModule")]),
         .target(name: "Reactor", dependencies: ["CLinux", "Model", "ReactorLibc"], swiftSettings: seam),
-        // Without what is about connections, more than half: its threads share only the parts below it.
+        // Without ReactorIO, whose threads share only these parts.
         .target(
-            name: "Promises", dependencies: ["CLinux", "Model", "Reactor", "ReactorLibc"],
-            sources: [
-                "Awaiting", "Buffers/LinkedOrder.swift", "Combinators", "Core", "Diagnostics", "Operators", "Outcomes",
-                "Time",
-            ],
-            swiftSettings: seam + [.enableExperimentalFeature("Lifetimes")]),
+            name: "Promises", dependencies: ["CLinux", "Model", "Reactor", "ReactorLibc"], swiftSettings: seam),
         .target(name: "Exploring", dependencies: ["ModelThreads"]),
         .executableTarget(
             name: "interleavings",

@@ -7,6 +7,9 @@ struct Flaw: Error, Equatable {
     init(_ number: Int = 0) { self.number = number }
 }
 
+/// The time that a test waits for an expected event. Only a failing test waits that long.
+package let patience: Duration = .seconds(60)
+
 /// Runs `body` on a separate loop in virtual time.
 @discardableResult
 func inLoop<Value>(_ body: (EventLoop) throws -> Value) rethrows -> Value {

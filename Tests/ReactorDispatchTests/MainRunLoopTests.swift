@@ -3,6 +3,7 @@ import Foundation
 import Promises
 import Reactor
 import ReactorDispatch
+import ReactorIO
 import XCTest
 
 /// The main thread's loop under XCTest's own main run loop. XCTest runs its tests on the main thread.

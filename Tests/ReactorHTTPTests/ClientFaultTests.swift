@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// Faults of clients are no errors of the service, however frequent; other faults are.
 @Suite(.serialized) struct ClientFaultTests {

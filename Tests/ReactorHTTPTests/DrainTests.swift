@@ -2,6 +2,7 @@ import Testing
 
 @testable import Promises
 @testable import ReactorHTTP
+@testable import ReactorIO
 
 /// Clients of a server that drains: each request that has been sent before the client can know of the end is answered.
 struct DrainTests {

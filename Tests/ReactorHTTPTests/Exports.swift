@@ -1,6 +1,7 @@
 // Visible in all files of this module.
 @_exported import Glibc
 @_exported import Promises
+@_exported import ReactorIO
 @_exported import Reactor
 @_exported import ReactorHTTP
 @_exported import TestSupport

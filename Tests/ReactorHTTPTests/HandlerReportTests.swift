@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// Errors of handlers where no `onError` receives them.
 struct HandlerReportTests {

@@ -1,5 +1,6 @@
 #if TLS
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// Tickets that several servers, or a server before and after a reload, can decrypt.
 struct TicketKeyTests {

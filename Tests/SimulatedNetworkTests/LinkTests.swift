@@ -3,6 +3,7 @@ import Glibc
 import Promises
 import Reactor
 import ReactorHTTP
+import ReactorIO
 import SimulatedNetwork
 import TestSupport
 import Testing

@@ -7,6 +7,7 @@ import CSupport
 import Glibc
 import Promises
 import Reactor
+import ReactorIO
 
 let arguments = CommandLine.arguments.dropFirst().compactMap { Int($0) }
 let count = arguments.first ?? 50_000

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 
 /// Checks which addresses accept connections: several at a time, each with a time limit and retries.
 package final class AddressChecks {

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import ReactorIO
 
 /// The result of an address after its last attempt.
 enum CheckResult: CustomStringConvertible {

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import ReactorIO
 
 /// Runs the `main` of a program. If `body` throws, prints the error on standard error and exits with 64 for an invalid
 /// command line, otherwise with 71; see sysexits.h.

@@ -3,6 +3,7 @@ import ExampleSupport
 import Glibc
 import Promises
 import Reactor
+import ReactorIO
 
 /// The program: checks addresses, prints a line for each, and exits with 0 if all accept connections, with 1 if some do
 /// not, and with 130 after SIGINT.

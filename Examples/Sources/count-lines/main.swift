@@ -1,5 +1,6 @@
 import Glibc
 import Promises
+import ReactorIO
 
 func main() throws {
     let listener = try Listener.bind("127.0.0.1:7000")

@@ -2,6 +2,7 @@ import Glibc
 import Promises
 import Reactor
 import ReactorHTTP
+import ReactorIO
 
 package final class Service {
     package let listener: Listener

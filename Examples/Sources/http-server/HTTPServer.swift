@@ -4,6 +4,7 @@ import Promises
 import Reactor
 import ReactorConsole
 import ReactorHTTP
+import ReactorIO
 
 /// The program: listens, prints its address, and serves until SIGTERM or SIGINT.
 @main

@@ -2,6 +2,7 @@ import ExampleSupport
 import Glibc
 import Promises
 import Reactor
+import ReactorIO
 
 #if TLS
 import ReactorTLS

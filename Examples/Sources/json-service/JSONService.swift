@@ -2,6 +2,7 @@ import Glibc
 import NotesService
 import Promises
 import ReactorHTTP
+import ReactorIO
 
 /// `json-service [ADDRESS [FOLDER]]`
 @main

@@ -1,4 +1,5 @@
 import Promises
+import ReactorIO
 
 /// The subscribers of each channel.
 final class Channels {

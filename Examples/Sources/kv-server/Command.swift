@@ -1,4 +1,5 @@
 import Promises
+import ReactorIO
 
 /// The commands by their names.
 enum Command: Int, CaseIterable {

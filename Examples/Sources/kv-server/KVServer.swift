@@ -4,6 +4,7 @@ import Glibc
 import Promises
 import Reactor
 import ReactorConsole
+import ReactorIO
 
 /// The program: listens, prints its address, and serves until SIGTERM or SIGINT.
 @main

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 
 // The commands on keys, strings and lists. The first word of the request, its name, has been taken.
 

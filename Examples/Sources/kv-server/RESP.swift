@@ -1,4 +1,5 @@
 import Promises
+import ReactorIO
 
 /// The client violates the protocol. It receives the reason, and its connection is closed.
 struct ProtocolError: Error { let reason: String }

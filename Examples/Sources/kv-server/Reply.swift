@@ -1,4 +1,5 @@
 import Promises
+import ReactorIO
 
 /// The protocol version of the answers to a client, set by `HELLO`.
 enum ProtocolVersion: Int { case resp2 = 2, resp3 }

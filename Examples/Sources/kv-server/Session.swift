@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 
 /// The session of one client.
 package final class Session {

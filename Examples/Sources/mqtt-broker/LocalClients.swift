@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 
 /// The clients of one loop. Each loop has its own object, so there is neither a lock nor an actor.
 package final class LocalClients {

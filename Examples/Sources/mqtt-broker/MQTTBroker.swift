@@ -2,6 +2,7 @@ import ExampleSupport
 import Glibc
 import Promises
 import Reactor
+import ReactorIO
 
 /// The program: listens, says where, and serves on two loops until SIGTERM or SIGINT.
 @main

@@ -1,4 +1,5 @@
 import Promises
+import ReactorIO
 
 /// A published message.
 struct Message: Sendable {

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 
 /// The session of one client, from its first packet to its last.
 package struct Session {

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 
 /// Chooses a backend for each client, and checks all of them.
 final class Balancer {
@@ -33,7 +34,7 @@ final class Balancer {
     /// Connects to a backend for a client. A failure counts as a failed check, so that a dead backend is noticed before
     /// the next check; a success does not count, since `rise` requires several checks.
     func connect(to backend: Backend, timeout: Duration) -> Promise<Connection> {
-        Promises.connect(to: backend.address, timeout: timeout, options: [.set(.keepAlive, to: true)])
+        ReactorIO.connect(to: backend.address, timeout: timeout, options: [.set(.keepAlive, to: true)])
             .tapError { error in self.noteFailure(of: backend, error) }
     }
 
@@ -52,7 +53,7 @@ final class Balancer {
 
     private func check(_ backend: Backend) {
         backend.isBeingChecked = true
-        Promises.connect(to: backend.address, timeout: rules.timeout)
+        ReactorIO.connect(to: backend.address, timeout: rules.timeout)
             .done { connection in
                 connection.close(linger: .zero)
                 backend.note(nil, self.rules)

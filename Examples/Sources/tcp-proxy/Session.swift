@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import ReactorIO
 
 /// A client and its connection to a backend.
 ///

@@ -2,6 +2,7 @@ import ExampleSupport
 import Glibc
 import Promises
 import Reactor
+import ReactorIO
 
 /// The program: listens, prints its address, and forwards connections to its backends until SIGTERM or SIGINT.
 @main

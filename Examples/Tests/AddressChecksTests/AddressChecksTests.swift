@@ -2,6 +2,7 @@ import AddressChecks
 import Glibc
 import Promises
 import Reactor
+import ReactorIO
 import Testing
 
 @Suite struct AddressChecksTests {

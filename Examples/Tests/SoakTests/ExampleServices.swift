@@ -1,6 +1,7 @@
 import Promises
 import Reactor
 import ReactorHTTP
+import ReactorIO
 import SimulatedNetwork
 import http_server
 import kv_server

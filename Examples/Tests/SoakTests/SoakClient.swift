@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 import SimulatedNetwork
 
 typealias SoakSession = (name: String, promise: Promise<Void>)
@@ -39,7 +40,7 @@ class SoakClient {
     /// Connects, as a session that must not take longer than its limit.
     final func connect(_ port: Int) -> Promise<Connection> {
         let began = round.network.now
-        return Promises.connect(to: "server:\(port)", timeout: .seconds(40))
+        return ReactorIO.connect(to: "server:\(port)", timeout: .seconds(40))
             .ensure { [self] in round.expectInTime(host, began, .seconds(40), "a connect") }
             .map { [self] in round.note($0) }
     }

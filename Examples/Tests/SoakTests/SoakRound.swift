@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import ReactorIO
 import SimulatedNetwork
 
 /// Servers and clients on a network whose links, machines and system calls fail by dice, for some minutes of simulated time.

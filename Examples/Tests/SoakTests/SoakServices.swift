@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 import SimulatedNetwork
 
 /// What the server of a soak runs: subclasses say in `listen` what that is.

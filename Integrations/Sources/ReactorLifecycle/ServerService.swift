@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 import ServiceLifecycle
 
 /// A server as a `Service`: starts on a loop, and drains its connections at a graceful shutdown.

@@ -1,6 +1,7 @@
 import Metrics
 import Promises
 import Reactor
+import ReactorIO
 
 /// Reports loops, groups, pools and listeners to swift-metrics, at regular intervals.
 ///

@@ -9,6 +9,7 @@ import Metrics
 import Promises
 import Reactor
 import ReactorHTTP
+import ReactorIO
 import ReactorLifecycle
 import ReactorLogging
 import ReactorMetrics

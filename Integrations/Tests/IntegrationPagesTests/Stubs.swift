@@ -2,6 +2,7 @@ import Logging
 import NIOCore
 import Promises
 import Reactor
+import ReactorIO
 import ReactorTLS
 
 // The names that the page's code uses without declaring them. It is compiled but not run.

@@ -2,6 +2,7 @@ import Glibc
 import Logging
 import Promises
 import Reactor
+import ReactorIO
 import ReactorLifecycle
 import ServiceLifecycle
 import Synchronization

@@ -2,6 +2,7 @@ import Metrics
 import MetricsTestKit
 import Promises
 import Reactor
+import ReactorIO
 import ReactorMetrics
 import Testing
 

@@ -23,19 +23,19 @@ public struct LoopSequence<Element>: AsyncSequence {
     /// The errors of the source and of the loop.
     public typealias Failure = any Error
 
-    let source: LoopSource<Element>
+    private let source: any LoopSource<Element>
 
-    init(_ source: LoopSource<Element>) { self.source = source }
+    package init(_ source: any LoopSource<Element>) { self.source = source }
 
     /// Called by `for await`.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(source) }
 
     /// Asks the sequence for one element at a time, and reads nothing in between.
     public struct AsyncIterator: AsyncIteratorProtocol {
-        private let source: LoopSource<Element>
+        private let source: any LoopSource<Element>
         private var isOver = false
 
-        init(_ source: LoopSource<Element>) { self.source = source }
+        init(_ source: any LoopSource<Element>) { self.source = source }
 
         /// Waits for the next element.
         /// - Returns: the element; `nil` at the end and from then on.
@@ -62,19 +62,17 @@ public struct LoopSequence<Element>: AsyncSequence {
     }
 }
 
-/// The source of the elements. A class, because a closure passed for a `nonisolated(nonsending)` parameter left the
-/// caller's thread (Swift 6.3.1), and a closure with an isolated parameter may not capture anything of that isolation.
-class LoopSource<Element> {
-    final let name: StaticString
-    final let loop: EventLoop
+/// The source of the elements. No closure, because one passed for a `nonisolated(nonsending)` parameter left the
+/// caller's thread (Swift 6.3.1), and one with an isolated parameter may not capture anything of that isolation.
+package protocol LoopSource<Element>: AnyObject {
+    associatedtype Element
 
-    init(_ name: StaticString, on loop: EventLoop) {
-        self.name = name
-        self.loop = loop
-    }
+    /// The sequence, in an error.
+    var name: StaticString { get }
+    var loop: EventLoop { get }
 
     /// Requests the next element; `nil` is the end. Called on the loop's thread, which is the caller's.
-    func next(isolation _: isolated (any Actor)?) async throws -> Element? { preconditionFailure("abstract") }
+    func next(isolation _: isolated (any Actor)?) async throws -> Element?
 }
 
 @available(*, unavailable, message: "it belongs to the thread of its loop")

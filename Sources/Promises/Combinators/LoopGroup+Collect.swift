@@ -17,7 +17,7 @@ extension LoopGroup {
     ) -> Guarantee<[Result<Value, DispatchError>]> { collect { (_: Int) in body() } }
 
     /// Like `collect(_:)`, with the number of each loop.
-    func collect<Value: Sendable>(
+    package func collect<Value: Sendable>(
         _ body: @escaping @Sendable (_ index: Int) -> Value
     ) -> Guarantee<[Result<Value, DispatchError>]> {
         let (guarantee, resolve) = Guarantee<[Result<Value, DispatchError>]>.pending()

@@ -141,5 +141,5 @@ struct Cancellation {
 extension PromiseError {
     /// Shared by all cancellations: each conversion of an enumeration to `any Error` makes a box, and a race cancels
     /// all promises but one.
-    @usableFromInline static let asCancellation: any Error = PromiseError.cancelled
+    @usableFromInline package static let asCancellation: any Error = PromiseError.cancelled
 }

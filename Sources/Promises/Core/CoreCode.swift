@@ -6,7 +6,7 @@
 /// Calling it retains nothing: functions and metadata exist for as long as the process.
 // On Linux no address of a process is above bit 47, unless the process asks for it, or for tags.
 @usableFromInline
-struct CoreCode {
+package struct CoreCode {
     @usableFromInline let bits: UInt
 
     @inlinable @inline(__always)
@@ -18,7 +18,7 @@ struct CoreCode {
 
     /// Calls the function, which must have no captures.
     @inlinable @inline(__always)
-    init(_ function: @escaping (PromiseCore, CorePhase) -> Void) {
+    package init(_ function: @escaping (PromiseCore, CorePhase) -> Void) {
         let (function, captures) = unsafeBitCast(Closure(call: function), to: (UInt, UInt).self)
         precondition(captures == 0, "the code of a core captures something")
         self.init(bits: function)

@@ -7,9 +7,9 @@ import Synchronization
 
 /// The constant properties of a node.
 @usableFromInline
-struct CoreRole: OptionSet {
-    @usableFromInline let rawValue: UInt16
-    @usableFromInline init(rawValue: UInt16) { self.rawValue = rawValue }
+package struct CoreRole: OptionSet {
+    @usableFromInline package let rawValue: UInt16
+    @usableFromInline package init(rawValue: UInt16) { self.rawValue = rawValue }
 
     /// Although the node belongs to a loop, its operation runs inline if the source settles on that loop's thread.
     @usableFromInline static var inlineAtHome: CoreRole { CoreRole(rawValue: 1 << 0) }
@@ -27,10 +27,10 @@ struct CoreRole: OptionSet {
     /// Any thread that has claimed the core may settle it: a resolver, or a job of a dispatcher.
     @usableFromInline static var externallySettled: CoreRole { CoreRole(rawValue: 1 << 4) }
     /// The operation observes the source's outcome: a later cancellation does not replace that.
-    @usableFromInline static var observes: CoreRole { CoreRole(rawValue: 1 << 9) }
+    @usableFromInline package static var observes: CoreRole { CoreRole(rawValue: 1 << 9) }
     /// The operation holds a place that others may take when it is cancelled, as the reader of a connection: it is dropped
     /// then, although the core waits for its source.
-    @usableFromInline static var isDroppedWhenCancelled: CoreRole { CoreRole(rawValue: 1 << 10) }
+    @usableFromInline package static var isDroppedWhenCancelled: CoreRole { CoreRole(rawValue: 1 << 10) }
     /// A clean-up of a resolver's promise, which a cancellation rejects only after it.
     static var cleansUp: CoreRole { CoreRole(rawValue: 1 << 5) }
     /// Stops the work of a resolver's promise. If that has clean-ups, it is notified with them.
@@ -39,7 +39,7 @@ struct CoreRole: OptionSet {
     /// source has settled.
     @usableFromInline static var shielding: CoreRole { CoreRole(rawValue: 1 << 6) }
     /// A timer, or the peer's end, may cancel the node before its source settles.
-    @usableFromInline static var hasDeadline: CoreRole { CoreRole(rawValue: 1 << 7) }
+    @usableFromInline package static var hasDeadline: CoreRole { CoreRole(rawValue: 1 << 7) }
     /// A drop of the operation does not only destroy user's objects: who waits for the node is notified, at once, while
     /// the node exists.
     static var isNotifiedOfDrop: CoreRole { CoreRole(rawValue: 1 << 8) }

@@ -8,7 +8,7 @@ import Reactor
 /// became an endless loop in client code.
 // Sound while the core is alive; every use is a single load or store in a function that holds the core.
 @usableFromInline
-struct CorePayload {
+package struct CorePayload {
     @usableFromInline let address: UnsafeMutableRawPointer
 
     /// The payload of the core at that address; the caller holds the core.
@@ -31,7 +31,7 @@ struct CorePayload {
 
     /// Stores the value of a promise that is about to be fulfilled, or the operation of a waiting one.
     @inlinable @inline(__always)
-    func store<Value: ~Copyable>(_ value: consuming Value) {
+    package func store<Value: ~Copyable>(_ value: consuming Value) {
         if Self.isInline(Value.self) {
             address.initializeMemory(as: Value.self, to: value)
         } else {
@@ -42,14 +42,14 @@ struct CorePayload {
     }
 
     @inlinable @inline(__always)
-    func pointer<Value: ~Copyable>(to type: Value.Type) -> UnsafeMutablePointer<Value> {
+    package func pointer<Value: ~Copyable>(to type: Value.Type) -> UnsafeMutablePointer<Value> {
         Self.isInline(Value.self)
             ? address.assumingMemoryBound(to: Value.self) : address.load(as: UnsafeMutablePointer<Value>.self)
     }
 
     /// Moves the contents out.
     @inlinable @inline(__always)
-    func take<Value: ~Copyable>(_ type: Value.Type) -> Value {
+    package func take<Value: ~Copyable>(_ type: Value.Type) -> Value {
         let place = pointer(to: type)
         let value = place.move()
         if !Self.isInline(Value.self) { place.deallocate() }

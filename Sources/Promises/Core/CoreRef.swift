@@ -3,7 +3,7 @@ import Reactor
 import Synchronization
 
 /// A core in a list, in a word, or in the queue of a loop.
-@usableFromInline typealias CoreRef = Uncounted<PromiseCore>
+@usableFromInline package typealias CoreRef = Uncounted<PromiseCore>
 
 extension Uncounted where Object: PromiseCore {
     /// The same reference, typed as a core.
@@ -11,7 +11,7 @@ extension Uncounted where Object: PromiseCore {
     var core: CoreRef { CoreRef(at: pointer) }
 
     @inlinable @inline(__always)
-    var payload: CorePayload { CorePayload(ofCoreAt: pointer) }
+    package var payload: CorePayload { CorePayload(ofCoreAt: pointer) }
 
     /// The same reference, as an entry of a loop's queues: a core is a job.
     @inlinable @inline(__always)
@@ -62,18 +62,18 @@ extension PromiseCore {
 
     /// This core, for comparisons and for words.
     @inlinable @inline(__always)
-    final var ref: CoreRef { CoreRef(self) }
+    package final var ref: CoreRef { CoreRef(self) }
 
     @inlinable @inline(__always)
-    final var address: UInt { ref.address }
+    package final var address: UInt { ref.address }
 
     // Sound while `self` is alive; every use is a single load or store in a function that holds the core.
     @inlinable @inline(__always)
-    final var payload: CorePayload { ref.payload }
+    package final var payload: CorePayload { ref.payload }
 
     /// Adds a reference for a callee to consume.
     @usableFromInline @inline(__always)
-    final func retain() { ref.retain() }
+    package final func retain() { ref.retain() }
 
     /// Releases a reference passed to the caller.
     @usableFromInline @inline(__always)

@@ -11,10 +11,10 @@ import Reactor
 /// `after` returns one, and so does `Connection.read`, whose failures are part of its value. Any operator with a
 /// throwing closure turns it into a `Promise`. Threads and order are as for `Promise`.
 public struct Guarantee<T> {
-    @usableFromInline let core: PromiseCore
+    @usableFromInline package let core: PromiseCore
 
     @inlinable
-    init(_ core: PromiseCore) { self.core = core }
+    package init(_ core: PromiseCore) { self.core = core }
 
     /// A guarantee that `body` fulfills, now or later.
     ///

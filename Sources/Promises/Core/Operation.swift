@@ -6,7 +6,7 @@ import Reactor
 /// a block of its own. It is a struct with a closure as its field, not the closure itself: a function stored as a bare
 /// generic value would first be wrapped in another function.
 @usableFromInline
-protocol Operation<Input, Output>: ~Copyable {
+package protocol Operation<Input, Output>: ~Copyable {
     /// The value of the source.
     associatedtype Input
     /// The value that the operation settles its core with.
@@ -29,18 +29,18 @@ protocol Operation<Input, Output>: ~Copyable {
 
 extension Operation where Self: ~Copyable {
     @inlinable @inline(__always)
-    static func stop(_ core: PromiseCore) -> Bool { false }
+    package static func stop(_ core: PromiseCore) -> Bool { false }
 
     @inlinable @inline(__always)
-    static func inputDidArrive(_ core: PromiseCore) {}
+    package static func inputDidArrive(_ core: PromiseCore) {}
 }
 
 /// A core that has settled, as an operation sees it.
 @usableFromInline
-struct Source<Value> {
+package struct Source<Value> {
     // Not counted: the code that runs the operation holds the core.
-    @usableFromInline let reference: CoreRef
-    @usableFromInline let isFulfilled: Bool
+    @usableFromInline package let reference: CoreRef
+    @usableFromInline package let isFulfilled: Bool
 
     @inlinable @inline(__always)
     init(_ reference: CoreRef, isFulfilled: Bool) {
@@ -49,7 +49,7 @@ struct Source<Value> {
     }
 
     @inlinable
-    var core: PromiseCore { reference.object }
+    package var core: PromiseCore { reference.object }
 
     /// Only if fulfilled.
     @inlinable @inline(__always)
@@ -65,7 +65,7 @@ struct Source<Value> {
 
     /// Only if rejected.
     @inlinable @inline(__always)
-    var error: any Error { reference.payload.error }
+    package var error: any Error { reference.payload.error }
 
     /// The call site of the promise that was rejected first, if it is known. Only if rejected.
     @usableFromInline
@@ -81,7 +81,7 @@ struct Source<Value> {
 
 /// The source of an operation that does not read the value, and so need not know its type: the operation's `Input` is
 /// `Never`.
-@usableFromInline typealias AnySource = Source<Never>
+@usableFromInline package typealias AnySource = Source<Never>
 
 extension PromiseCore {
     /// A pending core whose operation runs on this thread's loop.
@@ -99,14 +99,14 @@ extension PromiseCore {
     }
 
     /// A pending core that its holder settles, on this thread, and may hand out several times.
-    convenience init<Value>(root type: Value.Type) {
+    package convenience init<Value>(root type: Value.Type) {
         self.init(state: .pending, loop: .ofThisThread, code: .of(Follow<Value>.self))
         annotate(.isHandedOutAgain)
     }
 
     /// A core that is rejected from the start.
     @inlinable
-    convenience init(error: any Error, at callSite: CallSite? = nil) {
+    package convenience init(error: any Error, at callSite: CallSite? = nil) {
         self.init(state: .rejected, loop: nil, code: .none)
         payload.storeError(error, at: callSite)
     }
@@ -115,11 +115,11 @@ extension PromiseCore {
 
     /// A pending core of this thread's loop. The caller stores its operation.
     @inlinable @inline(__always)
-    static func pending(_ code: CoreCode, role: CoreRole = []) -> PromiseCore { makePendingCore(code, role) }
+    package static func pending(_ code: CoreCode, role: CoreRole = []) -> PromiseCore { makePendingCore(code, role) }
 
     /// A core that is fulfilled from the start. It never waits, so it belongs to no loop.
     @inlinable @inline(__always)
-    static func fulfilled<Value>(_ value: consuming Value) -> PromiseCore {
+    package static func fulfilled<Value>(_ value: consuming Value) -> PromiseCore {
         let core = makeSettledCore(.fulfilled(isTrivial: CorePayload.isTrivial(Value.self)), .of(Follow<Value>.self))
         core.payload.store(value)
         return core
@@ -127,7 +127,7 @@ extension PromiseCore {
 
     /// Makes a core whose operation runs once this core has settled.
     @inlinable
-    func derive<Op: Operation>(_ operation: consuming Op, role: CoreRole = []) -> PromiseCore {
+    package func derive<Op: Operation>(_ operation: consuming Op, role: CoreRole = []) -> PromiseCore {
         let child = PromiseCore.pending(.of(Op.self), role: role)
         child.payload.store(operation)
         attach(child)
@@ -135,7 +135,7 @@ extension PromiseCore {
     }
 
     @inlinable
-    static func perform<Op: Operation & ~Copyable>(_ type: Op.Type, _ core: PromiseCore, _ phase: CorePhase) {
+    package static func perform<Op: Operation & ~Copyable>(_ type: Op.Type, _ core: PromiseCore, _ phase: CorePhase) {
         switch phase {
         case .run:
             let word = core.upstream.loadRelaxed()
@@ -169,10 +169,10 @@ extension PromiseCore {
 
     /// Whether the outcome of an operation still counts: its promise may have been cancelled while it ran.
     @inlinable @inline(__always)
-    var isOpen: Bool { state.loadRelaxed().isOpen }
+    package var isOpen: Bool { state.loadRelaxed().isOpen }
 
     @inlinable @inline(__always)
-    func finish<Value>(_ value: consuming Value) {
+    package func finish<Value>(_ value: consuming Value) {
         guard isOpen else { return release() }
         payload.store(value)
         settle(.fulfilled(isTrivial: CorePayload.isTrivial(Value.self)))
@@ -181,7 +181,7 @@ extension PromiseCore {
     /// Rejects this core.
     /// - Parameter callSite: the call site of the promise that was rejected first, if known.
     @usableFromInline
-    func finish(throwing error: any Error, at callSite: CallSite? = nil) {
+    package func finish(throwing error: any Error, at callSite: CallSite? = nil) {
         guard isOpen else { return release() }
         payload.storeError(error, at: callSite)
         settle(.rejected)
@@ -189,7 +189,7 @@ extension PromiseCore {
 
     /// Rejects this core as the source was rejected.
     @usableFromInline
-    func finish(rejectedAs source: CoreRef) {
+    package func finish(rejectedAs source: CoreRef) {
         guard isOpen else { return release() }
         payload.copyError(from: source.payload)
         settle(.rejected)
@@ -205,7 +205,7 @@ extension PromiseCore {
     /// A closure makes it, so that here only `follow` has a reference to it, in debug builds too: how the promise is
     /// followed depends on whether others refer to it.
     @inlinable @inline(__always)
-    func finish<Next: Thenable>(following next: @autoclosure () throws -> Next) rethrows {
+    package func finish<Next: Thenable>(following next: @autoclosure () throws -> Next) rethrows {
         finish(followingOwned: CoreRef.retaining(try next().asPromise().core), as: Next.T.self)
     }
 
@@ -267,7 +267,7 @@ struct Notification: Operation {
 extension CoreCode {
     /// Performs an operation of that type from the core's payload.
     @inlinable @inline(__always)
-    static func of<Op: Operation>(_ type: Op.Type) -> CoreCode {
+    package static func of<Op: Operation>(_ type: Op.Type) -> CoreCode {
         // Where the compiler knows the type, it makes a function for it. In unspecialised generic code a closure would
         // capture the type.
         _isConcrete(type) ? CoreCode { PromiseCore.perform(Op.self, $0, $1) } : ofGeneric(type)

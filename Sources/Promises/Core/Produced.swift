@@ -1,7 +1,7 @@
 import Reactor
 
 /// An object that settles promises when descriptors of the loop are ready, and that can stop working for one of them.
-protocol IOProducer: AnyObject {
+package protocol IOProducer: AnyObject {
     /// Drops `promise`, which was cancelled, and which it has not settled.
     /// - Returns: false if it cannot, or does not work for that promise now.
     func stop(_ promise: PromiseCore) -> Bool
@@ -26,7 +26,7 @@ struct Produced<Value>: Operation {
 extension PromiseCore {
     /// A pending core of this thread's loop that `producer` settles.
     @inline(__always)
-    static func pending<Value>(_ type: Value.Type, by producer: any IOProducer) -> PromiseCore {
+    package static func pending<Value>(_ type: Value.Type, by producer: any IOProducer) -> PromiseCore {
         let core = PromiseCore.pending(.of(Produced<Value>.self))
         core.payload.store(Produced<Value>(producer: producer))
         return core

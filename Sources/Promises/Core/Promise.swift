@@ -16,10 +16,10 @@ import Reactor
 /// A promise is already running: making one starts its work. It is a value that refers to shared state; its copies are
 /// the same promise. Semantics follow Promises/A+ 2.1 to 2.3 where Swift's types leave a choice.
 public struct Promise<T> {
-    @usableFromInline let core: PromiseCore
+    @usableFromInline package let core: PromiseCore
 
     @inlinable
-    init(_ core: PromiseCore) { self.core = core }
+    package init(_ core: PromiseCore) { self.core = core }
 
     /// A promise that `body` settles, now or later, through the resolver. `body` runs at once, on this thread. If it
     /// throws, the promise is rejected, unless it has been settled already.
@@ -73,7 +73,7 @@ public struct Promise<T> {
 
     /// A promise that the library itself rejects. Reports of it name no line, since that would be the library's.
     @usableFromInline
-    init(refused error: any Error) { core = PromiseCore(error: error) }
+    package init(refused error: any Error) { core = PromiseCore(error: error) }
 
     /// A promise that settles as `other`, a guarantee or your own thenable.
     @inlinable

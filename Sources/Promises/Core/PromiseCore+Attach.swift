@@ -12,7 +12,7 @@ extension PromiseCore {
     /// Attaches `waiter`. The list takes over `node`, a reference to the waiter.
     /// - Parameter passingReference: whether to consume a reference to this core, for a waiter that is queued at once.
     @inline(__always)
-    func attach(_ waiter: PromiseCore, owned node: CoreRef, passingReference: Bool = false) {
+    package func attach(_ waiter: PromiseCore, owned node: CoreRef, passingReference: Bool = false) {
         if attachAtOnce(waiter, node, passingReference: passingReference) { return }
         attachSlow(waiter, node)
         if passingReference { release() }

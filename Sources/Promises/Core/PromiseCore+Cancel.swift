@@ -1,5 +1,5 @@
-import ReactorLibc
 import Reactor
+import ReactorLibc
 
 // The parts of a cancellation in one promise; see `Cancellation`.
 
@@ -8,7 +8,7 @@ extension PromiseCore {
     /// `error`, this core is rejected with that in the end. If the core has settled, nothing happens.
     ///
     /// Any thread; a core that belongs to another thread is cancelled there, later.
-    func cancel(with error: (any Error)? = nil) { Cancellation.cancel(self, with: error) }
+    package func cancel(with error: (any Error)? = nil) { Cancellation.cancel(self, with: error) }
 
     /// Cancels a promise that its holder no longer needs, unless another handler waits for it. Any thread.
     func cancelUnlessWanted() {
@@ -18,14 +18,14 @@ extension PromiseCore {
     /// Rejects this waiting core with `error`, in a job, without waiting for its source, which is cancelled unless
     /// another handler waits for it. If the core has been cancelled before, the cancellation rejects it now. On the core's
     /// thread.
-    func cancelNow(with error: any Error) {
+    package func cancelNow(with error: any Error) {
         guard let source = upstream.load().source else { return }
         leaveSource(for: marks.contains(.isCancelled) ? .plainlyCancelled : .cancelled(with: error))
         source.cancelUnlessWanted()
     }
 
     /// Rejects this core, which was cancelled.
-    func rejectCancelled(with error: (any Error)?, at callSite: CallSite?) {
+    package func rejectCancelled(with error: (any Error)?, at callSite: CallSite?) {
         // An unhandled cancellation is not reported; the mark saves the core's deinit from examining the error.
         reject(error ?? PromiseError.asCancellation, at: callSite, as: error == nil ? .rejectedAndHandled : .rejected)
     }
@@ -55,7 +55,7 @@ extension PromiseCore {
 
     /// Calls `body` when this core has settled, on the thread that settles it. It keeps no work alive, and handles a
     /// rejection.
-    func whenEnded(_ body: @escaping () -> Void) {
+    package func whenEnded(_ body: @escaping () -> Void) {
         attach(PromiseCore(inline: Notification { _ in body() }, role: .keepsNoWorkAlive))
     }
 
@@ -71,7 +71,7 @@ extension PromiseCore {
     }
 
     /// True when a cancellation rejects it, now or after its clean-ups or its work have ended.
-    var endsCancelled: Bool {
+    package var endsCancelled: Bool {
         guard role.contains(.externallySettled) else { return false }
         // That thread may be about to annotate it, or to reject it.
         while case let seen = state.load(), seen.isPending && !seen.isClaimable && seen.isLocked { sched_yield() }
@@ -218,11 +218,11 @@ extension PromiseCore {
     // MARK: The error
 
     /// A core rejected by a cancellation, as a source.
-    static func cancelled(with error: any Error) -> PromiseCore {
+    package static func cancelled(with error: any Error) -> PromiseCore {
         let core = PromiseCore(error: error)
         core.markHandled()
         return core
     }
 
-    static let plainlyCancelled = cancelled(with: PromiseError.asCancellation)
+    package static let plainlyCancelled = cancelled(with: PromiseError.asCancellation)
 }

@@ -1,5 +1,5 @@
-import ReactorLibc
 import Reactor
+import ReactorLibc
 
 // How a core ends: when its last reference is released, when its producer ends without settling it, and when its
 // operation is destroyed without running. That releases the user's closure and its captures. A `deinit` there may
@@ -44,7 +44,7 @@ extension PromiseCore {
 
     /// The producer of this core has ended, or is about to: the waiters are notified, each on its own loop. The
     /// producer calls this while it still holds the core.
-    func producerDidEnd(_ error: @autoclosure () -> PromiseError = .noProducer) {
+    package func producerDidEnd(_ error: @autoclosure () -> PromiseError = .noProducer) {
         guard isOpen else { return }
         reject(error(), at: nil)
     }

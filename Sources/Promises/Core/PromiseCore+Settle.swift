@@ -1,5 +1,5 @@
-import ReactorLibc
 import Reactor
+import ReactorLibc
 
 // How a core settles. This file, its neighbours on attaching, delivering, adopting and the deinit, and Cancellation are
 // all of it. Only `fulfill` is generic: operations have stored the values as words.
@@ -32,7 +32,7 @@ extension PromiseCore {
 
     /// The core with the outcome, which lives as long as this one, or nil while pending.
     @inlinable @inline(__always)
-    var settled: AnySource? { settled(state.load()) }
+    package var settled: AnySource? { settled(state.load()) }
 
     /// As `settled`, for a caller that has just loaded the state.
     @inlinable @inline(__always)
@@ -48,7 +48,7 @@ extension PromiseCore {
     /// Claims the right to settle a core shared by several resolvers.
     /// - Returns: false if another one has claimed it already.
     @usableFromInline
-    func claim() -> Bool {
+    package func claim() -> Bool {
         var seen = state.loadRelaxed()
         while seen.isClaimable {
             if state.tryToReplace(&seen, by: seen.claimed) { return true }
@@ -59,13 +59,13 @@ extension PromiseCore {
     // Settling a core that only its holder may settle, by the party with that right.
 
     @inlinable
-    func fulfill<Value>(_ value: consuming Value) {
+    package func fulfill<Value>(_ value: consuming Value) {
         payload.store(value)
         settleRetaining(.fulfilled(isTrivial: CorePayload.isTrivial(Value.self)))
     }
 
     @usableFromInline
-    func reject(_ error: any Error) { reject(error, at: callSite) }
+    package func reject(_ error: any Error) { reject(error, at: callSite) }
 
     /// Rejects with an error from another call site than this core's.
     /// - Parameter outcome: a rejection, already handled if the error needs no handler.
@@ -216,7 +216,7 @@ extension PromiseCore {
 
     /// Marks a rejection as handled: it is not reported when this core is released.
     @usableFromInline
-    func markHandled() {
+    package func markHandled() {
         let seen = state.loadRelaxed()
         if seen.isRejected && !seen.isHandled { state.markHandled() }
     }

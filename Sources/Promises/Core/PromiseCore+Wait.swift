@@ -6,7 +6,7 @@ extension PromiseCore {
     /// Makes this core, whose operation has run, run another operation after `inner`. Consumes a reference to this
     /// core.
     @inlinable
-    func wait<Op: Operation & ~Copyable>(for inner: PromiseCore, andRun operation: consuming Op) {
+    package func wait<Op: Operation & ~Copyable>(for inner: PromiseCore, andRun operation: consuming Op) {
         guard prepareToWait(for: inner) else { return release() }
         payload.store(operation)
         inner.attach(self)
@@ -30,7 +30,7 @@ extension PromiseCore {
 
     /// Makes this core, whose operation has run, run another operation in a job. Consumes a reference to this core.
     @inlinable
-    func enqueueAgain<Op: Operation & ~Copyable>(_ operation: consuming Op) {
+    package func enqueueAgain<Op: Operation & ~Copyable>(_ operation: consuming Op) {
         // Cancelled while its operation ran.
         guard isOpen else { return release() }
         payload.store(operation)
@@ -40,7 +40,7 @@ extension PromiseCore {
     /// Queues this core of this thread's loop. Its operation is stored, and its source is empty, without a value.
     /// Consumes a reference to this core.
     @usableFromInline
-    func enqueueAgain() {
+    package func enqueueAgain() {
         upstream.store(.settled(PromiseCore.voidRef.retain().address, as: .fulfilled(isTrivial: true)))
         marks.insert(.countsAsWaiting)
         LoopRef.ofThisThread.borrow {

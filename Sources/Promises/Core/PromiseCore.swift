@@ -27,7 +27,7 @@ import Reactor
 // until deinit. Each hand-over is a releasing write and an acquiring load of `state`, or a loop's mailbox. Values of a
 // type that is not Sendable stay on one thread because Promise<T> then is not Sendable either.
 @usableFromInline
-class PromiseCore: Job, @unchecked Sendable {
+package class PromiseCore: Job, @unchecked Sendable {
     @usableFromInline final let state: AtomicState
     /// The loop whose thread runs this node's operation. `nil`: the operation runs inline, on the thread that settles
     /// the source.
@@ -54,6 +54,16 @@ class PromiseCore: Job, @unchecked Sendable {
         #if DEBUG
         if let fault = layoutFault() { fatalError("swift-reactor: \(fault)") }
         #endif
+    }
+
+    /// A pending core of this thread's loop that code outside of the promises settles, on any thread.
+    @usableFromInline
+    package init<Value>(externallySettled type: Value.Type) {
+        state = AtomicState(.pending)
+        loop = .ofThisThread
+        code = .of(Follow<Value>.self).with(.externallySettled)
+        loop?.coreDidBegin()
+        super.init()
     }
 
     /// Makes a kept core, to which the caller has the only reference, a new one. The caller stores its contents.
@@ -135,10 +145,10 @@ class PromiseCore: Job, @unchecked Sendable {
     // MARK: The core as a job
 
     /// The core as the job of a timer, which has fired.
-    override func run() { fulfill(()) }
+    package override func run() { fulfill(()) }
 
     /// The node as a job: its source has settled.
-    override func runAndRelease() {
+    package override func runAndRelease() {
         leaveLoop()
         let word = upstream.loadRelaxed()
         if !word.isTaken { return marks.contains(.hasNextStep) ? runNextStep() : code(self, .run) }
@@ -146,31 +156,31 @@ class PromiseCore: Job, @unchecked Sendable {
         release()
     }
 
-    override var isCountedAsWaiting: Bool { marks.contains(.countsAsWaiting) }
+    package override var isCountedAsWaiting: Bool { marks.contains(.countsAsWaiting) }
 
     /// Called under a lock that its deinit would need, so it is not retained: it may be about to be released.
-    override var isStillWaiting: Bool {
+    package override var isStillWaiting: Bool {
         let seen = rootRef.borrow { $0.state.load() }
         // A link that was made since.
         return seen.isPending || seen.isLink
     }
 
-    override var isReportedUndelivered: Bool { role.isDisjoint(with: .uncounted) }
+    package override var isReportedUndelivered: Bool { role.isDisjoint(with: .uncounted) }
 
     // Called only while handlers are measured.
-    override var kind: HandlerKind { .promiseHandler }
-    override var handlerCallSite: CallSite? { record?.step.flatMap { $0.callSite.isKnown ? $0.callSite : nil } }
-    override var subject: (any AnyObject & Sendable)? { record }
+    package override var kind: HandlerKind { .promiseHandler }
+    package override var handlerCallSite: CallSite? { record?.step.flatMap { $0.callSite.isKnown ? $0.callSite : nil } }
+    package override var subject: (any AnyObject & Sendable)? { record }
 
     /// The node will not run: its handler's loop is ending. On the thread of that loop.
-    override func discardAndRelease() {
+    package override func discardAndRelease() {
         leaveLoop()
         dropOperation()
         producerDidEnd(.loopEnded)
         super.discardAndRelease()
     }
 
-    override func discardIfWaiting() -> Bool {
+    package override func discardIfWaiting() -> Bool {
         // The list keeps its reference to a tombstone, but another thread that has taken the list releases the tombstone
         // as soon as it finds one.
         let node = CoreRef.retaining(self)
@@ -181,7 +191,7 @@ class PromiseCore: Job, @unchecked Sendable {
         return true
     }
 
-    override var awaitedCallSite: CallSite? {
+    package override var awaitedCallSite: CallSite? {
         // Until this thread runs the waiter, the word keeps the source: waiting, or settled meanwhile.
         let word = upstream.load()
         return word.isWaiting ? word.core.borrow { $0.callSite } : nil
@@ -199,7 +209,7 @@ class PromiseCore: Job, @unchecked Sendable {
 
 /// The reason for calling a core's `code`.
 @usableFromInline
-enum CorePhase {
+package enum CorePhase {
     /// The source has settled: take the operation out and run it. The operation consumes the caller's reference to the
     /// node.
     case run

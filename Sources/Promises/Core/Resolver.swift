@@ -14,7 +14,7 @@ public struct Resolver<T> {
     @usableFromInline let token: ResolverToken
 
     @inlinable
-    init(_ core: PromiseCore) { token = ResolverToken(core) }
+    package init(_ core: PromiseCore) { token = ResolverToken(core) }
 
     /// `true` if a settlement would still count: the promise has neither settled nor been cancelled. Work that is done
     /// in pieces ends when it is false; `fulfill` returns whether it did count. Any thread; another one may settle the

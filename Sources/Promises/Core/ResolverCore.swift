@@ -81,21 +81,25 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
 
 /// An externally settled promise of work that the library does, such as a task or a lookup.
 // @unchecked: as PromiseCore. `onCancel` is written before any other code has the promise.
-final class ExternalCore: PromiseCore, @unchecked Sendable {
+package final class ExternalCore: PromiseCore, @unchecked Sendable {
     private let madeAt: CallSite?
     override var callSite: CallSite? { madeAt }
 
-    /// Called on any thread if the promise is cancelled, which is claimed then: ends the work, and rejects the promise, now
-    /// or when the work has ended.
-    var onCancel: (_ core: ExternalCore, _ error: (any Error)?) -> Void = { _, _ in }
+    /// True if a cancellation only calls `onCancel`: the promise stays pending until the work settles it.
+    private let isLeftToItsWork: Bool
 
-    init<Value>(_ type: Value.Type, madeAt: CallSite? = nil) {
+    /// Called on any thread if the promise is cancelled, which is claimed then, unless it is left to its work: ends the
+    /// work, and rejects the promise, now or when the work has ended.
+    package var onCancel: (_ core: ExternalCore, _ error: (any Error)?) -> Void = { _, _ in }
+
+    package init<Value>(_ type: Value.Type, madeAt: CallSite? = nil, isLeftToItsWork: Bool = false) {
         self.madeAt = madeAt
-        super.init(state: .pending, loop: .ofThisThread, role: .externallySettled, code: .of(Follow<Value>.self))
+        self.isLeftToItsWork = isLeftToItsWork
+        super.init(externallySettled: Value.self)
     }
 
     override func cancelExternally(with error: (any Error)?) -> Cancellation.Step {
-        guard claimForCancellation() != nil else { return .cannotEnd }
+        guard isLeftToItsWork || claimForCancellation() != nil else { return .cannotEnd }
         onCancel(self, error)
         return .ended
     }
@@ -103,10 +107,10 @@ final class ExternalCore: PromiseCore, @unchecked Sendable {
 
 /// Calls a function when its last reference is released, wherever that is: with a handler that has run, or that never
 /// will.
-final class AtRelease {
+package final class AtRelease {
     private let body: () -> Void
 
-    init(_ body: @escaping () -> Void) { self.body = body }
+    package init(_ body: @escaping () -> Void) { self.body = body }
 
     deinit { body() }
 }

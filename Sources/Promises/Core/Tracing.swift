@@ -35,7 +35,7 @@ enum Tracing {
 extension PromiseCore {
     /// Records that `operation` made this core from `source`, as a promise of type `type`.
     @inlinable @inline(__always)
-    func traced<Kind>(
+    package func traced<Kind>(
         _ operation: StaticString, after source: PromiseCore, _ type: Kind.Type, _ file: StaticString, _ line: UInt
     ) -> PromiseCore {
         if Tracing.isWanted { Tracing.record(self, after: source, operation, file, line) { type } }
@@ -44,7 +44,7 @@ extension PromiseCore {
 
     /// Records that this core is the first of its chain.
     @inlinable @inline(__always)
-    func traced<Kind>(
+    package func traced<Kind>(
         root operation: StaticString = "made", _ type: Kind.Type, _ file: StaticString, _ line: UInt
     ) -> PromiseCore {
         if Tracing.isWanted { Tracing.record(self, after: nil, operation, file, line) { type } }

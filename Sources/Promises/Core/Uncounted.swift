@@ -4,7 +4,7 @@
 /// of a core and the queues of a loop hold references whose count nobody changes while they are passed on. Each
 /// `Uncounted` field documents who owns the counted reference, and until when.
 @usableFromInline
-struct Uncounted<Object: AnyObject>: Hashable {
+package struct Uncounted<Object: AnyObject>: Hashable {
     @usableFromInline let unmanaged: Unmanaged<Object>
 
     @inlinable @inline(__always)
@@ -12,11 +12,11 @@ struct Uncounted<Object: AnyObject>: Hashable {
 
     /// Refers to the object, which the caller or another party owns.
     @inlinable @inline(__always)
-    init(_ object: Object) { unmanaged = .passUnretained(object) }
+    package init(_ object: Object) { unmanaged = .passUnretained(object) }
 
     /// Counts a reference to the object, which the holder of this one must release or pass on.
     @inlinable @inline(__always)
-    static func retaining(_ object: consuming Object) -> Uncounted { Uncounted(.passRetained(object)) }
+    package static func retaining(_ object: consuming Object) -> Uncounted { Uncounted(.passRetained(object)) }
 
     /// Refers to the object at an address that was taken from another reference.
     @inlinable @inline(__always)
@@ -28,41 +28,41 @@ struct Uncounted<Object: AnyObject>: Hashable {
 
     /// Refers to the object at `address`; `nil` for zero.
     @inlinable @inline(__always)
-    init?(addressOrZero address: UInt) {
+    package init?(addressOrZero address: UInt) {
         guard let pointer = UnsafeRawPointer(bitPattern: address) else { return nil }
         self.init(at: pointer)
     }
 
     @inlinable @inline(__always)
-    var pointer: UnsafeMutableRawPointer { unmanaged.toOpaque() }
+    package var pointer: UnsafeMutableRawPointer { unmanaged.toOpaque() }
 
     @inlinable @inline(__always)
-    var address: UInt { UInt(bitPattern: pointer) }
+    package var address: UInt { UInt(bitPattern: pointer) }
 
     @inlinable @inline(__always)
-    static func == (one: Uncounted, other: Uncounted) -> Bool { one.pointer == other.pointer }
+    package static func == (one: Uncounted, other: Uncounted) -> Bool { one.pointer == other.pointer }
 
     @usableFromInline
-    func hash(into hasher: inout Hasher) { hasher.combine(pointer) }
+    package func hash(into hasher: inout Hasher) { hasher.combine(pointer) }
 
     /// Calls `body` with the object, which another party must hold until `body` has returned.
     @inlinable @inline(__always)
-    func borrow<Result>(_ body: (Object) throws -> Result) rethrows -> Result {
+    package func borrow<Result>(_ body: (Object) throws -> Result) rethrows -> Result {
         try unmanaged._withUnsafeGuaranteedRef(body)
     }
 
     /// The object, counted while the caller uses it.
     @inlinable @inline(__always)
-    var object: Object { unmanaged.takeUnretainedValue() }
+    package var object: Object { unmanaged.takeUnretainedValue() }
 
     /// The object, with the counted reference that the caller owned.
     @inlinable @inline(__always)
-    func takeOver() -> Object { unmanaged.takeRetainedValue() }
+    package func takeOver() -> Object { unmanaged.takeRetainedValue() }
 
     @inlinable @inline(__always)
     @discardableResult
     func retain() -> Uncounted { Uncounted(unmanaged.retain()) }
 
     @inlinable @inline(__always)
-    func release() { unmanaged.release() }
+    package func release() { unmanaged.release() }
 }

@@ -7,7 +7,7 @@ private let voidCore = PromiseCore.fulfilled(())
 private let addressOfVoid = Atomic<UInt>(0)
 
 extension PromiseCore {
-    @usableFromInline static var void: PromiseCore { voidRef.object }
+    @usableFromInline package static var void: PromiseCore { voidRef.object }
 
     static var voidRef: CoreRef {
         CoreRef(addressOrZero: addressOfVoid.load(ordering: .acquiring)) ?? makeVoid()

@@ -3,7 +3,7 @@ import Reactor
 extension PromiseCore {
     /// Calls `body` in a job of this thread's loop once this core has settled, without keeping the producer working until
     /// then. It does not handle a rejection.
-    func watch(_ body: @escaping (AnySource) -> Void) { attach(WatchingCore(watching: Notification(body))) }
+    package func watch(_ body: @escaping (AnySource) -> Void) { attach(WatchingCore(watching: Notification(body))) }
 }
 
 /// A waiter that does not keep its source's producer working, such as `onCancel`, and does not mark a rejection as

@@ -2,7 +2,7 @@ import Reactor
 
 /// The reports that the library makes about a promise.
 @usableFromInline
-enum Reports {
+package enum Reports {
     static func unhandled(_ error: any Error, _ provenance: @autoclosure () -> Provenance) {
         // An abandoned promise, and one whose loop has ended, has already been reported.
         if error.isCancelled || [.abandoned, .loopEnded].contains(error as? PromiseError) { return }

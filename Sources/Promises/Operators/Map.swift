@@ -24,7 +24,7 @@ extension Thenable {
 
     /// The common part of the operators that transform the value.
     @inlinable @inline(__always)
-    func map<U>(
+    package func map<U>(
         _ name: StaticString, _ body: consuming @escaping (T) throws -> U, _ file: StaticString, _ line: UInt
     ) -> Promise<U> { derived(name, Map(body), file, line) }
 }

@@ -77,7 +77,7 @@ extension Thenable where T: Sendable {
             })
     }
 
-    func map<U: Sendable>(
+    package func map<U: Sendable>(
         _ name: StaticString, on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> U,
         _ file: StaticString, _ line: UInt
     ) -> Promise<U> {

@@ -77,5 +77,5 @@ final class LoopDeadline {
 
 extension PromiseCore {
     /// Whether this core is in a source's list and has not been notified yet.
-    var isWaiting: Bool { upstream.loadRelaxed().isWaiting }
+    package var isWaiting: Bool { upstream.loadRelaxed().isWaiting }
 }

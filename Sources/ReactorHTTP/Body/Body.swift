@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 
 /// The body of a request or of a response, read on demand: while nobody reads it, the peer is slowed down.
 ///

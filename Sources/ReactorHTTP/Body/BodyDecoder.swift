@@ -1,4 +1,5 @@
 import Promises
+import ReactorIO
 
 /// Reads the next part of a body, whose decoder must outlive the read.
 struct BodyReader: FrameDecoder {

@@ -1,4 +1,5 @@
 import Promises
+import ReactorIO
 
 /// A body that is written while it is being sent; see `Response.stream`.
 public final class BodyOutput {

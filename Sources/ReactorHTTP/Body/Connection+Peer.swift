@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 
 extension Connection {
     /// Fails the connection if its peer takes no bytes for `idle` while writes wait. Set with the first write that

@@ -1,4 +1,5 @@
 import Promises
+import ReactorIO
 
 /// The content after the head of a message.
 enum Content {

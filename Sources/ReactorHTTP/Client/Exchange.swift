@@ -1,6 +1,7 @@
-import ReactorLibc
 import Promises
 import Reactor
+import ReactorIO
+import ReactorLibc
 
 /// One request and its response. A request that is retried on another connection runs again.
 final class Exchange {

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 
 /// Makes requests, over connections that it keeps per server. It belongs to the loop of its thread.
 ///

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 
 /// A request of the client. A class, since the steps of a fetch would each copy it.
 final class OutgoingRequest {

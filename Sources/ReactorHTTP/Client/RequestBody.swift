@@ -1,4 +1,5 @@
 import Promises
+import ReactorIO
 
 /// The body of a client's request.
 public struct RequestBody {

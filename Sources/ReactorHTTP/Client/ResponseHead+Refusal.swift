@@ -1,4 +1,5 @@
 import Promises
+import ReactorIO
 
 extension ResponseHead {
     /// Reads the beginning of the body of a response after which `connection` is not used: of 64 KiB at most what

@@ -1,4 +1,5 @@
 import Promises
+import ReactorIO
 
 /// The parts of `http://host:port/path?query` that a request uses.
 struct WebAddress: Equatable {

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 
 /// The server of an address: the parts before the path. Addresses of one server share it, so that it is read and
 /// written once.

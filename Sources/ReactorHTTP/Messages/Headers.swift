@@ -1,4 +1,5 @@
 import Promises
+import ReactorIO
 
 /// The fields of a message, in their order there. Names are compared without regard to case.
 ///

@@ -1,4 +1,5 @@
 import Promises
+import ReactorIO
 
 /// The status code of a response: RFC 9110, section 15.
 public struct Status: Hashable, Sendable, CustomStringConvertible {

@@ -1,4 +1,5 @@
 import Promises
+import ReactorIO
 
 /// Decodes a head as it arrives, each line once, however the packets split it: RFC 9112, section 2. `First` is the
 /// decoded first line.

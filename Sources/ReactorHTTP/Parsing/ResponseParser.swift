@@ -1,4 +1,5 @@
 import Promises
+import ReactorIO
 
 /// The head of a response: RFC 9112, section 4.
 struct ResponseHead {

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 
 /// Limits per client, a change to each response, and the access log.
 public struct HTTPOptions: Sendable {

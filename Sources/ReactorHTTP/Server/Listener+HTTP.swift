@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 
 extension Connection {
     /// Answers the requests of this connection with `handler`, one after the other, until the client or the server ends

@@ -1,4 +1,5 @@
 import Promises
+import ReactorIO
 
 /// The decoded parameters of a path, a query or a form, in their order. Names are compared byte by byte.
 public struct Parameters: Hashable, Sendable {

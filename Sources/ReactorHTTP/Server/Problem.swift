@@ -1,4 +1,5 @@
 import Promises
+import ReactorIO
 
 extension Response {
     /// An error for API clients: `application/problem+json` of RFC 9457, such as

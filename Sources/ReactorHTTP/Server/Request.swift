@@ -1,4 +1,5 @@
 import Promises
+import ReactorIO
 
 /// A request: its head, and its body, which is read on demand.
 ///

@@ -1,4 +1,5 @@
 import Promises
+import ReactorIO
 
 /// What the program has found out about a request: most have none of it.
 struct RequestNotes {

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 
 // The answer after a handler has failed.
 

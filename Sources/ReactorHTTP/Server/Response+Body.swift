@@ -1,4 +1,5 @@
 import Promises
+import ReactorIO
 
 extension Response {
     /// The body of a response.

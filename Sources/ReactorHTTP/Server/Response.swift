@@ -1,4 +1,5 @@
 import Promises
+import ReactorIO
 
 /// A handler's response.
 ///

@@ -1,4 +1,5 @@
 import Promises
+import ReactorIO
 
 // The head of a response. A field that both the library and a program set is written once: RFC 9110, section 5.3.
 

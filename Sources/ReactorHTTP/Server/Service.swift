@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 
 /// State that the sessions of a server share: its limits, and the handler.
 // @unchecked: all properties are constants, and the closures are called on the loops of the sessions. With a group,

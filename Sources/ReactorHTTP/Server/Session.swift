@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 
 /// The conversation with one client.
 @usableFromInline

@@ -1,6 +1,7 @@
-import ReactorLibc
 import Promises
 import Reactor
+import ReactorIO
+import ReactorLibc
 
 extension Body {
     /// Writes the body to a file as it arrives, as fast as the disk takes it.

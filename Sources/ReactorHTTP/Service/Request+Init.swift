@@ -1,4 +1,5 @@
 import Promises
+import ReactorIO
 
 extension Request {
     /// A request without a client, for tests that call a handler or a `Router`. It has no connection.

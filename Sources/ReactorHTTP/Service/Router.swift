@@ -1,4 +1,5 @@
 import Promises
+import ReactorIO
 
 /// Finds the handler of a request by its method and its path.
 ///

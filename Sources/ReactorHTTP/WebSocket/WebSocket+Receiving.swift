@@ -1,6 +1,7 @@
-import ReactorLibc
 import Promises
 import Reactor
+import ReactorIO
+import ReactorLibc
 
 // One loop reads frames for as long as the peer may send any. It answers control frames, and hands messages to the
 // pending `receive` or `forEach`, or queues them for the next one.

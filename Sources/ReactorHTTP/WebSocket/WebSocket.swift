@@ -1,6 +1,7 @@
-import ReactorLibc
 import Promises
 import Reactor
+import ReactorIO
+import ReactorLibc
 
 /// A WebSocket: RFC 6455. For servers see `Response.webSocket`, for clients `connectWebSocket`.
 ///

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 
 extension HTTPClient {
     /// Opens a WebSocket.

@@ -1,4 +1,5 @@
 import Promises
+import ReactorIO
 
 /// An event from the peer of a WebSocket.
 enum WebSocketEvent {

@@ -1,4 +1,5 @@
 import Promises
+import ReactorIO
 
 extension ByteWriter {
     /// The head of a frame, up to its mask: RFC 6455, section 5.2.

@@ -1,4 +1,5 @@
 import Promises
+import ReactorIO
 
 extension Response {
     /// The response that opens a WebSocket (RFC 6455, section 4.2), or refuses: 426 for a GET that asks for no

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 
 /// The handshake of a client: RFC 6455, section 4.1.
 struct WebSocketRequest {

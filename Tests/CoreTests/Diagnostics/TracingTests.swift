@@ -8,7 +8,6 @@ struct TracingTests {
         await #expect(processExitsWith: .success) {
             conf.trace = true
             try Bodies.roots()
-            try Bodies.connections()
             try Bodies.reports()
             try Bodies.longChainsKeepBothEnds()
             try Bodies.pendingOnesInTheOrderOfTheirMaking()
@@ -56,7 +55,6 @@ private enum Bodies {
                 root(race([Promise<Int>]())),
                 root(after(.seconds(1)).asPromise()),
                 root(Promise.value(1).map { $0 }),
-                root(connect(to: "nowhere")),
                 root(when(resolved: [pending()]).asPromise()),
                 root(when(resolved: pending(), sure).asPromise()),
                 root(when(guarantees: [sure]).asPromise()),
@@ -71,44 +69,12 @@ private enum Bodies {
                 root(Promise.value([1]).thenMap { _ in pending() }),
             ]
             let names = [
-                "made", "made", "made", "firstly", "when", "when", "race", "race", "race", "after", "map", "connect",
-                "when", "when", "when", "when", "race", "when", "when", "forEach", "forEach", "repeatWhile",
-                "thenReduce", "thenMap",
+                "made", "made", "made", "firstly", "when", "when", "race", "race", "race", "after", "map", "when",
+                "when",
+                "when", "when", "race", "when", "when", "forEach", "forEach", "repeatWhile", "thenReduce", "thenMap",
             ]
             let expected = names.enumerated().map { "\($1) at \(at(line + 3 + UInt($0)))" }
             expectEqual(roots, expected)
-        }
-    }
-
-    static func connections() throws {
-        try EventLoop.withLoop { _ throws in
-            let listener = try Listener.bind("127.0.0.1:0")
-            let line: UInt = #line
-            let accepted = listener.accept()
-            let connected = connect(to: listener.localAddress)
-            let (client, server) = try hang(when(fulfilled: connected, accepted))
-            let served = listener.serve { _ in Promise<Void>.value }
-            let read = client.read()
-            let received = server.receive()
-            let written = client.write([UInt8](repeating: 0, count: 1 << 24))
-            let ended = client.shutdownWrite()
-            let closed = client.close()
-            let texts = [
-                String(reflecting: accepted), String(reflecting: connected), String(reflecting: served),
-                String(reflecting: read), String(reflecting: received), String(reflecting: written),
-                String(reflecting: ended), String(reflecting: closed),
-            ]
-            let names = [
-                ("accept", 1), ("connect", 2), ("serve", 4), ("read", 5), ("receive", 6), ("write", 7),
-                ("shutdownWrite", 8), ("close", 9),
-            ]
-            for (text, (name, offset)) in zip(texts, names) {
-                expect(text.hasSuffix("(\(name) at \(at(line + UInt(offset))))"))
-            }
-            for promise in [received.asVoid(), written, ended, served.asVoid()] { promise.ignoringErrors() }
-            listener.close()
-            client.abort()
-            server.abort()
         }
     }
 

@@ -5,20 +5,6 @@ struct UnhandledRejectionTests {
         ["unhandled rejection: Flaw(number: \(number)) (promise made at \(#fileID):\(line))"]
     }
 
-    /// A call inside the library has only its own line to report, which would mislead.
-    @Test func aRefusedCallOfAConnectionNamesTheCallAndNoLine() throws {
-        let lines = try loggedInLoop { _ in
-            let (here, there) = try Connection.pair()
-            here.close()
-            there.close()
-            _ = here.write("x")
-            _ = here.shutdownWrite()
-        }
-        let details = ["send", "shutdown"].map { "unhandled rejection: \($0)" }
-        expect(lines.count == 2 && zip(lines, details).allSatisfy { $0.hasPrefix($1) }, "\(lines)")
-        expect(lines.allSatisfy { !$0.contains("promise made at") })
-    }
-
     @Test func whoHasWithdrawnWasNotTold() throws {
         let line: UInt = #line + 4
         let lines = try loggedInLoop { loop throws in

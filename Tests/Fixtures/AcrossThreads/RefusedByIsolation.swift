@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 
 // Mistakes that the compiler refuses after type checking: objects sent to another thread and still used here.
 

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 
 // Mistakes that the compiler refuses during type checking, and the contexts in which the module's functions may be
 // used.

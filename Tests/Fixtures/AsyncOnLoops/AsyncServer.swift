@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 
 /// State shared by the connections of a loop. `nonisolated`: see MainActorByDefault.swift.
 nonisolated final class Guestbook {

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 
 /// An actor that lives on a loop, with connections of that loop, which are not Sendable.
 actor ChatRoom {

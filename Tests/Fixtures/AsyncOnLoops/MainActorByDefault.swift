@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 
 // In a package whose code belongs to the main actor by default, code for other threads must opt out. In other packages
 // these annotations change nothing.

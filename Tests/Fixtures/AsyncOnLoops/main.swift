@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 
 /// Only for this thread.
 final class Tally {

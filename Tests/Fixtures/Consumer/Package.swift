@@ -17,26 +17,29 @@ func program(_ name: String, _ products: String..., settings: [SwiftSetting] = [
 let programs = [
     program("OnlyReactor", "Reactor"),
     program("OnlyPromises", "Promises"),
+    program("OnlyReactorIO", "Promises", "ReactorIO"),
     program("OnlyNames", "PromiseKitNames", "Promises"),
-    program("OnlyHTTP", "Promises", "ReactorHTTP"),
+    program("OnlyHTTP", "Promises", "ReactorHTTP", "ReactorIO"),
     program("OnlyConsole", "ReactorConsole"),
-    program("OnlyJSON", "Promises", "ReactorHTTP", "ReactorHTTPJSON"),
+    program("OnlyJSON", "Promises", "ReactorHTTP", "ReactorHTTPJSON", "ReactorIO"),
     program("OnlyDispatch", "Promises", "ReactorDispatch"),
-    program("OnlySimulation", "Promises", "SimulatedNetwork"),
+    program("OnlySimulation", "Promises", "ReactorIO", "SimulatedNetwork"),
     program("MainActorByDefault", "Promises", settings: [.defaultIsolation(MainActor.self)]),
 ]
 let tls = [
-    program("OnlyTLS", "Promises", "Reactor", "ReactorTLS"),
+    program("OnlyTLS", "Promises", "Reactor", "ReactorIO", "ReactorTLS"),
     program(
         "Together", "Promises", "PromiseKitNames", "Reactor", "ReactorDispatch", "ReactorHTTP", "ReactorHTTPJSON",
-        "ReactorTLS",
+        "ReactorIO", "ReactorTLS",
         settings: [.define("WITH_TLS")]),
 ]
 let withoutTLS = [
-    program("Together", "Promises", "PromiseKitNames", "Reactor", "ReactorDispatch", "ReactorHTTP", "ReactorHTTPJSON")
+    program(
+        "Together", "Promises", "PromiseKitNames", "Reactor", "ReactorDispatch", "ReactorHTTP", "ReactorHTTPJSON",
+        "ReactorIO")
 ]
 // Does not compile.
-let forgotten = [program("WithoutTheTrait", "Promises", "ReactorTLS")]
+let forgotten = [program("WithoutTheTrait", "Promises", "ReactorIO", "ReactorTLS")]
 
 let package = Package(
     name: "consumer",

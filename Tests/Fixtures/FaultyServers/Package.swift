@@ -9,7 +9,7 @@ let package = Package(
     targets: [
         .executableTarget(
             name: "FaultyServer",
-            dependencies: ["Promises", "Reactor", "ReactorConsole", "ReactorHTTP"].map {
+            dependencies: ["Promises", "Reactor", "ReactorConsole", "ReactorHTTP", "ReactorIO"].map {
                 .product(name: $0, package: "swift-reactor")
             })
     ],

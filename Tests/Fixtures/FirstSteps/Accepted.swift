@@ -1,6 +1,7 @@
 import PromiseKitNames
 import Promises
 import Reactor
+import ReactorIO
 
 // type 'Thenable' has no member 'value'
 func valueInThen() -> Promise<Int> { number().then { .value($0 + 1) } }

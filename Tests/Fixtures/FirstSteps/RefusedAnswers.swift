@@ -1,6 +1,7 @@
 import Promises
 import Reactor
 import ReactorHTTP
+import ReactorIO
 
 // Handlers of `serveHTTP` with two kinds of results.
 

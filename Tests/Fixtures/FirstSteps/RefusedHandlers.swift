@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 
 // Handlers of `serve` that return nothing.
 

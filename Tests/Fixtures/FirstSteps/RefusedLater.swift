@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 
 // What the compiler sees only when all types are right.
 

@@ -1,6 +1,7 @@
 import Promises
 import Reactor
 import ReactorHTTP
+import ReactorIO
 
 // The names that the page's code uses without declaring them. It is compiled but not run.
 

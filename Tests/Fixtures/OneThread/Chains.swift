@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 
 /// Handlers that capture objects and variables of this thread, in every operator.
 func chains(_ bank: any Ledger) -> Promise<Int> {

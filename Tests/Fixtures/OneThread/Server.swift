@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 
 /// A server with state that its connections share.
 final class Chat {

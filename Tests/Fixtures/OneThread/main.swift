@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 
 // At top level, where variables and closures belong to the main actor.
 let bank = Bank()

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 
 final class Cart {
     var items: [String] = []

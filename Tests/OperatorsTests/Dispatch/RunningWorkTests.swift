@@ -132,7 +132,7 @@ enum RunningWork: CaseIterable {
 
 /// The operations that wait for the end of the work.
 enum BehindRunningWork: CaseIterable {
-    case ensure, ensureThen, ensureInline, tap, returned, gathered, permit, lease, cancelAndWait
+    case ensure, ensureThen, ensureInline, tap, returned, gathered, permit, cancelAndWait
 
     /// - Parameter didEnd: called when the work counts as ended.
     func attach(
@@ -161,9 +161,6 @@ enum BehindRunningWork: CaseIterable {
                 return Promise.value
             }.cauterize()
             return result
-        case .lease:
-            let pool = Pool<Int>(make: { _ in .value(1) }, close: { _ in didEnd() })
-            return pool.with("one") { _ in begin() }
         case .cancelAndWait:
             let work = begin()
             let (result, resolver) = Promise<Int>.pending()

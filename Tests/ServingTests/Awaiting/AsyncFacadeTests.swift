@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// Async functions around promises, as a library has them.
 @Suite(.ownThread) struct AsyncFacadeTests {

@@ -2,6 +2,8 @@ import Synchronization
 
 @testable import Promises
 @testable import PromisesTestSupport
+@testable import ReactorIO
+@testable import ReactorIOTestSupport
 
 /// A loop as an executor that counts its jobs.
 private final class CountingExecutor: SerialExecutor {

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct AwaitingTests {
     @Test func whatHasSettledIsThereAtOnce() async throws {

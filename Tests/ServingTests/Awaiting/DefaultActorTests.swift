@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// An actor without its own executor.
 private actor Stranger {

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// The report of a `hang` that cannot end, and its absence for one that can.
 @Suite(.serialized) struct HangDeadlockTests {

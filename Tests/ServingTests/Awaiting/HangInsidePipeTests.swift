@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// A `hang` in an inline handler, on a promise that depends on the very one being settled.
 struct HangInsidePipeTests {

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct HangTests {
     @Test(.inRealTime) func aSettledPromiseNeedsNoTurnAndNoSystemCall() throws {

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// The waiter that a `hang` leaves in a promise's list, which the thread's next `hang` reuses.
 struct HangWaiterTests {

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// The end of a loop, also by `stop()`: what waits there, and who waits for it.
 @Suite(.serialized, .ownThread) struct LoopEndTests {

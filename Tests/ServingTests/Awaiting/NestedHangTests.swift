@@ -1,6 +1,7 @@
 import CLinux
 
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// Handlers that hang inside each other until the stack is nearly exhausted. In separate processes: without the limit
 /// they end with a fault.

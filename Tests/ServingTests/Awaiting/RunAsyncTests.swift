@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// `EventLoop.run { … }` with an async function.
 @Suite(.serialized, .ownThread) struct RunAsyncTests {

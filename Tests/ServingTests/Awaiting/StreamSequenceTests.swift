@@ -1,6 +1,7 @@
 import Synchronization
 
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// `for await` over sequences of a loop.
 @Suite(.serialized, .ownThread) struct StreamSequenceTests {

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// No thread can be started: what needs one is refused at once, or waits without holding its loop up.
 struct ThreadShortageTests {

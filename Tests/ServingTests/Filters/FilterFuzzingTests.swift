@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// Two ends with filters that do everything in any order, over a kernel that takes and gives any number of bytes.
 struct FilterFuzzingTests {

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 private let hello = RecordFilter.record(.hello, [0x5A])
 

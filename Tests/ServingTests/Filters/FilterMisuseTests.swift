@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct FilterMisuseTests {
     @Test(.network) func aFilterWhoseConnectionHasEndedIsReleased() throws {

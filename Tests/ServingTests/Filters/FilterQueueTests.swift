@@ -1,5 +1,7 @@
 @testable import Promises
 @testable import PromisesTestSupport
+@testable import ReactorIO
+@testable import ReactorIOTestSupport
 
 /// Writes that wait for the kernel and writes that wait for the filter are one queue for the limits of a connection.
 struct FilterQueueTests {

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct FilterReadTests {
     @Test(.network) func whatALeavingFilterHasDeliveredComesBeforeWhatTheKernelHas() throws {

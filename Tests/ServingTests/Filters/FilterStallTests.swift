@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// Filters that stall: nothing that waits for them may wait forever.
 struct FilterStallTests {

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct FilterWriteTests {
     @Test(.filteredPair) func aWriteIsFulfilledWhenTheKernelHasTakenItsOutput() throws {

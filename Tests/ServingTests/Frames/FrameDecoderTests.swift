@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// Claims to have found a frame, or to have skipped bytes: as many as given, valid or not.
 private struct OddDecoder: FrameDecoder {

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// Any stream in any pieces: every form of reading returns the same as if all bytes were there at once.
 ///

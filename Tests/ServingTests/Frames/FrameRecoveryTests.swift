@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct FrameRecoveryTests {
     private struct Refused: Error, Equatable {}

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct FrameTests {
     private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// The number of bytes that the error of a read names, if a limit of `frameTimeouts` ends it.
 func timeout<T>(of promise: Promise<T>) throws -> Int? {

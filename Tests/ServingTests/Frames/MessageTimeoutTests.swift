@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// `FrameTimeouts.message` and `minimumRate`. A message is a line, followed by further lines up to one that says "end".
 struct MessageTimeoutTests {

@@ -1,5 +1,7 @@
 @testable import Promises
 @testable import PromisesTestSupport
+@testable import ReactorIO
+@testable import ReactorIOTestSupport
 
 private struct Pairs: FrameDecoder {
     func decode(_ bytes: RawSpan) throws -> DecodedFrame<Void> {

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// Lines; empty ones, and those that begin with `#`, are skipped.
 private struct ScriptDecoder: FrameDecoder {

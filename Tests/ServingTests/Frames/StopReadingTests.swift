@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct StopReadingTests {
     enum Way: CaseIterable { case thrown, rejected, rejectedLater, thrownWithoutPromises }

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 private final class RecordDecoder: FrameDecoder {
     private(set) var calls = 0

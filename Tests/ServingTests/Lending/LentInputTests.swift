@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// Lent bytes stay valid, whatever a decoder or a body does with the connection before it reads them.
 ///

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct ConnectionPoolTests {
     @Test(.network(.virtual)) func aConnectionServesOneRequestAfterAnother() throws {

@@ -1,5 +1,7 @@
 @testable import Promises
 @testable import PromisesTestSupport
+@testable import ReactorIO
+@testable import ReactorIOTestSupport
 
 /// Requests that are cancelled at any moment: no resource is lost, closed twice, or used by two.
 struct PoolCancellationTests {
@@ -91,6 +93,30 @@ struct PoolCancellationTests {
         }
         expectEqual(pool.counts.all, [0, 0, 0, 0])
         workshop.expectAllClosed()
+    }
+
+    /// A thread runs the closure of a lease, which nothing can stop.
+    @Test(.ownThread, .network) func aCancelledLeaseReturnsWhenItsClosureHas() throws {
+        let (begun, end) = (Gate(), Gate())
+        let isOver = Shared(false)
+        var ends: [Bool] = []
+        let pool = Pool<Int>(make: { _ in .value(1) }, close: { _ in ends.append(isOver.value) })
+        let result = pool.with("one") { _ in
+            Promise(on: ThreadPool.shared) {
+                begun.open()
+                end.wait()
+                isOver.value = true
+            }
+        }
+        for _ in 0..<12 { try net.loop.turn(.poll) }
+        begun.wait()
+        result.cancel(with: Flaw(1))
+        for _ in 0..<12 { try net.loop.turn(.poll) }
+        expect(result.isPending && ends.isEmpty)
+        end.open()
+        expect(result, failsWith: Flaw(1))
+        try net.loop.run()
+        expectEqual(ends, [true])
     }
 
     @Test(.network(.virtual)) func aLeaseThatIsReleasedOnAnotherThreadReturns() throws {

@@ -1,5 +1,7 @@
 @testable import Promises
 @testable import PromisesTestSupport
+@testable import ReactorIO
+@testable import ReactorIOTestSupport
 
 /// The end of a pool: closed, drained, released, with its loop. `withNetwork` checks that no descriptor is left.
 struct PoolEndTests {

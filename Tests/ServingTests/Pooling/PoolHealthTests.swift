@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct PoolHealthTests {
     @Test(.network(.virtual), arguments: [false, true]) func thePeerOfAnIdleConnectionGoesAndItIsClosedAtOnce(

@@ -1,5 +1,7 @@
 @testable import Promises
 @testable import PromisesTestSupport
+@testable import ReactorIO
+@testable import ReactorIOTestSupport
 
 struct PoolOrderTests {
     private final class Item: Numbered, Linked {

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct PoolPrepareTests {
     private func logIn(_ connection: Connection, _ server: PoolKey) -> Promise<Void> {

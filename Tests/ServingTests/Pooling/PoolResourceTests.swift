@@ -1,5 +1,7 @@
 @testable import Promises
 @testable import PromisesTestSupport
+@testable import ReactorIO
+@testable import ReactorIOTestSupport
 
 /// Pools of resources that are not connections, and two features at once.
 struct PoolResourceTests {

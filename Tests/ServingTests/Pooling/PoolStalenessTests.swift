@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// Requests that get a connection which its peer has closed, whatever the body does with it.
 struct PoolStalenessTests {

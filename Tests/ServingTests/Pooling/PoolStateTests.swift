@@ -1,5 +1,7 @@
 @testable import Promises
 @testable import PromisesTestSupport
+@testable import ReactorIO
+@testable import ReactorIOTestSupport
 
 private enum Step: Equatable {
     case make(Int, PoolKey), cancelMake(Int), lend(Int, Int), check(Int, Int), park(Int), close(Int), abort(Int)

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// Random requests to servers that answer, end, reset, are silent or speak unasked: every request settles, and the pool
 /// is empty afterwards. `withNetwork` checks the descriptors.

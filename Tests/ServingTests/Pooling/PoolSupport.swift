@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// A server on the test's own loop that answers each line with the line itself.
 final class LineServer {

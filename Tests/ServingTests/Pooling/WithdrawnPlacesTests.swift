@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// What has been withdrawn, by a cancellation or a time-out, counts in no limit of a queue any more. (A write through a
 /// filter cannot be withdrawn.)

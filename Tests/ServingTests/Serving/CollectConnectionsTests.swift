@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct CollectConnectionsTests {
     private func converse(with listener: Listener, _ done: Promise<DrainResult>) throws {

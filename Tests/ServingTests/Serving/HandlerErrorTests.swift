@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct HandlerErrorTests {
     @Test(.listener) func eachIsReportedAlsoAfterAPauseWithoutConnections() throws {

@@ -1,5 +1,7 @@
 @testable import Promises
 @testable import PromisesTestSupport
+@testable import ReactorIO
+@testable import ReactorIOTestSupport
 
 /// Serves connections that hold what they receive, since each reads a message that does not end.
 private final class Holders {

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct PreparedConnectionTests {
     enum Form: CaseIterable { case promise, async, group }

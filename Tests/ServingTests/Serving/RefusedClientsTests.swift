@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct RefusedClientsTests {
     @Test(.listener(turns: 4000)) func thoseBeyondTheLimitGetAnAnswerAndTheEnd() throws {

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct ServeOnGroupTests {
     /// In turn, and then where there is most room.

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// Handlers, with a promise or async, that neither read nor write while their client leaves or their connection fails.
 @Suite(.ownThread) struct ServedPeerGoneTests {

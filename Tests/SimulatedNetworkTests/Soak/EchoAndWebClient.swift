@@ -1,6 +1,7 @@
 import Promises
 import Reactor
 import ReactorHTTP
+import ReactorIO
 import SimulatedNetwork
 
 /// A client of `EchoAndWebServices`.

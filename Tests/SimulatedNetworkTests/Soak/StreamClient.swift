@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import ReactorIO
 import SimulatedNetwork
 
 /// A client of `StreamServices`: sends a text, ends, and gets the same text, in each of the ways that the library has for both.

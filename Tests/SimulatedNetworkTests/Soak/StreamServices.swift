@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 import SimulatedNetwork
 
 /// Echoes, in each of the ways that the library has. While things fail, some connections are disturbed from this side.

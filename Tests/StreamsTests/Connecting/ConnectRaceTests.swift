@@ -1,6 +1,7 @@
 import SimulatedNetwork
 
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct ConnectRaceTests {
     /// Addresses of hosts that answer no client, that refuse them, and one that accepts them.

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct ConnectTests {
     @Test(.network, arguments: loopbacks) func bothEndsKnowEachOtherAndRememberIt(address: String) throws {

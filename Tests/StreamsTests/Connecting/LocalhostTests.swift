@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 @Suite(.enabled(if: hasIPv6, "there is no IPv6 loopback address")) struct LocalhostTests {
     enum Family: CInt, CaseIterable {

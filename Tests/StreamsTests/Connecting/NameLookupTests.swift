@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// A lookup that a test answers itself.
 struct TestLookup: NameLookup {

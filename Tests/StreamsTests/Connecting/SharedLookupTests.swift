@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// Lookups of one name at a time share a thread.
 struct SharedLookupTests {

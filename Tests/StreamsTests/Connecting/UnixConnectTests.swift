@@ -1,6 +1,7 @@
 import SimulatedNetwork
 
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct UnixConnectTests {
     private func withFullListener(_ body: (VirtualNetwork, Listener) throws -> Void) throws {

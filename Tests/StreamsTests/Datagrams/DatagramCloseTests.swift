@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct DatagramCloseTests {
     @Test(.network) func whatCannotBeMade() throws {

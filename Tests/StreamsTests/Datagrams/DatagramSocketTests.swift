@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 let broadcasting = SocketOption(level: SOL_SOCKET, name: SO_BROADCAST)
 

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct AdoptTests {
     /// Adopts, and expects a refusal that leaves the descriptor unchanged.

@@ -1,5 +1,7 @@
 @testable import Promises
 @testable import PromisesTestSupport
+@testable import ReactorIO
+@testable import ReactorIOTestSupport
 
 /// The limit of the write queue, its watermarks, and the turns that a flush leaves to others.
 struct BackpressureTests {

@@ -1,6 +1,7 @@
 import SimulatedNetwork
 
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// The time limit of a close, and the progress that it requires of the peer.
 struct CloseLimitsTests {

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// `close`, `abort` and `shutdownWrite`: what is delivered, when the descriptor is closed, and what `closed` says.
 struct CloseTests {

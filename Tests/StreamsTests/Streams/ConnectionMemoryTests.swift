@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// The instance size of a class without tail allocation.
 // A function of the standard library that its interface does not name.

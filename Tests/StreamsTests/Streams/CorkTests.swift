@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct CorkTests {
     @Test(.network) func aThousandSmallWritesInOneHandlerAreTwoCalls() throws {

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct DetachTests {
     private func refusal(_ connection: Connection) -> CInt? {

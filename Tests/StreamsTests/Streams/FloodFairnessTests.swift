@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// A connection that never stops sending lets the others have their turns. Counted in turns, and in virtual time.
 struct FloodFairnessTests {

@@ -1,6 +1,7 @@
 import XCTest
 
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// A forked child has copies of all descriptors. A descriptor that it closes must stay open in the parent.
 ///

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// Readiness is level-triggered: if no call consumes it, the loop must not turn for it endlessly. In virtual time.
 struct FutileReadinessTests {

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// Answers to requests that arrived together are sent together, whether or not the handler waits for its writes.
 struct GatherTests {

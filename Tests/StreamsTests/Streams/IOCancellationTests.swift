@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// Cancelling operations that wait for a descriptor: nothing is lost, and nothing is left.
 struct IOCancellationTests {

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// Virtual time: sent bytes have arrived before the clock moves.
 struct IdleTimeoutTests {

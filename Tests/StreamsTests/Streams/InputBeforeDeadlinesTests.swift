@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// A loop that is blocked for longer than a deadline, and then finds the input that has arrived meanwhile.
 struct InputBeforeDeadlinesTests {

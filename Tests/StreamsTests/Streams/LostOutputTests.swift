@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// Written bytes are lost while the socket lives: its peer must see a reset, not an orderly end after a part of them.
 struct LostOutputTests {

@@ -1,6 +1,7 @@
 import SimulatedNetwork
 
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// The network goes away under connections, and comes back or does not.
 struct PartitionTests {

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct PipeDescriptorTests {
     enum Signal: CaseIterable { case isNotBlocked, isBlocked, wasPendingBefore }

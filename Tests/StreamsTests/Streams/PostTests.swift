@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct PostTests {
     /// Runs `body` inside a turn, which then ends.

@@ -1,5 +1,7 @@
 @testable import Promises
 @testable import PromisesTestSupport
+@testable import ReactorIO
+@testable import ReactorIOTestSupport
 
 /// The promise of a read is a plain core, which the loop reuses, and which refers to its connection while the read
 /// waits. However the wait ends, the next promise of that core keeps nothing of it.

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct ReadTests {
     @Test(.network(turns: 4000)) func muchAndLittleByTurns() throws {

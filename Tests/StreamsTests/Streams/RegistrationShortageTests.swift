@@ -1,6 +1,7 @@
 import CLinux
 
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// epoll has no room for a registration: `ENOSPC`, which other processes of the user can cause, or `ENOMEM`. Everything
 /// that waits for readiness keeps waiting, and the registration is made later. In virtual time.

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// The last reference to an object of a loop may be released on another thread, as by an actor or a task. The object is
 /// still torn down on the loop's own.

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct ResetTests {
     @Test(.pair) func anIdleConnectionIsNotifiedAndTheErrorStays() throws {

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// A handler returns the promise of an operation that a cancellation does not end, or that the connection hands out
 /// again: only the handler's own promise is cancelled.

@@ -1,5 +1,7 @@
 @testable import Promises
 @testable import PromisesTestSupport
+@testable import ReactorIO
+@testable import ReactorIOTestSupport
 
 /// Memory shared by a write: the bytes sent from it, and when it is released.
 struct SharedWriteTests {

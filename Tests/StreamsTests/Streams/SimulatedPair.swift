@@ -1,6 +1,7 @@
 import SimulatedNetwork
 
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct SimulatedPair {
     let network: VirtualNetwork

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 func tcpOption(_ name: CInt) -> SocketOption<Int> { SocketOption(level: CInt(IPPROTO_TCP), name: name) }
 

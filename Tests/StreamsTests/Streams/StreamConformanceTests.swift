@@ -3,6 +3,7 @@
 import Glibc
 
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// The behaviour common to all two-way streams, tested with each kind and from each of its ends.
 struct StreamConformanceTests {

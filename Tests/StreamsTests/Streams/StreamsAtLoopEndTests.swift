@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// A loop that ends releases everything that waits on it. `withNetwork` checks that every descriptor is closed.
 struct StreamsAtLoopEndTests {

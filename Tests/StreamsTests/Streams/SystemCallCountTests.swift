@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct SystemCallCountTests {
     /// The system calls that `body` causes.

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// `withNetwork` checks that none of these calls reaches the kernel under a number that may be another's.
 struct UseAfterCloseTests {

@@ -1,5 +1,7 @@
 @testable import Promises
 @testable import PromisesTestSupport
+@testable import ReactorIO
+@testable import ReactorIOTestSupport
 
 struct WriteCancellationTests {
     @Test(.pair) func itsChainCancelsIt() throws {

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct WriteTests {
     @Test(.pair) func anEmptyWriteSendsNothing() throws {

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct ChildOutputTests {
     @Test(.network) func bothStreamsAndTheCode() throws {

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct ChildProcessTests {
     private func cat(_ streams: ChildProcess.Stream = .pipe) throws -> ChildProcess {

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// Signals as guarantees. No other test of this process uses SIGURG.
 @Suite(.serialized) struct NextSignalTests {

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 final class ReadWriteFileTests {
     private let folder = Folder()

@@ -1,6 +1,7 @@
 import Promises
 import Reactor
 import ReactorHTTP
+import ReactorIO
 import Workload
 
 let fetches: [Workload] = [Workload("fetch", run: fetch)]

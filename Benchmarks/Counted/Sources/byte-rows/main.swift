@@ -2,6 +2,7 @@ import Glibc
 import Promises
 import Reactor
 import ReactorHTTP
+import ReactorIO
 
 // Moves bytes by the library's ways, on request from standard input: a line `ROW N` each, for N KiB. `.ci/counts.py
 // --debug` runs it under callgrind with the debug build of the library, as the programs are that people develop: there

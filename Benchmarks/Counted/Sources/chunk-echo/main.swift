@@ -2,6 +2,7 @@
 import Glibc
 import Promises
 import Reactor
+import ReactorIO
 
 guard CommandLine.arguments.count == 3, CommandLine.arguments[1] == "--listen" else {
     print("usage: chunk-echo --listen ADDRESS:PORT")

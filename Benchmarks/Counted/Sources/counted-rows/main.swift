@@ -1,6 +1,7 @@
 import Glibc
 import OurRows
 import Promises
+import ReactorIO
 import Workload
 
 // Runs stretches of the library's own rows on request from standard input: a line `ROW N` each. `.ci/counts.py` runs it

@@ -3,6 +3,7 @@
 import Glibc
 import Promises
 import Reactor
+import ReactorIO
 
 @Sendable func echo(_ connection: Connection) -> Promise<Void> {
     connection.forEachChunk { connection.write($0) }

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// Virtual time, so that the pauses are exact and pass at once.
 struct AcceptErrorTests {

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct AcceptTests {
     @Test(.listener) func severalCallsAreServedInTheirOrder() throws {

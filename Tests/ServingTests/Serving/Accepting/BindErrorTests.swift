@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct BindErrorTests {
     @Test(.network, arguments: loopbacks) func aPortThatIsTaken(address: String) throws {

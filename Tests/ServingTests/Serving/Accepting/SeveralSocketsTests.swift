@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct SeveralSocketsTests {
     @Test(.network) func allSocketsAreServedUnderOneLimit() throws {

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// Servers that take one Unix path at the same time: the first one has it, the others are rejected.
 struct UnixListenerRaceTests {

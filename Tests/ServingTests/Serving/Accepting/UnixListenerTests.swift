@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// Listeners at paths and abstract names, and the files that they create.
 struct UnixListenerTests {

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 @Suite(.ownThread) struct AsyncHandlersOnGroupTests {
     private final class Store {

@@ -1,5 +1,7 @@
 @testable import Promises
 @testable import PromisesTestSupport
+@testable import ReactorIO
+@testable import ReactorIOTestSupport
 
 /// A drain of clients that keep their pipelines full: what a handler has read is answered, and the connection ends in
 /// order.

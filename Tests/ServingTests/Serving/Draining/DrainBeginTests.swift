@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct DrainBeginTests {
     /// A handler is called while the backlog is accepted too, which a drain does first.

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// Where a drain ends the connections: loops over frames after a frame, others in a pause.
 struct DrainBoundaryTests {

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// While the promise of a body is pending, a drain treats the connection as busy, whatever the body waits for.
 struct DrainDuringBodyTests {

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// Serves a connection as its first byte says: `i` waits for another byte, `b` answers `done` after 100 ms, any other
 /// byte is never answered.

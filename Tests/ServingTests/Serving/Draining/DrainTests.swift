@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 struct DrainTests {
     @Test(.network(.virtual)) func idleOnesAreClosedBusyOnesFinishAndStuckOnesAreAborted() throws {

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// A handler that ends its own listener, while the loop accepts the clients that wait.
 struct EndInAHandlerTests {

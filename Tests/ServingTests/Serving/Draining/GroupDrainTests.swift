@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 @Suite(.ownThread) struct GroupDrainTests {
     /// A server whose connections act as their first byte says: `i` waits for more, `b` answers when `gate` is

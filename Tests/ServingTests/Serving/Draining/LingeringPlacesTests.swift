@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// Connections that the server has finished but their peers have not: they take no place of `maxConnections`.
 struct LingeringPlacesTests {

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// Loops of a group that end while connections are served there.
 struct GroupLoopEndTests {

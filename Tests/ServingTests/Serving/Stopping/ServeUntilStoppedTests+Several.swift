@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 extension ServeUntilStoppedTests {
     @Test func severalListenersAreDrainedTogether() throws {

@@ -1,4 +1,5 @@
 @testable import PromisesTestSupport
+@testable import ReactorIOTestSupport
 
 /// Servers that signals stop. No other test of this process uses SIGCONT and SIGPWR.
 @Suite(.serialized) struct ServeUntilStoppedTests {

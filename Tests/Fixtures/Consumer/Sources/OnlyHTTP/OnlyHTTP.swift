@@ -1,5 +1,6 @@
 import Promises
 import ReactorHTTP
+import ReactorIO
 
 @main enum OnlyHTTP {
     static func main() throws {

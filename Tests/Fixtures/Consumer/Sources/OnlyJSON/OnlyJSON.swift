@@ -1,6 +1,7 @@
 import Promises
 import ReactorHTTP
 import ReactorHTTPJSON
+import ReactorIO
 
 struct User: Codable, Equatable { var name: String }
 

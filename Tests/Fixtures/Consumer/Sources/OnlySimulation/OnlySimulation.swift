@@ -1,4 +1,5 @@
 import Promises
+import ReactorIO
 import SimulatedNetwork
 
 @main enum OnlySimulation {

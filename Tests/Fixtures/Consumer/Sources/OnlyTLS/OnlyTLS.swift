@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import ReactorIO
 import ReactorTLS
 
 /// OnlyTLS CERTIFICATE KEY: self-signed, for localhost.

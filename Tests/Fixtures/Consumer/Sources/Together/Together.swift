@@ -5,6 +5,7 @@ import Reactor
 import ReactorDispatch
 import ReactorHTTP
 import ReactorHTTPJSON
+import ReactorIO
 
 #if WITH_TLS
 import ReactorTLS

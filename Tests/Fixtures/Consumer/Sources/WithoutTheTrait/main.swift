@@ -1,4 +1,5 @@
 import Promises
+import ReactorIO
 import ReactorTLS
 
 let server = try TLSServer(

@@ -3,6 +3,7 @@ import Promises
 import Reactor
 import ReactorConsole
 import ReactorHTTP
+import ReactorIO
 
 /// `FaultyServer FAULT CONSOLE`: a server of two loops with one of the faults below. It prints the address of its listener.
 @main

@@ -1,0 +1,47 @@
+/// Values in insertion order, any of which can be removed by its number in constant time: as a `LinkedList`, in a
+/// dictionary.
+package struct LinkedOrder<Value> {
+    private struct Entry {
+        let value: Value
+        var previous: Int?
+        var next: Int?
+    }
+
+    private var entries: [Int: Entry] = [:]
+    private var first: Int?
+    private var last: Int?
+
+    package init() {}
+
+    package var count: Int { entries.count }
+    package var isEmpty: Bool { entries.isEmpty }
+
+    /// Adds `value` at the end, with a number that no other member has.
+    package mutating func append(_ value: Value, _ number: Int) {
+        entries[number] = Entry(value: value, previous: last)
+        if let last { entries[last]?.next = number } else { first = number }
+        last = number
+    }
+
+    /// - Returns: the value; `nil` if there is none with this number.
+    @discardableResult
+    package mutating func remove(_ number: Int) -> Value? {
+        guard let removed = entries.removeValue(forKey: number) else { return nil }
+        if let previous = removed.previous { entries[previous]?.next = removed.next } else { first = removed.next }
+        if let next = removed.next { entries[next]?.previous = removed.previous } else { last = removed.previous }
+        return removed.value
+    }
+
+    package mutating func popFirst() -> Value? { first.flatMap { remove($0) } }
+    package mutating func popLast() -> Value? { last.flatMap { remove($0) } }
+}
+
+extension LinkedOrder {
+    /// Adds `value`, which belongs to `promise`, at the end. The list must retain the promise.
+    package mutating func append(_ value: Value, of promise: PromiseCore) {
+        append(value, Int(bitPattern: promise.address))
+    }
+
+    @discardableResult
+    package mutating func remove(of promise: PromiseCore) -> Value? { remove(Int(bitPattern: promise.address)) }
+}

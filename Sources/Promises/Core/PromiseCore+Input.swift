@@ -1,0 +1,53 @@
+// A core whose operation waits for input, not for another core: the operation is in the payload, and a connection holds
+// the reference to the core. See `Operation.inputDidArrive`.
+
+extension CoreRef {
+    /// Stores the operation, which waits for input from now on. A cancellation calls its `stop`.
+    @inlinable @inline(__always)
+    package func storeWaiting<Op: Operation & ~Copyable>(_ operation: consuming Op) {
+        payload.store(operation)
+        // Without a source.
+        borrow { $0.upstream.store(.none) }
+    }
+
+    /// Takes the operation out, in order to continue it.
+    @inlinable @inline(__always)
+    package func takeWaiting<Op: Operation & ~Copyable>(_ type: Op.Type) -> Op {
+        let operation = payload.take(Op.self)
+        borrow { $0.upstream.store(.taken) }
+        return operation
+    }
+
+    /// The input has arrived, or will not come: calls `Operation.inputDidArrive`. Consumes a reference to the core.
+    @inline(__always)
+    package func inputDidArrive() { borrow { $0.code($0, .input) } }
+
+    /// Settles the core, if its outcome still counts. Consumes a reference to it.
+    @inlinable @inline(__always)
+    package func finish<Value>(_ value: consuming Value) {
+        guard borrow({ $0.isOpen }) else { return release() }
+        payload.store(value)
+        borrow { $0.settle(.fulfilled(isTrivial: CorePayload.isTrivial(Value.self))) }
+    }
+
+    /// Runs the operation at once, as if `source`, which is rejected, were what it waited for. Consumes a reference to the
+    /// core.
+    package func run(rejectedAs source: PromiseCore) {
+        source.markHandled()
+        borrow {
+            $0.upstream.store(.settled(CoreRef.retaining(source).address, as: .rejected))
+            $0.code($0, .run)
+        }
+    }
+}
+
+extension PromiseCore {
+    /// The operation, which waits for input, has been cancelled: destroys it, and with it the closure and its captures.
+    package func destroyWaiting() {
+        upstream.store(.taken)
+        destroyOperation()
+    }
+
+    /// The producer may hand the promise out, or attach a waiter to it, after it has handed it out once.
+    package func willBeHandedOutAgain() { annotate(.isHandedOutAgain) }
+}

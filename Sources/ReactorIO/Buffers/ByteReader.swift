@@ -1,0 +1,337 @@
+import Promises
+
+/// The order of the bytes of an integer.
+public enum ByteOrder: Sendable {
+    /// The most significant byte first: network byte order.
+    case bigEndian
+    /// The least significant byte first.
+    case littleEndian
+}
+
+/// An error of a `ByteReader` or a `ByteWriter`.
+public enum ByteError: Error, Hashable, Sendable {
+    /// The input ends at least `missing` bytes before the end of the value.
+    case endOfInput(missing: Int)
+    /// At least `missing` bytes of the value have not arrived yet: `endOfInput` in the reader of
+    /// `DecodedFrame.reading`.
+    case incomplete(missing: Int)
+    /// The value has more than `limit` bytes.
+    case limitExceeded(limit: Int)
+    /// The byte at `position` cannot be part of the value: invalid UTF-8, not a digit, an integer that does not fit.
+    case malformed(position: Int)
+}
+
+extension ByteError: CustomStringConvertible {
+    /// A sentence for people.
+    public var description: String {
+        switch self {
+        case .endOfInput(let missing): "the input ends at least \(missing) bytes early"
+        case .incomplete(let missing): "at least \(missing) bytes of the value have not arrived"
+        case .limitExceeded(let limit): "a value of more than \(limit) bytes"
+        case .malformed(let position): "the byte at position \(position) cannot be part of the value"
+        }
+    }
+}
+
+/// Reads the values of a protocol from bytes, front to back.
+///
+/// ```swift
+/// /// A type of one byte, a number of two bytes, and a length-prefixed text.
+/// struct RecordDecoder: FrameDecoder {
+///     func decode(_ bytes: RawSpan) throws -> DecodedFrame<(UInt8, UInt16, String)> {
+///         try .reading(bytes) { reader in
+///             let type = try reader.byte()
+///             let number = try reader.integer(as: UInt16.self)
+///             let text = try reader.bytes(prefixedBy: UInt16.self, limit: 1024)
+///             return (type, number, try String(utf8: text))
+///         }
+///     }
+/// }
+/// ```
+///
+/// The bytes are lent: neither a reader nor a span that it returns can leave the scope of the bytes, and nothing is
+/// copied. A call that throws has read nothing. If bytes are missing, a call throws `endOfInput`; the reader of
+/// `DecodedFrame.reading` and its copies throw `incomplete` instead. More input cannot complete a slice of a frame: its
+/// own reader throws `endOfInput`.
+public struct ByteReader: ~Escapable {
+    @usableFromInline let bytes: RawSpan
+
+    /// Whether further bytes may follow.
+    @usableFromInline let mayGrow: Bool
+
+    /// The array that contains the bytes, if a connection lends them. Its address, and the array, are valid as long as
+    /// the bytes: the lender holds both.
+    @usableFromInline let owner: UnsafePointer<[UInt8]>?
+
+    @usableFromInline var offset = 0
+
+    /// The number of bytes that have been read.
+    @inlinable public var position: Int { offset }
+
+    /// Makes a reader of all of `bytes`.
+    @inlinable
+    @_lifetime(copy bytes)
+    public init(_ bytes: RawSpan) { self.init(bytes, mayGrow: false, owner: nil) }
+
+    @inlinable
+    @_lifetime(copy bytes)
+    init(_ bytes: RawSpan, mayGrow: Bool = false, owner: UnsafePointer<[UInt8]>? = nil) {
+        self.bytes = bytes
+        self.mayGrow = mayGrow
+        self.owner = owner
+    }
+
+    @inlinable
+    func missing(_ count: Int) -> ByteError {
+        mayGrow ? .incomplete(missing: count) : .endOfInput(missing: count)
+    }
+
+    /// The number of bytes that are left.
+    @inlinable public var remaining: Int { bytes.byteCount - offset }
+
+    /// `true` once all bytes have been read.
+    @inlinable public var isAtEnd: Bool { remaining == 0 }
+
+    // MARK: Bytes
+
+    /// The next byte.
+    @inlinable
+    @_lifetime(self: copy self)
+    public mutating func byte() throws(ByteError) -> UInt8 { try integer() }
+
+    /// The next `count` bytes. A negative number counts as zero. A decoder must first check a number chosen by a peer.
+    @inlinable
+    @_lifetime(copy self)
+    public mutating func bytes(_ count: Int) throws(ByteError) -> RawSpan {
+        let count = max(count, 0)
+        if count > remaining { throw missing(count - remaining) }
+        let first = offset
+        offset += count
+        return bytes.extracting(first..<offset)
+    }
+
+    /// All bytes that are left.
+    @inlinable
+    @_lifetime(copy self)
+    public mutating func rest() -> RawSpan {
+        let first = offset
+        offset = bytes.byteCount
+        return bytes.extracting(first..<offset)
+    }
+
+    /// Skips the next `count` bytes. A negative number counts as zero.
+    @inlinable
+    @_lifetime(self: copy self)
+    public mutating func skip(_ count: Int) throws(ByteError) { _ = try bytes(count) }
+
+    /// The bytes before the next `delimiter`, which is skipped: with 0, a C string.
+    /// - Parameters:
+    ///   - delimiter: the byte that ends the value.
+    ///   - limit: the maximum number of bytes before it.
+    /// - Throws: `endOfInput` without a delimiter in the available bytes, `limitExceeded`.
+    @_lifetime(copy self)
+    public mutating func bytes(until delimiter: UInt8, limit: Int = 65536) throws(ByteError) -> RawSpan {
+        let end = position(of: delimiter)
+        if end ?? remaining > limit { throw .limitExceeded(limit: limit) }
+        guard let end else { throw missing(1) }
+        let first = offset
+        offset += end + 1
+        return bytes.extracting(first..<first + end)
+    }
+
+    /// The number of bytes before the next `delimiter`.
+    private func position(of delimiter: UInt8) -> Int? {
+        // The span is alive during the call, and the pointer does not leave it.
+        bytes.extracting(offset..<bytes.byteCount).withUnsafeBytes {
+            DelimiterDecoder.position(of: delimiter, in: $0, from: 0)
+        }
+    }
+
+    /// The bytes of the next line, without the `\n` or `\r\n` that ends it.
+    /// - Parameter limit: the maximum number of bytes of the line.
+    /// - Throws: `endOfInput` without the end of a line in the available bytes, `limitExceeded`.
+    @_lifetime(copy self)
+    public mutating func line(limit: Int = 65536) throws(ByteError) -> RawSpan {
+        let newline = position(of: 0x0A)
+        let end = newline ?? remaining
+        let hasReturn = end > 0 && bytes.unsafeLoad(fromByteOffset: offset + end - 1, as: UInt8.self) == 0x0D
+        let length = hasReturn ? end - 1 : end
+        if length > limit { throw .limitExceeded(limit: limit) }
+        if newline == nil { throw missing(1) }
+        let first = offset
+        offset += end + 1
+        return bytes.extracting(first..<first + length)
+    }
+
+    /// Bytes preceded by their number.
+    /// - Parameters:
+    ///   - type: the type of the number, which does not include its own size.
+    ///   - order: the order of the number's bytes.
+    ///   - limit: the maximum number of bytes. A peer chooses the number: a decoder that waits for that many must
+    ///     refuse more than it is ready to keep.
+    /// - Throws: `endOfInput`, `limitExceeded`.
+    @inlinable
+    @_lifetime(copy self)
+    public mutating func bytes<Length: FixedWidthInteger & UnsignedInteger>(
+        prefixedBy type: Length.Type, _ order: ByteOrder = .bigEndian, limit: Int
+    ) throws(ByteError) -> RawSpan {
+        let start = offset
+        let length = try integer(as: Length.self, order)
+        do throws(ByteError) {
+            // The end of the value must not overflow, whatever the limit is.
+            guard let count = Int(exactly: length), count <= min(limit, .max - offset) else {
+                throw .limitExceeded(limit: limit)
+            }
+            return try bytes(count)
+        } catch {
+            offset = start
+            throw error
+        }
+    }
+
+    /// Keeps `span`, which this reader has returned, beyond the call that lends it. In the body of
+    /// `forEachFrame` nothing is copied if `span` has at least 16 KiB and takes most of the memory into which
+    /// the connection has received it, as a large payload does. Other bytes are copied.
+    public func keep(_ span: RawSpan) -> SharedBytes {
+        guard span.byteCount >= SharedBytes.leastKept, let array = owner?.pointee, array.capacity / 2 <= span.byteCount
+        else { return SharedBytes(span) }
+        // Both are alive during the call, and neither pointer leaves it.
+        let offset = span.withUnsafeBytes { span in array.withUnsafeBytes { span.baseAddress! - $0.baseAddress! } }
+        guard offset >= 0, offset <= array.count - span.byteCount else { return SharedBytes(span) }
+        return SharedBytes(array)[offset..<offset + span.byteCount]
+    }
+
+    // MARK: Integers
+
+    /// The next integer, of the size of its type.
+    ///
+    /// ```swift
+    /// let number: UInt32 = try reader.integer()
+    /// let offset = try reader.integer(as: Int64.self, .littleEndian)
+    /// ```
+    @inlinable
+    @_lifetime(self: copy self)
+    public mutating func integer<Value: FixedWidthInteger>(
+        as type: Value.Type = Value.self, _ order: ByteOrder = .bigEndian
+    ) throws(ByteError) -> Value {
+        let size = Value.bitWidth / 8
+        if size > remaining { throw missing(size - remaining) }
+        // Byte by byte, since a user-defined type may not allow all bit patterns. The optimiser makes one load of it.
+        var value: Value = 0
+        for index in 0..<size {
+            // Within the span, by the check above.
+            let byte = bytes.unsafeLoad(fromUncheckedByteOffset: offset + index, as: UInt8.self)
+            let place = order == .bigEndian ? size - 1 - index : index
+            value |= Value(truncatingIfNeeded: byte) << (8 * place)
+        }
+        offset += size
+        return value
+    }
+
+    /// The next integer in groups of seven bits, the least significant first, each but the last with its high bit set:
+    /// LEB128, as in MQTT and Protocol Buffers.
+    /// - Parameter limit: the maximum number of bytes; at most 10, which hold 64 bits.
+    /// - Throws: `endOfInput`, `limitExceeded`, and `malformed` for an integer of more than 64 bits.
+    @_lifetime(self: copy self)
+    public mutating func varint(limit: Int = 10) throws(ByteError) -> UInt64 {
+        var value: UInt64 = 0
+        for index in 0..<max(0, min(limit, 10)) {
+            if index >= remaining { throw missing(1) }
+            // Within the span, by the check above.
+            let byte = bytes.unsafeLoad(fromByteOffset: offset + index, as: UInt8.self)
+            if index == 9 && byte > 1 { throw .malformed(position: offset + index) }
+            value |= UInt64(byte & 0x7F) << (7 * UInt64(index))
+            if byte < 0x80 {
+                offset += index + 1
+                return value
+            }
+        }
+        throw .limitExceeded(limit: limit)
+    }
+
+    /// The decimal integer before the next `delimiter`, which is skipped: digits, optionally after a `-`.
+    /// - Throws: `endOfInput` without a delimiter in the available bytes, `limitExceeded` without one within 40 bytes,
+    ///   and `malformed` if it is not an integer, or does not fit into `Value`.
+    @inlinable
+    @_lifetime(self: copy self)
+    public mutating func decimal<Value: FixedWidthInteger>(
+        until delimiter: UInt8, as type: Value.Type = Value.self
+    ) throws(ByteError) -> Value {
+        let start = offset
+        let digits = try bytes(until: delimiter, limit: 40)
+        guard let value = Value(decimal: digits) else {
+            offset = start
+            throw .malformed(position: start)
+        }
+        return value
+    }
+}
+
+extension FixedWidthInteger {
+    /// The integer whose decimal digits, optionally after a `-`, are all of `bytes`; `nil` if they are not, or if it
+    /// does not fit.
+    @inlinable
+    public init?(decimal bytes: RawSpan) {
+        let isNegative = bytes.byteCount > 0 && bytes.unsafeLoad(fromByteOffset: 0, as: UInt8.self) == 0x2D
+        let first = isNegative ? 1 : 0
+        if bytes.byteCount == first { return nil }
+        var value: Self = 0
+        for offset in first..<bytes.byteCount {
+            let digit = bytes.unsafeLoad(fromByteOffset: offset, as: UInt8.self) &- 0x30
+            guard digit < 10 else { return nil }
+            let (tens, isTooLarge) = value.multipliedReportingOverflow(by: 10)
+            let (next, hasOverflowed) =
+                isNegative
+                ? tens.subtractingReportingOverflow(Self(truncatingIfNeeded: digit))
+                : tens.addingReportingOverflow(Self(truncatingIfNeeded: digit))
+            if isTooLarge || hasOverflowed { return nil }
+            value = next
+        }
+        self = value
+    }
+}
+
+extension String {
+    /// The text whose UTF-8 is all of `bytes`.
+    /// - Throws: `malformed` with the position of the first byte that is not UTF-8.
+    public init(utf8 bytes: RawSpan) throws(ByteError) {
+        // The span is alive during the call, and the pointer does not leave it.
+        let result = bytes.withUnsafeBytes { bytes in
+            bytes.withMemoryRebound(to: UInt8.self) { bytes in
+                do throws(UTF8.ValidationError) {
+                    return Result<String, ByteError>.success(String(copying: try UTF8Span(validating: bytes.span)))
+                } catch {
+                    return .failure(.malformed(position: error.byteOffsets.lowerBound))
+                }
+            }
+        }
+        self = try result.get()
+    }
+}
+
+extension Array where Element == UInt8 {
+    /// A copy of `bytes`.
+    public init(_ bytes: RawSpan) { self = bytes.withUnsafeBytes { Array($0) } }
+}
+
+extension DecodedFrame {
+    /// The decoder's result for a frame that `body` reads from the front of `bytes`: the frame, and the number of bytes
+    /// read; or that it is incomplete, if `body` throws `ByteError.incomplete`.
+    ///
+    /// `body` starts at the front in each call. For frames that arrive in many parts, check the length first.
+    /// - Throws: `StreamError.limitExceeded` in place of `ByteError.limitExceeded`, and other errors of `body`.
+    @inlinable
+    public static func reading(
+        _ bytes: RawSpan, _ body: (inout ByteReader) throws -> Frame
+    ) throws -> DecodedFrame {
+        var reader = ByteReader(bytes, mayGrow: true)
+        do {
+            let frame = try body(&reader)
+            return .frame(frame, consumed: reader.position)
+        } catch ByteError.incomplete(let missing) {
+            return .incomplete(missing: missing)
+        } catch ByteError.limitExceeded(let limit) {
+            throw StreamError.limitExceeded(limit: limit)
+        }
+    }
+}

@@ -1,0 +1,84 @@
+import Promises
+import Reactor
+import ReactorLibc
+
+/// One socket that is connecting to one address. The poller or a timer retains it meanwhile.
+final class ConnectAttempt: ReadinessHandler {
+    let address: SocketAddress
+    // The race and the attempt retain each other until the attempt succeeds, fails or is abandoned. The end of the loop
+    // abandons it too.
+    private let race: ConnectRace
+    private let loop: EventLoop
+    private var socket: Socket?
+    private var retry: EventLoop.Timer?
+    private var tries = 0
+    private let began: LoopInstant
+
+    /// How long a Unix connect without a time limit is retried: as long as the kernel would try TCP.
+    private static var retryLimit: Duration { .seconds(120) }
+
+    init(_ address: SocketAddress, _ race: ConnectRace) {
+        self.address = address
+        self.race = race
+        loop = race.loop
+        began = loop.now
+    }
+
+    /// Starts to connect. If this throws, the caller must call `giveUp`.
+    func start(from source: SocketAddress?, _ options: [SocketSetting]) throws(SystemError) {
+        let socket = try Socket.client(for: address, from: source, options, loop.kernel)
+        self.socket = socket
+        loop.forget(socket.fd)
+        try advance(socket)
+    }
+
+    private func advance(_ socket: Socket) throws(SystemError) {
+        let code = socket.startConnect(to: address)
+        if code == 0 { return try loop.setInterest([.writing, .error, .hangUp], of: socket.fd, handler: self) }
+        // A Unix listener whose backlog is full: no event reports when there is room.
+        guard code == EAGAIN, address.isUnix, began.advanced(by: Self.retryLimit) > loop.now else {
+            throw SystemError(.connect, code, detail: address.description)
+        }
+        let again = InternalJob({ [self] in tryAgain() }, ifLoopEnds: { [self] in loopWillEnd() })
+        retry = loop.startTimer(after: .milliseconds(1 << min(tries, 6)), again)
+        tries += 1
+    }
+
+    private func tryAgain() {
+        guard let socket else { return }
+        do throws(SystemError) { try advance(socket) } catch { fail(error) }
+    }
+
+    package func descriptorIsReady(_ ready: Interest) -> Interest {
+        if let socket { mayHaveConnected(socket, hasError: ready.contains(.error) || ready.contains(.hangUp)) }
+        return []
+    }
+
+    /// - Parameter hasError: otherwise the kernel has none, and a call to ask for it is saved.
+    private func mayHaveConnected(_ socket: Socket, hasError: Bool) {
+        var code = hasError ? socket.takeError() : 0
+        // A connect to a port in this machine's ephemeral range may connect to itself: two ends, one socket.
+        if code == 0 && !address.isUnix && socket.localAddress == address { code = ECONNREFUSED }
+        guard code == 0 else { return fail(SystemError(.connect, code, detail: address.description)) }
+        self.socket = nil
+        // The registration is kept: the connection takes it over.
+        do throws(SystemError) { try loop.setInterest([], of: socket.fd, handler: nil) } catch {}
+        race.attemptDidConnect(by: self, socket)
+    }
+
+    private func fail(_ error: SystemError) {
+        giveUp()
+        race.attemptDidFail(self, error)
+    }
+
+    package func loopWillEnd() { race.loopWillEnd() }
+
+    func giveUp() {
+        retry?.cancel()
+        retry = nil
+        guard let socket else { return }
+        self.socket = nil
+        loop.forget(socket.fd)
+        loop.kernel.close(socket.fd)
+    }
+}

@@ -1,0 +1,28 @@
+import Promises
+import Reactor
+
+/// No connection could be opened to any of several addresses.
+public struct ConnectError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The target of the connect, as the caller gave it: `example.com:80`.
+    public let target: String
+    /// The addresses that were tried and their errors, in the order in which they failed. Empty if a name has no
+    /// address.
+    public let failures: [Failure]
+
+    /// An address to which no connection could be opened, and the reason.
+    public struct Failure: Hashable, Sendable {
+        /// The address that refused, did not answer in time, or could not be reached.
+        public let address: SocketAddress
+        /// The error that the kernel reported.
+        public let error: SystemError
+    }
+
+    /// `cannot connect to example.com:80: connect 192.0.2.1:80: Connection refused (ECONNREFUSED); …`
+    public var description: String {
+        let reasons = failures.map { failure in
+            failure.error.detail?.hasPrefix(failure.address.description) == true
+                ? "\(failure.error)" : "\(failure.address): \(failure.error)"
+        }
+        return "cannot connect to \(target): \(reasons.isEmpty ? "it has no address" : reasons.joined(separator: "; "))"
+    }
+}

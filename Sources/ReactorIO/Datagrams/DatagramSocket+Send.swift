@@ -1,0 +1,152 @@
+import Promises
+import Reactor
+import ReactorLibc
+
+extension DatagramSocket {
+    /// A send that waits for the kernel, or consecutive posts.
+    struct Outgoing {
+        /// `nil` for posts.
+        let promise: PromiseCore?
+        var packets: [Datagram]
+        /// Whether the send was for several datagrams, so that its value is the number sent.
+        let isCounted: Bool
+        var sent = 0
+        /// The error of the next one of the posts, which is tried once more.
+        var refusal: SystemError?
+    }
+
+    /// How many sends may wait for the kernel, and how many posts. Beyond that, a send is rejected with `ENOBUFS`.
+    static var queueLimit: Int { 1024 }
+
+    /// Sends `bytes`, which may be empty, as one datagram to `address`, or to the peer of a connected socket.
+    ///
+    /// ```swift
+    /// socket.send("ping".utf8).then { socket.receive().timeout(.seconds(1)) }
+    /// ```
+    ///
+    /// The promise is fulfilled when the kernel has accepted the datagram; that does not mean that it arrives. Sends
+    /// are made in the order of the calls. After an error the socket remains usable. The promise is rejected with a
+    /// `SystemError` of `sendmmsg`:
+    /// - `EMSGSIZE` if the datagram is too long;
+    /// - `ECONNREFUSED` because of an earlier datagram;
+    /// - `EACCES` for a broadcast without that option;
+    /// - `EDESTADDRREQ` without an address;
+    /// - `ENOBUFS` if 1024 sends already wait;
+    /// - `EBADF` after `close`;
+    /// - `ECANCELED` if the socket is closed while the send waits.
+    ///
+    /// See sendmmsg(2).
+    public func send<Bytes: Collection>(
+        _ bytes: Bytes, to address: SocketAddress? = nil, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<Void> where Bytes.Element == UInt8 {
+        let array = bytes as? [UInt8] ?? Array(bytes)
+        let promise = array.withUnsafeBytes { sendOne($0, address) }
+        return Promise(promise.core.traced(root: "send", Promise<Void>.self, file, line))
+    }
+
+    /// Sends borrowed bytes, such as those of `forEachPacket`; see the form with bytes. Bytes that the kernel does not
+    /// accept immediately are copied.
+    public func send(
+        _ span: RawSpan, to address: SocketAddress? = nil, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<Void> {
+        let promise = span.withUnsafeBytes { sendOne($0, address) }
+        return Promise(promise.core.traced(root: "send", Promise<Void>.self, file, line))
+    }
+
+    /// Sends several datagrams, 32 per system call, and waits while the kernel accepts no more. Cancelling the promise
+    /// has no effect once one of them has been sent: the others follow, and the promise is fulfilled.
+    /// - Returns: a promise of the number of datagrams sent. It is less than the total if the kernel refused a
+    ///   datagram, which is the next one in the array. If the kernel refused the first one, the promise is rejected as
+    ///   in the form with one datagram.
+    public func send(
+        _ packets: [Datagram], file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<Int> {
+        Promise(sendAll(packets).core.traced(root: "send", Promise<Int>.self, file, line))
+    }
+
+    private var refusal: SystemError? {
+        if isClosed { return SystemError(.sendMessages, EBADF, detail: "the socket is closed") }
+        guard outgoing.count >= Self.queueLimit else { return nil }
+        return SystemError(.sendMessages, ENOBUFS, detail: "\(outgoing.count) sends are waiting")
+    }
+
+    private func sendOne(_ bytes: UnsafeRawBufferPointer, _ address: SocketAddress?) -> Promise<Void> {
+        if let refusal { return Promise(refused: refusal) }
+        sendGathered()
+        if outgoing.isEmpty {
+            let result = DatagramBatch.send(bytes, to: address, socket.fd, loop.kernel)
+            if result > 0 {
+                successes &+= 1
+                return .value
+            }
+            if result != -Int(EAGAIN) { return Promise(refused: error(result, address)) }
+        }
+        let core = PromiseCore.pending(Void.self, by: self)
+        enqueue(Outgoing(promise: core, packets: [Datagram(bytes, to: address)], isCounted: false))
+        return Promise(core)
+    }
+
+    private func sendAll(_ packets: [Datagram]) -> Promise<Int> {
+        if let refusal { return Promise(refused: refusal) }
+        if packets.isEmpty { return .value(0) }
+        sendGathered()
+        let core = PromiseCore.pending(Int.self, by: self)
+        var all = Outgoing(promise: core, packets: packets, isCounted: true)
+        if !outgoing.isEmpty || !advance(&all, isReady: false) { enqueue(all) }
+        return Promise(core)
+    }
+
+    private func enqueue(_ send: Outgoing) {
+        outgoing.append(send)
+        waitsForRoom = true
+        updateInterest()
+    }
+
+    private func error(_ result: Int, _ address: SocketAddress?) -> SystemError {
+        SystemError(.sendMessages, CInt(-result), detail: (address ?? peerAddress)?.description)
+    }
+
+    /// Sends the rest of `send`, and settles it. Returns `false` if the kernel accepts no more for now. That is
+    /// unexpected only if the socket has just been reported as ready.
+    private func advance(_ send: inout Outgoing, isReady: Bool) -> Bool {
+        // At most 16 calls, as with streams; then other work takes its turn.
+        for _ in 0..<16 where send.sent < send.packets.count && !isClosed {
+            let rest = send.packets[send.sent...].lazy.map { (bytes: $0.bytes, address: $0.address) }
+            let result = DatagramBatch.send(rest, socket.fd, loop.kernel)
+            if result == -Int(EAGAIN) {
+                if isReady { noteSpuriousReadiness(.sendMessages, result) }
+                return false
+            }
+            guard result > 0 else {
+                guard let promise = send.promise else {
+                    pass(&send, error(result, send.packets[send.sent].address))
+                    continue
+                }
+                if send.sent > 0 { return settle(send) }
+                promise.reject(error(result, send.packets[0].address))
+                return true
+            }
+            send.sent += result
+            successes &+= 1
+            if send.promise == nil { waitingPosts -= result }
+            if let refusal = send.refusal.take() { noteRefusal(refusal) }
+        }
+        return send.sent < send.packets.count ? false : settle(send)
+    }
+
+    private func settle(_ send: Outgoing) -> Bool {
+        if send.isCounted { send.promise?.fulfill(send.sent) } else { send.promise?.fulfill(()) }
+        return true
+    }
+
+    /// Makes the waiting sends, at most 32 per turn.
+    func flush() {
+        defer { waitsForRoom = !outgoing.isEmpty }
+        for number in 0..<32 {
+            // Removed from the queue meanwhile: an inline handler of its promise may close the socket, or send more.
+            guard !isClosed, !outgoing.isEmpty else { return }
+            var send = outgoing.removeFirst()
+            guard advance(&send, isReady: number == 0 && waitsForRoom) else { return outgoing.insert(send, at: 0) }
+        }
+    }
+}

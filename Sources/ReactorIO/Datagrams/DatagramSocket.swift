@@ -1,0 +1,204 @@
+import Promises
+import Reactor
+import ReactorLibc
+
+/// A UDP socket on this thread's loop.
+///
+/// ```swift
+/// let socket = try DatagramSocket.bind("127.0.0.1:5353")
+/// socket.forEachPacket { bytes, origin in
+///     socket.post(answer(to: bytes), to: origin.address)
+/// }.catch { error in log(error) }
+/// ```
+///
+/// An error of one datagram is the outcome of that call, and the socket remains usable. This includes `ECONNREFUSED`:
+/// on a connected socket, no process received an earlier datagram. `SystemError.leavesSocketUsable` tells such an error
+/// from one after which every call fails. A pending operation keeps the socket alive. Without
+/// one, releasing the last reference closes the socket.
+public final class DatagramSocket: IOProducer {
+    /// The local address, with the actual port if the caller asked for port 0. `nil` only if the kernel does not report
+    /// it, which does not happen with a bound or connected socket.
+    public let localAddress: SocketAddress?
+    /// The peer, if the socket is connected: it then receives only from that address.
+    public let peerAddress: SocketAddress?
+    package let packetSize: Int
+    /// `true` once the socket is closed.
+    package private(set) var isClosed = false
+
+    let socket: Socket
+    let loop: EventLoop
+    /// The operation that waits for datagrams; at most one at a time.
+    var reception: Reception?
+    private(set) lazy var batch = DatagramBatch(packetSize: packetSize)
+    /// The datagrams of the batch that have not been delivered: some are left when `forEachPacket` ends. None are read
+    /// meanwhile, since they would overwrite those.
+    var received = 0..<0
+    /// Whether a body is being called, with bytes of the batch.
+    var isDelivering = false
+    var outgoing: [Outgoing] = []
+    /// Whether the kernel has not taken the first of them. Otherwise they are posts, which leave at the end of the turn.
+    var waitsForRoom = false
+    var hasPostJob = false
+    /// The number of posts in `outgoing` that have not been sent.
+    package var waitingPosts = 0
+    /// The number of datagrams of `post` that were dropped: refused by the kernel, or for lack of room, or posted to a
+    /// closed socket.
+    public internal(set) var lostPosts = 0
+    /// The number of calls that have received or sent something.
+    var successes = 0
+    private var interest: Interest = []
+
+    private init(_ socket: Socket, packetSize: Int, on loop: EventLoop) {
+        self.socket = socket
+        self.packetSize = packetSize
+        self.loop = loop
+        localAddress = socket.localAddress
+        peerAddress = socket.peerAddress
+        loop.forget(socket.fd)
+    }
+
+    deinit {
+        if isClosed { return }
+        loop.performCleanup { [loop, socket] in loop.closeDescriptor(socket.fd) }
+    }
+
+    /// Makes a socket that receives at `endpoint`, from any sender. An IPv6 socket receives IPv6 only.
+    /// - Parameters:
+    ///   - endpoint: the local address; `localhost` is 127.0.0.1 here, and other names are not looked up.
+    ///   - packetSize: the maximum length of a datagram that is received without truncation, 1 to 65,535 bytes.
+    ///     Receiving takes a buffer of 32 times that size, which is allocated on first use.
+    ///   - options: socket options, set before the socket is bound.
+    /// - Throws: `SocketAddress.ParseError` for a text that is no address, or a `SystemError` with the call and the
+    ///   address:
+    ///   - the error of the kernel, such as `EADDRINUSE`;
+    ///   - `EAFNOSUPPORT` for a Unix address;
+    ///   - `EINVAL` for several addresses, and for a `packetSize` out of range.
+    @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
+    public static func bind(
+        _ endpoint: some Endpoint, packetSize: Int = 2048, options: [SocketSetting] = []
+    ) throws -> DatagramSocket {
+        try make(from: endpoint._endpoint.address(for: .bind), to: nil, packetSize, options)
+    }
+
+    /// Makes a socket that sends to `peer` and receives only from it. This call sends nothing. The peer and the others
+    /// are as for `bind`; without a `source` the kernel chooses the local address.
+    /// - Throws: the errors of `bind`, and those of connect(2), such as `ENETUNREACH`.
+    @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
+    public static func connect(
+        to peer: some Endpoint, from source: SocketAddress? = nil, packetSize: Int = 2048,
+        options: [SocketSetting] = []
+    ) throws -> DatagramSocket {
+        try make(from: source, to: peer._endpoint.address(for: .connect), packetSize, options)
+    }
+
+    private static func make(
+        from source: SocketAddress?, to peer: SocketAddress?, _ packetSize: Int, _ options: [SocketSetting]
+    ) throws(SystemError) -> DatagramSocket {
+        guard (1...65535).contains(packetSize) else {
+            throw SystemError(.receiveMessages, EINVAL, detail: "packetSize: \(packetSize), which must be 1 to 65535")
+        }
+        let loop = EventLoop.ofCurrentThread
+        let socket = try Socket.datagram(from: source, to: peer, options, loop.kernel)
+        return DatagramSocket(socket, packetSize: packetSize, on: loop)
+    }
+
+    // MARK: Options
+
+    /// Sets an option of the socket; see `Connection.set`.
+    /// - Throws: `SystemError` of setsockopt(2); `EBADF` after `close`.
+    public func set<Value>(_ option: SocketOption<Value>, to value: Value) throws(SystemError) {
+        let setting = SocketSetting.set(option, to: value)
+        if isClosed { throw SystemError(.setSocketOption, EBADF, detail: "\(setting): the socket is closed") }
+        try socket.apply(setting)
+    }
+
+    /// Reads an option of the socket from the kernel; see `Connection.value`.
+    /// - Throws: `SystemError` of getsockopt(2); `EBADF` after `close`.
+    public func value<Value>(of option: SocketOption<Value>) throws(SystemError) -> Value {
+        if isClosed { throw SystemError(.getSocketOption, EBADF, detail: "\(option.name): the socket is closed") }
+        return try socket.value(of: option)
+    }
+
+    // MARK: End
+
+    /// Closes the socket. Pending operations are rejected with `ECANCELED`, later ones with `EBADF`. Further calls have
+    /// no effect.
+    public func close() { end("the socket was closed") }
+
+    private func end(_ reason: String) {
+        guard !isClosed else { return }
+        if !waitsForRoom { flush() }
+        // An inline handler of a send may have closed it.
+        if isClosed { return }
+        isClosed = true
+        interest = []
+        loop.closeDescriptor(socket.fd)
+        received = 0..<0
+        rejectAll { SystemError($0, ECANCELED, detail: reason) }
+    }
+
+    private func rejectAll(_ error: (SystemCall) -> SystemError) {
+        let (reception, outgoing) = (reception, outgoing)
+        self.reception = nil
+        self.outgoing = []
+        waitsForRoom = false
+        lostPosts += waitingPosts
+        waitingPosts = 0
+        reception?.promise.reject(error(.receiveMessages))
+        for send in outgoing { send.promise?.reject(error(.sendMessages)) }
+    }
+
+    /// Ends an operation that was cancelled. Returns `false` for a send of several datagrams if some have been sent.
+    package func stop(_ promise: PromiseCore) -> Bool {
+        if reception?.promise === promise {
+            reception = nil
+        } else {
+            guard let index = outgoing.firstIndex(where: { $0.promise === promise }), outgoing[index].sent == 0 else {
+                return false
+            }
+            outgoing.remove(at: index)
+            if outgoing.isEmpty { waitsForRoom = false }
+        }
+        updateInterest()
+        return true
+    }
+
+    func updateInterest() {
+        var wanted: Interest = []
+        if reception != nil && !isDelivering && received.isEmpty { wanted.insert(.reading) }
+        if waitsForRoom { wanted.insert(.writing) }
+        guard wanted != interest, !isClosed else { return }
+        interest = wanted
+        do throws(SystemError) {
+            try loop.setInterest(wanted, of: socket.fd, handler: self)
+        } catch {
+            // The kernel refused the registration: it would never report an event.
+            interest = []
+            rejectAll { _ in error }
+        }
+    }
+}
+
+extension DatagramSocket: ReadinessHandler {
+    package func loopWillEnd() { end("the loop has ended") }
+
+    package func descriptorIsReady(_ ready: Interest) -> Interest {
+        interest.subtract(ready)
+        if ready.contains(.writing) { flush() }
+        if ready.contains(.reading), !isClosed { receiveNow() }
+        updateInterest()
+        return []
+    }
+
+    /// Notes that the socket was ready, but a call found nothing, or failed for a reason other than a datagram.
+    func noteSpuriousReadiness(_ call: SystemCall, _ result: Int) {
+        loop.noteSpuriousReadiness(
+            of: socket.fd, progress: successes,
+            SystemError(call, CInt(-result), detail: (peerAddress ?? localAddress)?.description))
+    }
+}
+
+extension DatagramSocket: CustomStringConvertible {
+    /// `DatagramSocket(127.0.0.1:5353)`, with the local address.
+    public var description: String { "DatagramSocket(\(localAddress?.description ?? "unbound"))" }
+}

@@ -1,0 +1,145 @@
+import Promises
+import Reactor
+import ReactorLibc
+
+// The pool's side effects. `PoolState` decides; resources, promises and timers are changed only here.
+
+extension Pool {
+    /// Executes the state's actions.
+    ///
+    /// User code may be called in between, the check or an inline handler of a connection, and may call the pool or
+    /// turn the loop. So each action is removed from the queue before it is executed, and an inner call executes the
+    /// rest of the queue first.
+    func perform() {
+        while let action = state.actions.popFirst() { execute(action) }
+        updateTimer()
+        if state.isFinished { draining?.finish() }
+    }
+
+    private func execute(_ action: PoolAction) {
+        switch action {
+        case .make(let member): make(member)
+        case .lend(let member, let request): lend(member, request)
+        case .check(let member): check(member)
+        case .park(let member): park(member)
+        case .close(let member): member.close(closeResource)
+        case .abort(let member), .cancelMake(let member):
+            if case .abort = action { member.connection?.abort() }
+            member.work.take()?.cancel()
+            member.close(closeResource)
+        case .reject(let request, var error):
+            if loop.hasEnded, case PoolError.closed = error {
+                error = SystemError(.connect, ECANCELED, detail: "the loop has ended")
+            }
+            if let resolver = request.resolver.take() { resolver.reject(error) } else { request.refusal = error }
+        }
+    }
+
+    // MARK: Making
+
+    private func make(_ member: PoolMember) {
+        var timer: EventLoop.Timer?
+        var isLate = false
+        member.budget = budget
+        // A `tap` on the promise itself: if cancelled, it still receives a resource made in time, which nothing else
+        // would close.
+        let making = firstly { try makeResource(member) }.tap { [self] outcome in
+            timer?.cancel()
+            member.work = nil
+            switch outcome {
+            case .success(let resource):
+                member.resource = PoolBox(resource)
+                // The request was cancelled when the resource was on its way here.
+                guard member.isMaking else { return member.close(closeResource) }
+                if let connection = member.connection { noteSettings(of: connection, member) }
+                state.didMake(member, at: loop.now)
+            case .failure(let error):
+                member.close(closeResource)
+                state.makeDidFail(member, isLate ? PromiseError.timedOut : error)
+            }
+            perform()
+        }
+        member.begin(making.core)
+        if let limit = state.limits.makeTimeout {
+            timer = loop.schedule(after: limit) {
+                isLate = true
+                making.core.cancelNow(with: PromiseError.timedOut)
+            }
+        }
+        making.catch(policy: .allErrors) { _ in }
+    }
+
+    // MARK: Leases
+
+    private func lend(_ member: PoolMember, _ request: PoolRequest) {
+        if let connection = member.connection { Parking.end(on: connection) }
+        request.begin(with: member, of: self)
+        // If the request has been cancelled meanwhile, the lease is released unused.
+        request.resolver.take()?.fulfill(request)
+    }
+
+    private func check(_ member: PoolMember) {
+        if let connection = member.connection, !canServe(connection) {
+            return state.didCheck(member, isUsable: false)
+        }
+        guard let checkResource else { return state.didCheck(member, isUsable: true) }
+        let answer = firstly { try checkResource(member.box(of: Resource.self).resource) }
+        let limited = state.limits.checkTimeout.map { answer.timeout($0) } ?? answer
+        let checking = limited.tap { [self] outcome in
+            member.work = nil
+            var isUsable = member.connection.map(Parking.isReusable) ?? true
+            if case .failure = outcome { isUsable = false }
+            if isUsable, let connection = member.connection { Parking.resetSettings(of: connection) }
+            state.didCheck(member, isUsable: isUsable)
+            perform()
+        }
+        member.begin(checking.core)
+        checking.catch(policy: .allErrors) { _ in }
+    }
+
+    func didLose(_ member: PoolMember) {
+        state.didLose(member)
+        perform()
+    }
+
+    // MARK: Time
+
+    /// Sets the pool's one timer. It fires for the earliest deadline, or earlier, since it is not moved when a resource
+    /// is reused; it keeps the loop alive while requests wait that it will reject.
+    private func updateTimer() {
+        if loop.hasEnded { return }
+        defer { updateBackgroundSources() }
+        if state.members.isEmpty && state.waiting.isEmpty { return timer.cancel() }
+        // Weak: waiting requests retain the pool, and idle resources must not.
+        timer.set(
+            to: state.nextDeadline, keepsAlive: state.hasWaitDeadline, on: loop,
+            InternalJob({ [weak self] in self?.timerFired() }, ifLoopEnds: { [weak self] in self?.loopWillEnd() }))
+    }
+
+    /// Neither an idle resource nor this timer settles anything, so a `hang` that only they could end is reported as
+    /// stalled.
+    private func updateBackgroundSources() {
+        let sources = state.idle.count + (timer.isUnreferenced ? 1 : 0)
+        if sources == backgroundSources { return }
+        loop.changeBackgroundSources(by: sources - backgroundSources)
+        backgroundSources = sources
+    }
+
+    private func timerFired() {
+        timer.didFire()
+        state.expire(at: loop.now)
+        perform()
+    }
+
+    /// The loop ends: no handler of this pool will run any more.
+    private func loopWillEnd() {
+        draining?.noteRest(of: state)
+        for member in state.members.all {
+            member.connection?.loopWillEnd()
+            // No handler of a cancellation would run, and the connections end with their loop.
+            (member.connection, member.work) = (nil, nil)
+        }
+        state.abort()
+        perform()
+    }
+}

@@ -1,0 +1,39 @@
+import Promises
+
+/// The numbers of a pool's resources and requests.
+public struct PoolCounts: Hashable, Sendable {
+    /// Resources that are being made.
+    public let making: Int
+    /// Resources that have been made: in use, idle, or with writes in their queue after their last request.
+    public let open: Int
+    /// Resources that wait for their next request.
+    public let idle: Int
+    /// Requests without a resource.
+    public let waiting: Int
+}
+
+extension Pool {
+    /// The counts of all keys together, for metrics. In constant time.
+    public var counts: PoolCounts {
+        loop.assertOwner()
+        return PoolCounts(
+            making: state.makingCount, open: state.members.count - state.makingCount, idle: state.idle.count,
+            waiting: state.waiting.count)
+    }
+
+    /// The counts per key that has resources or requests, for metrics. In time linear in the number of keys.
+    package var countsByKey: [PoolKey: PoolCounts] {
+        loop.assertOwner()
+        return Dictionary(state.lines.values.map { ($0.key, $0.counts) }, uniquingKeysWith: { counts, _ in counts })
+    }
+}
+
+extension PoolLine {
+    /// Resources that are being checked, each for a request.
+    var checked: Int { count - making.count - idle.count - leased }
+
+    fileprivate var counts: PoolCounts {
+        PoolCounts(
+            making: making.count, open: count - making.count, idle: idle.count, waiting: waiting.count + checked)
+    }
+}

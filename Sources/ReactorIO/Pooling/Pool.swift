@@ -1,0 +1,120 @@
+import Promises
+import Reactor
+
+/// Resources that are made on demand, kept while idle, and reused: connections, or sessions with state beside their
+/// connection. Their number is limited, per key and in total; further requests wait in order.
+///
+/// ```swift
+/// let pool = Pool<Connection>(limits: PoolLimits(perKey: 4))
+/// func ask(_ question: String) -> Promise<String?> {
+///     pool.with("cache.internal:7000") { connection in
+///         connection.write(question + "\n").then { connection.readLine() }
+///     }
+/// }
+/// ```
+///
+/// A pool and its resources belong to this thread's loop: a server on several loops has a pool on each, in a
+/// `LoopLocal`.
+///
+/// Of a key's idle resources, the one used last is reused first, so that surplus ones reach `idleTimeout`. An idle
+/// resource does not keep the loop alive.
+///
+/// Waiting requests, resources being made and resources in use retain the pool. When its last reference is released, it
+/// closes the idle ones.
+public final class Pool<Resource>: PoolOwner {
+    // `@exclusivity(unchecked)`: one thread, and no foreign code runs during a change.
+    @usableFromInline let loop: EventLoop
+    let state: PoolState
+    let makeResource: (PoolMember) throws -> Promise<Resource>
+    let checkResource: ((Resource) throws -> Promise<Void>)?
+    let closeResource: ((Resource) -> Void)?
+    let keepsAfter: (any Error) -> Bool
+    let defaultKey: PoolKey
+    let budget: MemoryBudget?
+    @exclusivity(unchecked) var timer = PoolTimer()
+    /// The number of the loop's background sources that belong to this pool.
+    @exclusivity(unchecked) var backgroundSources = 0
+    @exclusivity(unchecked) var draining: PoolDrain?
+
+    /// Makes a pool on this thread's loop, without resources.
+    /// - Parameters:
+    ///   - limits: the number of resources, and time limits. If a number is below its minimum, each request is rejected
+    ///     with `PromiseError.badInput`.
+    ///   - make: makes a resource for a key. If it throws or its promise is rejected, the request that has waited
+    ///     longest is rejected with the error. The promise is cancelled when no request needs the resource any more,
+    ///     and at `makeTimeout`: the cancelled work closes whatever it has opened. The pool retains this closure, and
+    ///     the following ones.
+    ///   - check: called before each reuse of a resource. If it throws or its promise is rejected, the resource is
+    ///     closed, and the request gets another one. Its time counts as waiting.
+    ///   - close: ends a resource that the pool discards: called exactly once for each resource.
+    ///   - keepsAfter: whether a resource can be reused although a body was rejected with this error. Not called after
+    ///     a cancellation, which may have left anything half done: the resource is closed. Without it, each error
+    ///     closes the resource.
+    @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
+    public convenience init(
+        limits: PoolLimits = PoolLimits(), make: @escaping (PoolKey) throws -> Promise<Resource>,
+        check: ((Resource) throws -> Promise<Void>)? = nil, close: ((Resource) -> Void)? = nil,
+        keepsAfter: @escaping (any Error) -> Bool = { _ in false }
+    ) { self.init(limits, "the pool", { try make($0.line.key) }, check, close, keepsAfter) }
+
+    init(
+        _ limits: PoolLimits, _ defaultKey: PoolKey, _ make: @escaping (PoolMember) throws -> Promise<Resource>,
+        _ check: ((Resource) throws -> Promise<Void>)?, _ close: ((Resource) -> Void)?,
+        _ keepsAfter: @escaping (any Error) -> Bool
+    ) {
+        loop = EventLoop.ofCurrentThread
+        state = PoolState(limits)
+        budget = limits.memoryLimit.map { [loop, state] in
+            MemoryBudget($0, on: loop, didEvict: {}) { [weak state] in
+                state?.members.all.compactMap { member in member.connection.map { ($0, nil) } } ?? []
+            }
+        }
+        self.defaultKey = defaultKey
+        (makeResource, checkResource, closeResource, self.keepsAfter) = (make, check, close, keepsAfter)
+        InspectedObjects.add(state, ofLoop: loop.serial)
+    }
+
+    // Everything but idle resources retains the pool, so only those are left. The poller retains idle connections, by
+    // their watches.
+    deinit {
+        loop.performCleanup { [loop, timer, state, closeResource, backgroundSources] in
+            let hasEnded = loop.hasEnded
+            if !hasEnded {
+                var timer = timer
+                timer.cancel()
+                loop.changeBackgroundSources(by: -backgroundSources)
+            }
+            for member in state.members.all {
+                // As in `loopWillEnd`, which is not called any more.
+                if hasEnded { member.connection.take()?.loopWillEnd() }
+                member.close(closeResource)
+            }
+            // Waiting requests whose handlers were discarded retain their lines, and vice versa.
+            if hasEnded { state.abort() }
+        }
+    }
+}
+
+/// A resource as an object.
+@usableFromInline
+final class PoolBox<Resource> {
+    @usableFromInline let resource: Resource
+
+    init(_ resource: Resource) { self.resource = resource }
+}
+
+extension PoolMember {
+    func box<Resource>(of type: Resource.Type) -> PoolBox<Resource> {
+        // Sound because only this member's pool stores a box in it, and reads it with the same type.
+        unsafeDowncast(resource!, to: PoolBox<Resource>.self)
+    }
+
+    /// Ends the resource and its connection, at most once.
+    func close<Resource>(_ body: ((Resource) -> Void)?) {
+        let ended = resource == nil ? nil : box(of: Resource.self)
+        resource = nil
+        connection.map { Parking.close($0) }
+        (connection, parking) = (nil, nil)
+        if let ended { body?(ended.resource) }
+    }
+}

@@ -1,0 +1,46 @@
+import Promises
+import Reactor
+
+/// Identifies the server that a pooled resource is connected to, or any other group of interchangeable resources.
+///
+/// All texts for one address are one key, equal to the address: `[::1]:80`, `[0::1]:80`. `localhost:80`, which is two
+/// addresses, is a separate key.
+public enum PoolKey: Hashable, Sendable {
+    /// An address.
+    case address(SocketAddress)
+    /// A list of addresses; the first that accepts is used. The list as a whole is the key.
+    case addresses([SocketAddress])
+    /// A host name and a port, looked up for each new connection; or any text, in a pool of other resources.
+    case name(String)
+
+    /// The canonical form, equal for all texts of one address.
+    var unique: PoolKey {
+        guard case .name(let text) = self, case .address(let address)? = try? Place(text) else { return self }
+        return .address(address)
+    }
+}
+
+extension PoolKey: Endpoint {
+    /// The endpoint as the library sees it.
+    public var _endpoint: _Endpoint {
+        switch self {
+        case .address(let address): .address(address)
+        case .addresses(let addresses): addresses._endpoint
+        case .name(let name): .text(name)
+        }
+    }
+}
+
+extension PoolKey: ExpressibleByStringLiteral, CustomStringConvertible {
+    /// A name, or the text of an address.
+    public init(stringLiteral text: String) { self = .name(text) }
+
+    /// The text of the address, the list or the name.
+    public var description: String {
+        switch self {
+        case .address(let address): address.description
+        case .addresses(let addresses): addresses.map(\.description).joined(separator: ", ")
+        case .name(let name): name
+        }
+    }
+}

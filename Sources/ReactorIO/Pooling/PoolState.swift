@@ -1,0 +1,293 @@
+import Promises
+import Reactor
+
+/// The states of a pool's resources and requests, and the rules that match them. It has no side effects: each event
+/// appends its actions to `actions`, and `Pool` executes them in order.
+///
+/// ```
+///  a resource:
+///            didMake, none waits          a request takes it
+///  [making] ------------------> [idle] -----------------------> [checked]
+///    |   |                       ^  |                             |   |
+///    |   | didMake               |  | expired, lost               |   | failed
+///    |   +-------------> [leased]+  v                   passed    |   v
+///    |  failed, cancelled ^ |     closed   [leased] <-------------+  closed
+///    v                    | | returned, one waits: [checked]
+///  closed                 | v
+///                         | returned unusable: closed
+/// ```
+///
+/// Invariants, per key:
+/// - resources in all states together are at most `limits.perKey`, and over all keys at most `limits.total`;
+/// - a request waits in line only while no resource is idle;
+/// - while a request waits in line and there is room, a resource is being made for it: freeing a place always continues
+///   with the next request in line (`advance`), so that a failure strands none;
+/// - while the total limit keeps a key from another resource, no resource of any key is idle.
+///
+/// A request that finds an idle resource costs one lookup in the dictionary of keys, or none if the previous request
+/// had the same key.
+final class PoolState {
+    enum DrainPhase { case open, draining, closed }
+
+    // `@exclusivity(unchecked)`: one thread, and no foreign code runs during a change.
+    let limits: PoolLimits
+    @exclusivity(unchecked) var phase = DrainPhase.open
+    /// The pending actions, in order. An action is removed before it is executed.
+    @exclusivity(unchecked) var actions = PoolActions()
+    @exclusivity(unchecked) private(set) var lines: [PoolKey: PoolLine] = [:]
+    @exclusivity(unchecked) private var lastKey: PoolKey?
+    @exclusivity(unchecked) private var lastLine: PoolLine?
+    let members = LinkedList<PoolMember>(.all)
+    /// The idle resources of all keys, the one that has been idle longest first. All have the same time limit, so the
+    /// first is due first; so is the first of `waiting` and of `aging`.
+    let idle = LinkedList<PoolMember>(.idle)
+    /// The requests of all keys without a resource.
+    let waiting = LinkedList<PoolRequest>(())
+    /// The resources whose lifetime is not over.
+    let aging = LinkedList<PoolMember>(.aging)
+    /// The keys for whose first request only the total limit prevents another resource.
+    @exclusivity(unchecked) var blocked = AscendingOrder<PoolLine>()
+    @exclusivity(unchecked) private var nextMember = 0
+    @exclusivity(unchecked) private var nextRequest = 0
+    @exclusivity(unchecked) private(set) var makingCount = 0
+    @exclusivity(unchecked) private(set) var leasedCount = 0
+
+    init(_ limits: PoolLimits) { self.limits = limits }
+
+    deinit { InspectedObjects.remove(self) }
+
+    /// Whether everything is over after a close.
+    var isFinished: Bool { phase != .open && waiting.isEmpty && members.isEmpty }
+
+    private func line(of key: PoolKey) -> PoolLine {
+        if let lastLine, lastKey == key { return lastLine }
+        let line = lines[key] ?? newForm(key)
+        (lastKey, lastLine) = (key, line)
+        return line
+    }
+
+    private func newForm(_ key: PoolKey) -> PoolLine {
+        let unique = key.unique
+        let line = lines[unique] ?? PoolLine(unique)
+        if unique != key { line.keys.append(key) }
+        for form in [unique, key] { lines[form] = line }
+        return line
+    }
+
+    /// Forgets an empty line: a pool may see any number of keys in its life.
+    private func forgetIfEmpty(_ line: PoolLine) {
+        guard line.count == 0, line.waiting.isEmpty else { return }
+        for key in line.keys { lines[key] = nil }
+        if lastLine === line { lastLine = nil }
+    }
+
+    // MARK: Requests
+
+    /// A request for a resource. It is answered by one `lend` or `reject`, unless it is cancelled first.
+    func request(_ key: PoolKey, at now: LoopInstant) -> PoolRequest {
+        var line = line(of: key)
+        if closeOutlived(line, at: now) { line = self.line(of: key) }
+        let request = PoolRequest(nextRequest, line, at: now)
+        nextRequest += 1
+        let isTooMany = !hasRoom(line) && line.waiting.count - line.making.count >= limits.waiting
+        if phase != .open || isTooMany {
+            forgetIfEmpty(line)
+            let error =
+                isTooMany && phase == .open
+                ? PoolError.tooManyWaiting(key: line.key, limit: limits.waiting) : .closed(key: line.key)
+            actions.append(.reject(request, error))
+            return request
+        }
+        waiting.append(request)
+        // No request waits in line while a resource is idle.
+        if let member = line.idle.last {
+            check(member, for: request)
+        } else {
+            line.waiting.insert(request)
+            advance(line)
+        }
+        return request
+    }
+
+    /// Closes idle resources whose peer is about to end them: a request might meet that end on its way.
+    /// - Returns: whether there was one; then the line may be forgotten.
+    private func closeOutlived(_ line: PoolLine, at now: LoopInstant) -> Bool {
+        var isClosed = false
+        while let member = line.idle.last, let limit = member.idleLimit, case .idle(let since) = member.use,
+            since.advanced(by: limit) <= now
+        {
+            drop(member)
+            actions.append(.close(member))
+            isClosed = true
+        }
+        return isClosed
+    }
+
+    func cancel(_ request: PoolRequest) {
+        guard withdraw(request) else { return }
+        cancelSurplus(request.line)
+        advance(request.line)
+    }
+
+    /// Removes a request without a resource, and closes the resource that is being checked for it: the check may still
+    /// be answered.
+    /// - Returns: whether the request had no answer yet.
+    @discardableResult
+    func withdraw(_ request: PoolRequest) -> Bool {
+        guard waiting.remove(request) else { return false }
+        let line = request.line
+        line.waiting.remove(request)
+        updateBlocked(line)
+        if let member = request.checks {
+            request.checks = nil
+            drop(member)
+            actions.append(.abort(member))
+        }
+        forgetIfEmpty(line)
+        return true
+    }
+
+    /// Cancels the making of resources that no request waits for any more.
+    func cancelSurplus(_ line: PoolLine) {
+        while line.making.count > line.waiting.count, let member = line.making.last {
+            drop(member)
+            actions.append(.cancelMake(member))
+        }
+    }
+
+    /// Serves the requests in line: lends idle resources to them, and has others made while there is room.
+    func advance(_ line: PoolLine) {
+        while let request = line.waiting.first, let member = line.idle.last {
+            line.waiting.remove(request)
+            check(member, for: request)
+        }
+        updateBlocked(line)
+        if limits.total == .max {
+            while needsMember(line) { make(line) }
+        } else {
+            makeForBlocked()
+        }
+    }
+
+    private func check(_ member: PoolMember, for request: PoolRequest) {
+        stopUsing(member)
+        member.use = .checked(request)
+        request.checks = member
+        actions.append(.check(member))
+    }
+
+    /// Whether a request in line has no resource being made for it, and the limit of its key allows one.
+    func needsMember(_ line: PoolLine) -> Bool {
+        line.making.count < line.waiting.count && line.count < limits.perKey
+    }
+
+    func make(_ line: PoolLine) {
+        let member = PoolMember(nextMember, line)
+        nextMember += 1
+        line.count += 1
+        line.making.append(member)
+        makingCount += 1
+        members.append(member)
+        actions.append(.make(member))
+    }
+
+    // MARK: Resources
+
+    func didMake(_ member: PoolMember, at now: LoopInstant) {
+        guard member.isMaking else { return }
+        member.opened = now
+        if limits.maxLifetime != nil { aging.append(member) }
+        if let request = member.line.waiting.first { lend(member, to: request) } else { park(member, at: now) }
+    }
+
+    /// A resource could not be made. The request that has waited longest is rejected with the error; for the next one,
+    /// another resource is made.
+    func makeDidFail(_ member: PoolMember, _ error: any Error) {
+        guard member.isMaking else { return }
+        let line = member.line
+        drop(member)
+        if let request = line.waiting.first {
+            withdraw(request)
+            actions.append(.reject(request, error))
+        }
+        advance(line)
+    }
+
+    /// The result of `check`. If the resource cannot be reused, the request takes the next one, at its old place in
+    /// line.
+    func didCheck(_ member: PoolMember, isUsable: Bool) {
+        guard case .checked(let request) = member.use else { return }
+        if isUsable { return lend(member, to: request) }
+        request.checks = nil
+        member.line.waiting.insert(request)
+        close(member)
+    }
+
+    private func lend(_ member: PoolMember, to request: PoolRequest) {
+        request.checks = nil
+        withdraw(request)
+        stopUsing(member)
+        member.use = .leased
+        leasedCount += 1
+        member.line.leased += 1
+        actions.append(.lend(member, request))
+    }
+
+    /// The lease of a resource is over.
+    func didReturn(_ member: PoolMember, isReusable: Bool, at now: LoopInstant) {
+        guard member.isLeased else { return }
+        if isReusable && !member.isOld && phase != .closed { park(member, at: now) } else { close(member) }
+    }
+
+    /// Makes the resource idle, or lends it at once if a request waits. If a request for another key has waited longer,
+    /// and only the total limit keeps it from a resource, this one gives up its place.
+    private func park(_ member: PoolMember, at now: LoopInstant) {
+        let line = member.line
+        let next = line.waiting.first?.number ?? .max
+        if phase != .open && next == .max || blocked.first?.number ?? .max < next { return close(member) }
+        stopUsing(member)
+        member.use = .idle(since: now)
+        line.idle.append(member)
+        idle.append(member)
+        if next == .max { actions.append(.park(member)) } else { advance(line) }
+    }
+
+    /// An idle resource is no longer usable: its peer has closed, for example.
+    func didLose(_ member: PoolMember) {
+        if case .idle = member.use { close(member) }
+    }
+
+    private func close(_ member: PoolMember) {
+        drop(member)
+        actions.append(.close(member))
+        advance(member.line)
+    }
+
+    func drop(_ member: PoolMember) {
+        stopUsing(member)
+        member.use = .gone
+        members.remove(member)
+        aging.remove(member)
+        member.line.count -= 1
+        updateBlocked(member.line)
+        forgetIfEmpty(member.line)
+    }
+
+    /// Undoes the counts of a member's current use.
+    private func stopUsing(_ member: PoolMember) {
+        let line = member.line
+        switch member.use {
+        case .making:
+            makingCount -= 1
+            line.making.remove(member)
+            updateBlocked(line)
+        case .idle:
+            idle.remove(member)
+            line.idle.remove(member)
+        case .leased:
+            leasedCount -= 1
+            line.leased -= 1
+        case .checked, .gone: break
+        }
+    }
+}

@@ -1,0 +1,33 @@
+import Promises
+import Reactor
+
+/// The one timer of a pool. While it is set, it also reports the end of the loop to the pool.
+struct PoolTimer {
+    /// Present while it is set.
+    private var timer: EventLoop.Timer?
+    private var deadline = LoopInstant.distantFuture
+    private var keepsAlive = true
+
+    /// Makes the timer fire at `deadline` or earlier, and run the job that `job` makes if none is waiting.
+    mutating func set(to deadline: LoopInstant, keepsAlive: Bool, on loop: EventLoop, _ job: @autoclosure () -> Job) {
+        if let timer {
+            if deadline < self.deadline {
+                timer.reschedule(at: deadline)
+                self.deadline = deadline
+            }
+        } else {
+            timer = loop.startTimer(at: deadline, job())
+            (self.deadline, self.keepsAlive) = (deadline, true)
+        }
+        if keepsAlive == self.keepsAlive { return }
+        self.keepsAlive = keepsAlive
+        if keepsAlive { timer?.ref() } else { timer?.unref() }
+    }
+
+    mutating func cancel() { timer.take()?.cancel() }
+
+    mutating func didFire() { timer = nil }
+
+    /// Whether it is set and does not keep the loop alive.
+    var isUnreferenced: Bool { timer != nil && !keepsAlive }
+}

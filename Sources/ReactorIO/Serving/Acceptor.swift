@@ -1,0 +1,159 @@
+import Promises
+import Reactor
+import ReactorLibc
+
+/// The sockets of a listener: accepts clients while it has room, and pauses if the system refuses them.
+///
+/// Accessed only on the loop's thread, and when the last reference to the listener is released.
+final class Acceptor {
+    private let loop: EventLoop
+    /// Empty once they are closed.
+    private var sockets: [AcceptSocket]
+    /// The timer of a pause.
+    private var pause: EventLoop.Timer?
+    /// Whether the last call found a shortage of descriptors or memory.
+    private var hasShortage = false
+
+    /// The number of connections accepted per turn, so that a burst of new ones leaves time for the existing ones.
+    private static var budget: Int { 64 }
+    /// How many times one client alone is accepted, after a call that would have found a second one has found none: that
+    /// call, which fails with EAGAIN, is saved.
+    private static var singles: Int { 8 }
+    /// The number of connections accepted from a backlog: more than it holds, so that only repeated errors could reach
+    /// it.
+    private static var backlogBudget: Int { 65536 }
+    /// The number of clients in a row that may fail before they are accepted.
+    private static var refusalLimit: Int { 64 }
+
+    init(_ sockets: [ListeningSocket], on loop: EventLoop) {
+        self.loop = loop
+        self.sockets = sockets.map(AcceptSocket.init)
+        // A descriptor that was closed before its watch was cancelled may have left a registration under this number.
+        for socket in self.sockets { loop.forget(socket.socket.fd) }
+    }
+
+    /// Accepts the clients that already wait, as far as there is room.
+    func acceptBacklog(for listener: Listener) {
+        for socket in sockets { accept(on: socket, for: listener, atMost: Self.backlogBudget) }
+    }
+
+    func acceptReady(on socket: AcceptSocket, for listener: Listener) {
+        // Before any handler is called: it may turn the loop.
+        updateInterest(for: listener)
+        if socket.singles > 0 {
+            // If another one waits, the next turn reports it.
+            socket.singles -= 1
+            accept(on: socket, for: listener, atMost: 1)
+        } else if accept(on: socket, for: listener, atMost: Self.budget) == 1 {
+            socket.singles = Self.singles
+        }
+        updateInterest(for: listener)
+    }
+
+    /// - Returns: the number of clients.
+    @discardableResult
+    private func accept(on socket: AcceptSocket, for listener: Listener, atMost limit: Int) -> Int {
+        for count in 0..<limit {
+            guard listener.takesClients, acceptOne(on: socket, for: listener) else { return count }
+        }
+        return limit
+    }
+
+    /// - Returns: whether further clients may be waiting.
+    private func acceptOne(on socket: AcceptSocket, for listener: Listener) -> Bool {
+        var storage = sockaddr_storage()
+        let result = loop.kernel.accept(socket.socket.fd, &storage)
+        if result >= 0 {
+            hasShortage = false
+            socket.refusals = 0
+            listener.take(Accepted(fd: CInt(result), peer: SocketAddress(storage), isUnix: socket.address.isUnix))
+            return true
+        }
+        let code = CInt(-result)
+        switch code {
+        case EAGAIN: socket.refusals = 0
+        case EMFILE, ENFILE, ENOBUFS, ENOMEM:
+            let isNew = !hasShortage
+            hasShortage = true
+            beginPause(socket.error(code), isNew: isNew, for: listener)
+        case EBADF, EINVAL, ENOTSOCK: listener.fail(socket.error(code))
+        // Errors of one connection that failed before it was accepted; accept(2) lists the network errors that may
+        // occur here, with EOPNOTSUPP, which is not the listener's: that is a stream socket. A connection refused before
+        // it leaves the backlog stays there: the next call would find it again.
+        default:
+            socket.refusals += 1
+            if socket.refusals < Self.refusalLimit { return true }
+            beginPause(socket.error(code), isNew: socket.refusals == Self.refusalLimit, for: listener)
+        }
+        return false
+    }
+
+    /// - Parameter isNew: whether the episode begins, which is reported.
+    private func beginPause(_ error: SystemError, isNew: Bool, for listener: Listener) {
+        if isNew { conf.log(.acceptPaused(error)) }
+        // The log handler may have closed the listener.
+        if sockets.isEmpty { return }
+        pause?.cancel()
+        pause = loop.schedule(after: .milliseconds(100)) { [self] in
+            pause = nil
+            updateInterest(for: listener)
+        }
+        updateInterest(for: listener)
+    }
+
+    /// True while it accepts nothing, since the system refuses clients.
+    var isPaused: Bool { pause != nil }
+
+    /// Each socket is registered exactly while there is room, and retains the listener exactly while it is registered.
+    func updateInterest(for listener: Listener) {
+        let waits = pause == nil && listener.takesClients
+        for socket in sockets {
+            socket.listener = waits ? listener : nil
+            do throws(SystemError) {
+                try loop.setInterest(waits ? .reading : [], of: socket.socket.fd, handler: socket)
+            } catch { return listener.fail(error) }
+        }
+    }
+
+    /// Closes the sockets. Any thread, once the loop has ended.
+    func close() {
+        if let pause = pause.take(), !loop.hasEnded { pause.cancel() }
+        let closed = sockets
+        sockets = []
+        for socket in closed { socket.close(on: loop) }
+    }
+}
+
+/// One socket of a listener, for the poller.
+final class AcceptSocket: ReadinessHandler {
+    private let listening: ListeningSocket
+    /// Retained while this socket waits for clients: no other reference to the listener is needed then.
+    var listener: Listener?
+    /// The number of calls of `accept` in a row that failed with the error of a single connection.
+    var refusals = 0
+    /// How many of the next events are taken for one client each.
+    var singles = 0
+
+    init(_ listening: ListeningSocket) { self.listening = listening }
+
+    var socket: Socket { listening.socket }
+    var address: SocketAddress { listening.address }
+
+    /// The text in `keepAliveReasons`: if there are several sockets, the address of the waiting one.
+    package var label: String { "Listener(\(address))" }
+
+    func error(_ code: CInt) -> SystemError { SystemError(.accept, code, detail: address.description) }
+
+    func close(on loop: EventLoop) {
+        listener = nil
+        if loop.isOwnedByThisThread { loop.forget(socket.fd) }
+        listening.close()
+    }
+
+    package func descriptorIsReady(_ ready: Interest) -> Interest {
+        if let listener { listener.acceptor.acceptReady(on: self, for: listener) }
+        return []
+    }
+
+    package func loopWillEnd() { listener?.loopWillEnd() }
+}

@@ -1,0 +1,59 @@
+import Reactor
+import ReactorLibc
+
+/// A connection on its way to another loop, from its dispatch until its descriptor is closed: first a job for that
+/// loop, and then an object that the connection retains. Its deinit counts as the connection's end, whatever happens to
+/// the loop.
+// @unchecked: `accepted` is accessed by `run`, on the loop's thread, or in deinit; `isDone` and `isLingering` on that
+// thread, and in deinit; `destination` is written only while no loop has the job, and only read afterwards.
+final class ConnectionTransfer: Job, @unchecked Sendable {
+    private let server: Server
+    private var accepted: Accepted?
+    /// Whether its handler has finished and its descriptor is closed.
+    var isDone = false
+    /// Whether its handler has finished and its descriptor is not closed yet.
+    var isLingering = false
+    private var destination: LoopGroup.Member?
+
+    init(_ accepted: Accepted, to server: Server) {
+        self.accepted = accepted
+        self.server = server
+    }
+
+    deinit {
+        // The loop has ended before the socket arrived.
+        if let accepted { _ = ReactorLibc.close(accepted.fd) }
+        destination?.load.subtract(1, ordering: .relaxed)
+        if !isDone { server.counts.countLost() }
+        server.connectionDidEnd(wasLingering: isLingering)
+    }
+
+    /// Posts it to the loop of `member`.
+    /// - Returns: false if that loop has ended.
+    func dispatch(to member: LoopGroup.Member) -> Bool {
+        destination = member
+        member.load.add(1, ordering: .relaxed)
+        if member.remote.post(self) { return true }
+        destination = nil
+        member.load.subtract(1, ordering: .relaxed)
+        return false
+    }
+
+    override func run() {
+        guard let accepted = accepted.take(), let destination else { return }
+        server.arrived(self, accepted, on: destination)
+    }
+}
+
+/// A socket that accept4 has returned, before it becomes a connection.
+struct Accepted: Sendable {
+    let fd: CInt
+    let peer: SocketAddress?
+    let isUnix: Bool
+
+    /// Makes the connection, which belongs to `loop`, the current loop.
+    func connection(on loop: EventLoop) -> Connection {
+        loop.forget(fd)
+        return Connection(Socket(fd, loop.kernel), peer: peer, isUnix: isUnix, on: loop)
+    }
+}

@@ -1,0 +1,159 @@
+import Promises
+import Reactor
+
+/// A connection in the console: counts and names, and nothing of its bytes.
+package struct ConnectionFacts: Sendable {
+    /// The event that it waits for.
+    package enum Wait: UInt8, Sendable {
+        /// Its handler works, or waits for something else.
+        case handler
+        case read, write
+        case readAndWrite
+        /// The peer's bytes come faster than `readRate`.
+        case pause
+        case close
+        /// It is idle in a pool.
+        case pool
+        /// Listener or program hold it, and its descriptor is gone.
+        case nothing
+    }
+
+    package let peer: SocketAddress?
+    package let descriptor: CInt
+    /// The second of the console in which it was accepted: zero if that was before, `nil` if it was not accepted.
+    package let since: UInt32?
+    /// The milliseconds since data was received or sent; `nil` if the kernel does not say.
+    package let quiet: Int?
+    package let received, sent, queued: Int
+    package let wait: Wait
+    /// The line of the read, if promises are traced.
+    package let callSite: CallSite?
+    /// The type of its filter, such as TLS.
+    package let filter: String?
+    /// The listener that has accepted it, as in `InspectedFacts.identity`.
+    package let listener: ObjectIdentifier?
+}
+
+/// Lists the connections of a loop, a few at a time, on its thread: those of its listeners and pools, and those that wait.
+package final class ConnectionWalk {
+    package private(set) var facts: [ConnectionFacts] = []
+    /// The connections whose read waits, by the address of its promise.
+    private var readers: [UnsafeMutableRawPointer: Connection] = [:]
+    private let loop: EventLoop
+    private let keepsReaders: Bool
+    private let trackers: [ConnectionTracker]
+    private var tracker = 0
+    private var place = 0
+    private var seen = Set<ObjectIdentifier>()
+    private var filters: [ObjectIdentifier: String] = [:]
+
+    /// - Parameter keepsReaders: whether a `PromiseWalk` follows.
+    package init(on loop: EventLoop, keepsReaders: Bool) {
+        self.loop = loop
+        self.keepsReaders = keepsReaders
+        trackers = InspectedObjects.all(ConnectionTracker.self, ofLoop: loop.serial)
+    }
+
+    /// The name of the connection whose read waits with the promise at `address`.
+    package func reader(_ address: UnsafeMutableRawPointer) -> String? {
+        guard let connection = readers[address], connection.reader.waiting?.pointer == address else { return nil }
+        return "\(connection)"
+    }
+
+    /// Looks at the next connections.
+    /// - Returns: false at the end.
+    package func advance(atMost count: Int) -> Bool {
+        for _ in 0..<count {
+            if tracker < trackers.count {
+                advanceInTracker()
+            } else if place < loop.descriptorLimit {
+                if let connection = loop.watched(place)?.handler as? Connection { add(connection, nil, nil) }
+                place += 1
+            } else {
+                return false
+            }
+        }
+        return true
+    }
+
+    private func advanceInTracker() {
+        let open = trackers[tracker].connections
+        if place < open.places {
+            if let entry = open.entry(place) {
+                add(entry.connection, entry.since, ObjectIdentifier(trackers[tracker].server.counts))
+            }
+            place += 1
+        } else {
+            place = 0
+            tracker += 1
+        }
+    }
+
+    private func add(_ connection: Connection, _ since: UInt32?, _ listener: ObjectIdentifier?) {
+        guard seen.insert(ObjectIdentifier(connection)).inserted else { return }
+        let reader = connection.reader.waiting
+        if keepsReaders, let reader { readers[reader.pointer] = connection }
+        let isTCP = connection.kind.contains(.tcp) && connection.lifecycle.hasDescriptor
+        let quiet = isTCP ? loop.kernel.getQuietTime(connection.fd) : -1
+        let filter = connection.cold?.filter.map { type(of: $0.filter) }
+        facts.append(
+            ConnectionFacts(
+                peer: connection.peerAddress, descriptor: connection.fd, since: since, quiet: quiet < 0 ? nil : quiet,
+                received: connection.bytesReceived, sent: connection.bytesSent, queued: connection.queuedBytes,
+                wait: connection.whatItWaitsFor, callSite: reader?.borrow { $0.handlerCallSite },
+                filter: filter.map(name), listener: listener))
+    }
+
+    private func name(_ filter: any ConnectionFilter.Type) -> String {
+        if let known = filters[ObjectIdentifier(filter)] { return known }
+        let name = "\(filter)"
+        filters[ObjectIdentifier(filter)] = name
+        return name
+    }
+}
+
+extension Connection {
+    fileprivate var whatItWaitsFor: ConnectionFacts.Wait {
+        if !lifecycle.hasDescriptor { return .nothing }
+        if !lifecycle.isOpenOrFailed { return .close }
+        if cold?.attachment is Parking { return .pool }
+        if cold?.rare?.readPace?.isPaused == true { return .pause }
+        return switch (reader.isWaiting, writer.isQueued) {
+        case (true, true): .readAndWrite
+        case (true, false): .read
+        case (false, true): .write
+        case (false, false): .handler
+        }
+    }
+}
+
+extension ConnectionTracker: Inspected {
+    /// The listener shows them.
+    package var facts: [InspectedFacts] { [] }
+}
+
+extension Listener: Inspected {
+    package var facts: [InspectedFacts] {
+        var facts = InspectedFacts(
+            .listener, localAddresses.map(\.description).joined(separator: ", "), limit: server?.options.maxConnections,
+            inUse: activeConnections, waiting: waiting.count)
+        facts.callSite = server?.callSite
+        facts.identity = ObjectIdentifier(state.counts)
+        facts.others = [
+            ("lingering", lingeringConnections), ("refused", refusedConnections), ("evicted", evictedConnections),
+        ]
+        facts.state = condition
+        return [facts]
+    }
+
+    /// The reason for which it serves no clients; `nil` if there is none.
+    private var condition: String? {
+        if isDraining {
+            let left = state.deadline.map { ", \(max(loop.now.duration(to: $0).components.seconds, 0)) s left" }
+            return "draining" + (left ?? "")
+        }
+        if state.isClosed { return "closed" }
+        if acceptor.isPaused { return "paused: the kernel refuses clients" }
+        return takesClients ? nil : server == nil ? "not serving" : "full"
+    }
+}

@@ -1,0 +1,35 @@
+import Promises
+import Reactor
+import ReactorLibc
+
+extension Listener {
+    /// Waits for the next connection. Several calls are served in order; a cancelled call is skipped.
+    ///
+    /// ```swift
+    /// listener.accept().then { connection in
+    ///     connection.write("welcome\n").ensure { connection.close() }
+    /// }
+    /// ```
+    ///
+    /// Rejected with a `SystemError` of `accept4`:
+    /// - `EBADF` after `close`;
+    /// - `ECANCELED` if `close` is called while it waits;
+    /// - `EBUSY` while `serve` is running;
+    /// - the error that ended the listener.
+    ///
+    /// - Returns: a promise of the connection.
+    @inlinable @inline(__always)
+    public func accept(file: StaticString = #fileID, line: UInt = #line) -> Promise<Connection> {
+        Promise(startAccept().core.traced(root: "accept", Promise<Connection>.self, file, line))
+    }
+
+    @usableFromInline
+    func startAccept() -> Promise<Connection> {
+        if state.isClosed { return Promise(refused: SystemError(.accept, EBADF, detail: "the listener is closed")) }
+        if server != nil { return Promise(refused: SystemError(.accept, EBUSY, detail: "serve is running")) }
+        let core = PromiseCore.pending(Connection.self, by: self)
+        waiting.append(core, of: core)
+        acceptor.updateInterest(for: self)
+        return Promise(core)
+    }
+}

@@ -1,0 +1,151 @@
+import Promises
+import Reactor
+import ReactorLibc
+
+extension Listener {
+    /// Accepts connections, and calls `handler` with each, until the listener is closed or one of the signals of
+    /// `options` arrives. A connection is closed when the promise of its handler has settled, with a value or an error.
+    ///
+    /// ```swift
+    /// listener.serve(ServeOptions(maxConnections: 10_000)) { connection in
+    ///     connection.forEachChunk { connection.write($0) }
+    /// }
+    /// ```
+    ///
+    /// A rejection ends that connection only. A program that serves until SIGTERM or SIGINT waits for the result:
+    ///
+    /// ```swift
+    /// let served = listener.serve(.untilStopped) { connection in
+    ///     connection.forEachChunk { connection.write($0) }
+    /// }
+    /// let result = try hang(served)
+    /// ```
+    /// - Parameters:
+    ///   - options: the limits, and the signals that stop the server.
+    ///   - onError: called with the error of a handler and its connection; not for a cancellation, nor for a connection
+    ///     that `drain` has ended. Without it, `conf.logHandler` gets a `LogEvent.handlerFailed`, but not for what peers
+    ///     cause: that they leave, are silent or do not read, or send what a decoder or a filter refuses.
+    ///   - handler: handles one connection; called on the loop of the listener.
+    /// - Returns: a promise of how the connections that were open when a drain began have ended; zeros without a drain.
+    ///   It is fulfilled when the listener has been closed and the last connection has ended; with `stopSignals` at the
+    ///   latest when the drain ends, at its deadline or at the second signal. Rejected with the `SystemError` that
+    ///   ended the listener: `EBADF`, `EINVAL` or `ENOTSOCK` of `accept4`. Rejected at once with
+    ///   - `EBADF` after `close`;
+    ///   - `EBUSY` if `accept` or `serve` is running;
+    ///   - `EINVAL` if `maxConnections` is below one or `maxLingering` below zero;
+    ///   - the error of `sigaction` if a signal cannot be watched, as `EventLoop.onSignal`.
+    ///
+    /// Cancelling it closes the listener and stops watching the signals; active connections continue, and so does a
+    /// drain.
+    @discardableResult
+    public func serve<Done: Thenable>(
+        _ options: ServeOptions = ServeOptions(), onError: ((any Error, Connection) -> Void)? = nil,
+        handler: @escaping (Connection) throws -> Done, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<DrainResult> {
+        begin(options, on: nil, onError, file, line) { tracker, connection, transfer in
+            tracker.serve(connection, transfer, handler)
+        }
+    }
+
+    /// As `serve`, but on the loops of `group`: this loop accepts the connections and transfers each to one of them,
+    /// which calls the handler with it. The connection and the handler's promises belong to that loop, and are used on
+    /// its thread only.
+    ///
+    /// ```swift
+    /// let group = try LoopGroup(name: "server")
+    /// let counters = LoopLocal { Counters() }
+    /// listener.serve(on: group, ServeOptions(maxConnections: 10_000)) { connection in
+    ///     counters.value(for: connection).connections += 1
+    ///     return connection.forEachChunk { connection.write($0) }
+    /// }
+    /// ```
+    ///
+    /// `maxConnections`, `close`, `drain` and `activeConnections` apply to all loops together. The group is retained
+    /// until the last connection has ended; it is not stopped. When a loop of the group ends, it gets no more
+    /// connections; its own end with it, and those being transferred to it are closed. At the deadline of a drain the
+    /// promise does not wait for the other loops, which abort their connections as soon as they respond. `onError` is
+    /// called on the connection's loop, as `handler` is.
+    /// - Returns: as `serve`. Also rejected with `ECANCELED` of `accept4` when all loops of the group have ended.
+    @discardableResult
+    public func serve<Done: Thenable & SendableMetatype>(
+        on group: LoopGroup, _ options: ServeOptions = ServeOptions(),
+        onError: (@Sendable (any Error, Connection) -> Void)? = nil,
+        handler: @escaping @Sendable (Connection) throws -> Done, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<DrainResult> {
+        begin(options, on: group, onError, file, line) { @Sendable tracker, connection, transfer in
+            tracker.serve(connection, transfer, handler)
+        }
+    }
+
+    /// Calls `body` with each connection of `serve`, on the thread of its loop, and gathers the results.
+    ///
+    /// ```swift
+    /// listener.collect { connection in
+    ///     (client: connection.peerAddress, received: connection.bytesReceived, sent: connection.bytesSent)
+    /// }.done { clients in
+    ///     for (client, received, sent) in clients { print(client.map { "\($0)" } ?? "?", received, sent) }
+    /// }
+    /// ```
+    ///
+    /// For programs that list their clients, or end some of them: `body` may call the connection. Lingering connections
+    /// are included; connections of a loop that ends meanwhile are left out.
+    /// - Parameter body: called once with each connection.
+    /// - Returns: a guarantee of one result for each connection, in no particular order.
+    @available(*, noasync, message: "on a loop write await firstly { … }.value, else use a synchronous function")
+    public func collect<Value: Sendable>(
+        _ body: @escaping @Sendable (Connection) -> Value
+    ) -> Guarantee<[Value]> {
+        loop.assertOwner()
+        return server?.collect(body) ?? .value([])
+    }
+}
+
+// MARK: All forms of serve
+
+extension Listener {
+    /// Begins to serve on the loops of `group`, or on this loop.
+    /// - Parameters:
+    ///   - onError: Sendable if there is a group, as `start`.
+    ///   - start: begins to serve a connection, on the connection's loop.
+    func begin(
+        _ options: ServeOptions, on group: LoopGroup?, _ onError: ((any Error, Connection) -> Void)?,
+        _ file: StaticString, _ line: UInt, _ start: @escaping Server.Start
+    ) -> Promise<DrainResult> {
+        let promise: Promise<DrainResult>
+        do throws(SystemError) {
+            if group != nil, loop.kernel.table.isSimulated {
+                throw SystemError(.accept, ENOTSUP, detail: Syscalls.simulationHasOneThread)
+            }
+            if state.isClosed { throw SystemError(.accept, EBADF, detail: "the listener is closed") }
+            if server != nil || !waiting.isEmpty {
+                throw SystemError(.accept, EBUSY, detail: "the listener is in use")
+            }
+            if let refusal = options.refusal { throw refusal }
+            if !options.stopSignals.isEmpty {
+                signals = try StopSignals(
+                    [self], options.drainTimeout, options.onSignal, options.stopSignals, file, line)
+            }
+            let core = PromiseCore.pending(DrainResult.self, by: self)
+            let onError = onError ?? Reports.ofHandlers(CallSite(file, line))
+            server = Server(
+                options, on: group, from: loop, state.counts, onError, at: CallSite(file, line), start,
+                didChange: serverDidChange)
+            // `StopSignals` watches it.
+            core.willBeHandedOutAgain()
+            serving = core
+            state.serve()
+            acceptor.updateInterest(for: self)
+            promise = Promise(core)
+        } catch { promise = Promise(refused: error) }
+        return Promise(promise.core.traced(root: "serve", Promise<DrainResult>.self, file, line))
+    }
+}
+
+extension Reports {
+    /// Receives the errors of a server's handlers in place of a missing `onError`.
+    static func ofHandlers(_ callSite: CallSite) -> @Sendable (any Error, Connection) -> Void {
+        { error, connection in
+            if !connection.peerHasCaused(error) { conf.log(.handlerFailed(error, request: nil, at: callSite)) }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+import Promises
+import Reactor
+import ReactorLibc
+
+/// A listener for stream connections, TCP or Unix, on this thread's loop.
+///
+/// ```swift
+/// let listener = try Listener.bind("127.0.0.1:7000")
+/// let served = listener.serve(.untilStopped) { connection in echo(connection) }
+/// try hang(served)
+/// ```
+///
+/// Connections are taken with `serve`, or one by one with `accept`. Releasing the last reference to a listener closes
+/// it, unless it is serving or an `accept` is pending: then it lives until `close`.
+///
+/// An error of a single connection never ends the listener: of the errors in accept(2) only `EBADF`, `EINVAL` and
+/// `ENOTSOCK` do, which are the listening socket's. These conditions make it pause for 100 ms at a time, while clients
+/// wait in the backlog; each episode is reported once, as `LogEvent.acceptPaused`:
+/// - a shortage of descriptors or memory (`EMFILE`, `ENFILE`, `ENOBUFS`, `ENOMEM`);
+/// - 64 errors of single connections in a row: a security module or seccomp may refuse every one (`EPERM`, `EACCES`,
+///   `ENOSYS`).
+public final class Listener: CustomStringConvertible {
+    /// The addresses that it listens on, in the given order, with the actual ports in place of port 0.
+    public let localAddresses: [SocketAddress]
+    /// `Listener(127.0.0.1:7000, [::1]:7000)`, with the addresses that it listens on.
+    public var description: String { "Listener(\(localAddresses.map(\.description).joined(separator: ", ")))" }
+    /// The first of `localAddresses`.
+    public var localAddress: SocketAddress { localAddresses[0] }
+    /// The number of active connections of `serve` on all loops: their handlers have not finished. `maxConnections`
+    /// limits them.
+    public var activeConnections: Int { server?.counts.active ?? 0 }
+    /// The number of lingering connections of `serve` on all loops: their handlers have finished, and their descriptors
+    /// are not closed yet. `maxLingering` limits them.
+    public var lingeringConnections: Int { server?.counts.lingering ?? 0 }
+    /// The number of connections, on all loops, that were reset because of `ServeOptions.memoryLimit`.
+    public var evictedConnections: Int { state.counts.evicted }
+    /// The number of clients refused because of `ServeOptions.overflow`.
+    public var refusedConnections: Int { state.counts.refused }
+    /// `true` once `drain` has been called and has accepted the backlog.
+    public var isDraining: Bool { state.isDraining }
+
+    let loop: EventLoop
+    let acceptor: Acceptor
+    // `@exclusivity(unchecked)`: one thread, and no foreign code runs during a change.
+    @exclusivity(unchecked) var state = ListenerState()
+    /// The waiting calls of `accept`, in order; none while `serve` is running.
+    @exclusivity(unchecked) var waiting = LinkedOrder<PromiseCore>()
+    /// The connections of `serve`, until the last one has ended.
+    var server: Server?
+    /// The promise of `serve`, until it settles, and the signals that stop it.
+    var serving: PromiseCore?
+    var signals: StopSignals?
+    /// The deadline of a drain.
+    var deadline: EventLoop.Timer?
+    lazy var drained = Guarantee<DrainResult>.pending()
+    /// The identifier of `loopWillEnd`. Without it nobody would report the end of the loop to a listener that is not in
+    /// the poller, because it is at its limit or pauses.
+    private var ending = 0
+
+    /// - Parameter sockets: at least one.
+    init(_ sockets: [ListeningSocket], on loop: EventLoop) {
+        self.loop = loop
+        localAddresses = sockets.map(\.address)
+        acceptor = Acceptor(sockets, on: loop)
+        ending = loop.whenEnding { [weak self] in self?.loopWillEnd() }
+        InspectedObjects.add(self, ofLoop: loop.serial)
+    }
+
+    // Nothing waits for it: a pending `accept`, or a connection of `serve`, would retain it.
+    deinit {
+        InspectedObjects.remove(self)
+        loop.performCleanup { [loop, acceptor, ending] in
+            acceptor.close()
+            if !loop.hasEnded { loop.forgetEnding(ending) }
+        }
+    }
+
+    /// Stops listening. Active connections continue; a pending `accept` is rejected with `ECANCELED`. The file of a
+    /// Unix listener is removed, if it is still the one that the listener has created.
+    ///
+    /// - Parameter drain: whether connections that already wait in the backlog are accepted first; otherwise the kernel
+    ///   resets them. Only for `serve`, and up to its limit.
+    public func close(drain: Bool = false) {
+        // In a forked child the waiting clients belong to the parent.
+        let withBacklog = drain && !loop.kernel.isForked
+        change { $0.close(withBacklog: withBacklog) }
+    }
+
+    func fail(_ error: SystemError) { change { $0.fail(error) } }
+
+    func loopWillEnd() { change { $0.loopWillEnd() } }
+}
+
+// MARK: Accepting
+
+extension Listener: IOProducer {
+    /// True when clients are accepted: an `accept` waits for one, or `serve` is below its limit or refuses those beyond.
+    var takesClients: Bool {
+        if state.isClosed { return false }
+        return server?.takesClients ?? !waiting.isEmpty
+    }
+
+    func take(_ accepted: Accepted) {
+        guard let server else {
+            // There is one: see `takesClients`.
+            waiting.popFirst()?.fulfill(accepted.connection(on: loop))
+            return
+        }
+        if !server.take(accepted) { failWithoutLoops() }
+    }
+
+    /// An `accept` or `serve` was cancelled.
+    package func stop(_ promise: PromiseCore) -> Bool {
+        if serving === promise {
+            _ = takeServing()
+            change { $0.close() }
+            return true
+        }
+        guard waiting.remove(of: promise) != nil else { return false }
+        acceptor.updateInterest(for: self)
+        return true
+    }
+
+    /// The server has room again, or its last connection or loop has ended.
+    func serverDidChange() {
+        if server?.hasLostAllLoops == true { failWithoutLoops() }
+        acceptor.updateInterest(for: self)
+        change { $0.connectionsDidEnd() }
+    }
+
+    private func failWithoutLoops() {
+        fail(SystemError(.accept, ECANCELED, detail: "all loops of the group have ended"))
+    }
+}

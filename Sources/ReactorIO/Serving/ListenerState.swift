@@ -1,0 +1,148 @@
+import Reactor
+import ReactorLibc
+
+/// The states of a listener, of its call of `serve` and of its drain. Each event changes them and appends its actions,
+/// which `Listener.change` executes in order. It has no effects of its own, but shares `counts` with the connections.
+///
+/// ```
+///  [accepting] -- close(withBacklog:), drain --> [takingBacklog] -- endBacklog, close, fail --> [closed]
+///       |                                                                                         ^  |
+///       +------------------------------------- close, fail ---------------------------------------+  |
+///                                                                                                    |
+///               [drained] <-- the last connection, the deadline, abort -- [draining] <--- drain -----+
+/// ```
+///
+/// Handlers run while the backlog is taken, so any event may occur there.
+struct ListenerState {
+    /// In the order in which they follow each other.
+    private enum Phase: Int { case accepting, takingBacklog, closed, draining, drained }
+
+    private var phase = Phase.accepting
+    /// The deadline of the drain, from its first call on.
+    private(set) var deadline: LoopInstant?
+    /// The number of connections at the beginning of the drain.
+    private var all = 0
+    /// The result of the drain once it has ended, otherwise zeros.
+    private(set) var result = DrainResult()
+    /// True from the call of `serve` until its last connection has ended.
+    private var isServing = false
+    private var actions = IndexedQueue<ListenerAction>()
+    let counts = ConnectionCounts()
+    /// True if a drain leaves the backlog to the next process.
+    var leavesBacklog = false
+
+    var isClosed: Bool { phase.rawValue >= Phase.closed.rawValue }
+    var isDraining: Bool { phase.rawValue >= Phase.draining.rawValue }
+
+    mutating func nextAction() -> ListenerAction? { actions.isEmpty ? nil : actions.removeFirst() }
+
+    mutating func serve() { isServing = true }
+
+    // MARK: Closing
+
+    mutating func close(withBacklog: Bool = false) {
+        if phase == .accepting { takeBacklog(withBacklog) } else if !withBacklog { endBacklog() }
+    }
+
+    /// The listener cannot go on.
+    mutating func fail(_ error: SystemError) {
+        if phase == .accepting { phase = .takingBacklog }
+        endBacklog(error)
+    }
+
+    private mutating func takeBacklog(_ isTaken: Bool) {
+        phase = .takingBacklog
+        if isTaken && isServing { actions.append(.acceptBacklog) } else { endBacklog() }
+    }
+
+    /// The backlog has been accepted, or is left.
+    mutating func endBacklog(_ error: SystemError? = nil) {
+        guard phase == .takingBacklog else { return }
+        phase = .closed
+        counts.noteClosed()
+        actions.append(.close(error ?? SystemError(.accept, ECANCELED, detail: "the listener was closed")))
+        if let error { actions.append(.failService(error)) }
+        if let deadline { beginDrain(until: deadline) } else { connectionsDidEnd() }
+    }
+
+    // MARK: Draining
+
+    mutating func drain(until deadline: LoopInstant) {
+        if self.deadline != nil { return }
+        self.deadline = deadline
+        if isServing { actions.append(.startTimer(deadline)) }
+        if phase == .accepting { takeBacklog(!leavesBacklog) } else if phase == .closed { beginDrain(until: deadline) }
+    }
+
+    private mutating func beginDrain(until deadline: LoopInstant) {
+        phase = .draining
+        all = isServing ? counts.beginDrain() : 0
+        if all > 0 { actions.append(.drainConnections(until: deadline)) } else { endDrain() }
+        connectionsDidEnd()
+    }
+
+    /// The deadline has passed, or is waited for no longer.
+    mutating func abort() {
+        if deadline != nil { endBacklog() }
+        if isDraining { actions.append(.countDelivered) }
+    }
+
+    /// The connections that have nothing left to do have been counted.
+    mutating func didCountDelivered() {
+        endDrain()
+        actions.append(.abortConnections)
+    }
+
+    private mutating func endDrain() {
+        guard phase == .draining else { return }
+        phase = .drained
+        if all > 0 { result = counts.result(all) }
+        actions.append(.endDrain(result))
+    }
+
+    // MARK: Ending
+
+    /// A connection has ended, perhaps the last one.
+    mutating func connectionsDidEnd() {
+        guard isClosed && isServing && counts.isEmpty else { return }
+        endDrain()
+        endService()
+    }
+
+    /// Connections on other loops continue, but are not reported any more.
+    mutating func loopWillEnd() {
+        let error = SystemError(.accept, ECANCELED, detail: "the loop has ended")
+        fail(error)
+        if isServing { actions.append(.failService(error)) }
+        endDrain()
+        if isServing { endService() }
+    }
+
+    private mutating func endService() {
+        isServing = false
+        actions.append(.endService(result))
+    }
+}
+
+/// An effect for a listener to execute.
+enum ListenerAction {
+    /// Accept the clients that wait, and report it by `endBacklog`.
+    case acceptBacklog
+    /// Close the sockets, and reject the waiting calls of `accept`.
+    case close(SystemError)
+    /// Reject the promise of `serve`, if it is pending.
+    case failService(SystemError)
+    /// Abort at the deadline.
+    case startTimer(LoopInstant)
+    /// End the idle connections, now and whenever one becomes idle.
+    case drainConnections(until: LoopInstant)
+    /// Count the connections with nothing left to do but deliver, and report it by `didCountDelivered`.
+    case countDelivered
+    /// Settle the promise of `drain`, and of a `serve` that signals stop: it does not wait for the connections that are
+    /// about to be aborted.
+    case endDrain(DrainResult)
+    case abortConnections
+    /// Settle the promise of `serve`, if it is pending, and release the server: the last connection has ended, or the
+    /// loop ends.
+    case endService(DrainResult)
+}

@@ -1,0 +1,21 @@
+import Promises
+
+// The clients beyond `ServeOptions.maxConnections`.
+
+extension Server {
+    /// Sends `answer` to a client beyond the limit, and closes its connection. One more than may linger ends the one
+    /// that has lingered longest.
+    func refuse(_ connection: Connection, _ answer: [UInt8]) {
+        counts.countRefused()
+        // The kernel has room for a new connection's output, unless the answer is very long.
+        connection.post(answer, overflow: .drop)
+        let closed = connection.close()
+        guard connection.lifecycle.hasDescriptor else { return }
+        let place = refused.insert(connection)
+        refused.beginLingering(place)
+        closed.done { [self] in _ = refused.remove(place) }
+        if refused.unevictedCount > options.lingeringLimit() { refused.evictOldest()?.close(linger: .zero) }
+    }
+
+    func endRefused() { for entry in refused.all { entry.connection.close(linger: .zero) } }
+}

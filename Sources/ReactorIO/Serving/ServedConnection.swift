@@ -1,0 +1,72 @@
+import Promises
+import Reactor
+
+/// State of a served connection that most do not need: a handler that may have to be cancelled, the progress of a
+/// drain.
+final class ServedConnection: ConnectionAttachment {
+    /// An async handler.
+    private var task: HandlerTask?
+    /// The promise of any other handler that is cancelled when its peer has gone, until the connection has ended.
+    private var work: PromiseCore?
+    /// Set when the listener begins to drain. Weak, since it retains its connections.
+    weak var tracker: ConnectionTracker?
+    /// Whether the drain has counted the connection as idle, delivered or aborted.
+    var isLeaving = false
+    /// The number of bytes that the drain has seen it receive, and the time since which there were no more.
+    var received: (count: Int, since: LoopInstant)?
+
+    static func existing(of connection: Connection) -> ServedConnection? {
+        connection.cold?.attachment as? ServedConnection
+    }
+
+    /// The state of a served connection; made by the first access.
+    static func of(_ connection: Connection) -> ServedConnection {
+        if let served = existing(of: connection) { return served }
+        let made = ServedConnection()
+        connection.ensuredColdState.attachment = made
+        return made
+    }
+
+    /// Cancels `work`, the promise of a handler, when the connection fails or the peer leaves.
+    func begin(cancelling work: PromiseCore) {
+        self.work = work
+        restingInterest = .peerGone
+    }
+
+    /// Cancels the task of a handler when the connection fails, and perhaps when the peer leaves.
+    func begin(cancelling task: HandlerTask, whenPeerGone: Bool) {
+        self.task = task
+        restingInterest = whenPeerGone ? .peerGone : [.error, .hangUp]
+    }
+
+    // MARK: Events
+
+    override func connectionMayBeIdle(_ connection: Connection) {
+        if drain == nil { return }
+        // After the current handler.
+        connection.loop.enqueue(InternalJob { [self] in tracker?.endIfAnswered(connection) })
+    }
+
+    override func connectionDidFail(_ error: SystemError) { cancelHandler(with: error) }
+
+    override func peerDidEnd(bothSides: Bool) {
+        let cancels = restingInterest.contains(.readHangUp)
+        if bothSides { restingInterest = [] } else { restingInterest.remove(.readHangUp) }
+        if cancels { cancelHandler(with: PeerGone.ended) }
+    }
+
+    private func cancelHandler(with error: any Error) {
+        if let task { return task.clientDidFail(error) }
+        work.take()?.cancel(with: error)
+    }
+
+    override func connectionWillClose() { task?.connectionWillClose() }
+    override func connectionWasAborted() { task?.connectionWasAborted() }
+
+    override func connectionDidEnd(_ end: ConnectionEnd) {
+        // The loop ends, so that its handler can finish.
+        drain?.resumeLoop()
+        // An abort during a close still cancels a task after the end.
+        if let task { task.connectionDidEnd(end) } else { work = nil }
+    }
+}

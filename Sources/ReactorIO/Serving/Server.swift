@@ -1,0 +1,149 @@
+import Promises
+import Reactor
+import Synchronization
+
+/// The connections of a call of `Listener.serve`, until the last one has ended, on the loops of a group or only on the
+/// listener's own. Retained by the listener, and by each connection.
+// @unchecked: what is not constant since `init` or atomic belongs to the listener's own thread, which takes it out in
+// `end`, or to one tracker. `start` and `onError` are Sendable if there is a group; otherwise only that thread uses them.
+final class Server: @unchecked Sendable {
+    /// Begins to serve a connection, on its loop. With a transfer, the connection has come from the listener's loop.
+    typealias Start = (ConnectionTracker, Connection, ConnectionTransfer?) -> Void
+
+    let options: ServeOptions
+    let counts: ConnectionCounts
+    /// The line of the `serve`.
+    let callSite: CallSite
+    let onError: (any Error, Connection) -> Void
+    private let start: Start
+    private let home: LoopRemote
+    /// `nil` if the listener's own loop serves the connections.
+    private let group: LoopGroup?
+    /// The trackers of the group's loops.
+    private let seats: [Seat]
+    /// The tracker of the listener's own loop.
+    private var tracker: ConnectionTracker?
+    /// Calls the listener, which it retains, until the end: there is room again, the last connection or loop has ended.
+    private var didChange: (() -> Void)?
+    /// The clients beyond the limit, until their connections are closed.
+    @exclusivity(unchecked) var refused = OpenConnections()
+    /// The identifiers of `memberDidEnd`, one for each loop of the group.
+    private var endWatches: [Int] = []
+    /// The number of loops of the group that have not ended.
+    private let living: Atomic<Int>
+
+    /// The tracker of a member's loop, while it has connections.
+    // @unchecked: accessed on the thread of the member's loop only.
+    private final class Seat: @unchecked Sendable {
+        weak var tracker: ConnectionTracker?
+    }
+
+    init(
+        _ options: ServeOptions, on group: LoopGroup?, from loop: EventLoop, _ counts: ConnectionCounts,
+        _ onError: @escaping (any Error, Connection) -> Void, at callSite: CallSite, _ start: @escaping Start,
+        didChange: @escaping () -> Void
+    ) {
+        var options = options
+        // It belongs to the listener's thread, and may refer to the listener.
+        options.onSignal = nil
+        (self.options, self.group, self.counts) = (options, group, counts)
+        (self.onError, self.callSite, self.start, self.didChange) = (onError, callSite, start, didChange)
+        home = loop.remote
+        seats = group?.map { _ in Seat() } ?? []
+        living = Atomic(seats.count)
+        guard let group else {
+            tracker = ConnectionTracker(on: loop, for: self, loops: 1)
+            return
+        }
+        home.beginExternalWork()
+        // Weak: otherwise a group with a serving listener would never be released, and never end.
+        endWatches = group.map { remote in remote.whenEnded { [weak self] in self?.memberDidEnd() } }
+    }
+
+    private var isBelowLimit: Bool { counts.active < options.maxConnections }
+    /// True when another client is served, or refused.
+    var takesClients: Bool { isBelowLimit || options.overflow != .wait }
+
+    /// True once no loop takes connections.
+    var hasLostAllLoops: Bool { group != nil && living.load(ordering: .relaxed) == 0 }
+
+    // MARK: On the listener's thread
+
+    /// Begins to serve an accepted socket, or refuses its client.
+    /// - Returns: false if all loops of the group have ended; the socket is then closed.
+    func take(_ accepted: Accepted) -> Bool {
+        if !isBelowLimit, case .refuse(let answer) = options.overflow {
+            refuse(accepted.connection(on: .ofCurrentThread), answer)
+            return true
+        }
+        counts.countActive()
+        guard let group else {
+            if let tracker { start(tracker, accepted.connection(on: tracker.loop), nil) }
+            return true
+        }
+        let transfer = ConnectionTransfer(accepted, to: self)
+        while let member = group.pick(options.balancing) {
+            if transfer.dispatch(to: member) { return true }
+        }
+        return false
+    }
+
+    /// Calls `body` with each connection, on the thread of its loop.
+    func collect<Value: Sendable>(_ body: @escaping @Sendable (Connection) -> Value) -> Guarantee<[Value]> {
+        guard let group else { return .value(tracker?.connections.all.map { body($0.connection) } ?? []) }
+        return group.collect { [seats] (index: Int) in
+            seats[index].tracker?.connections.all.map { body($0.connection) } ?? []
+        }.map { answers in answers.flatMap { (try? $0.get()) ?? [] } }
+    }
+
+    /// Calls `body` with the trackers, on the threads of their loops: after the clients that were posted there before.
+    func forEachTracker(_ body: @escaping @Sendable (ConnectionTracker) -> Void) {
+        if let tracker { body(tracker) }
+        guard let group else { return }
+        for (member, seat) in zip(group.members, seats) {
+            member.remote.submit { if let tracker = seat.tracker { body(tracker) } }
+        }
+    }
+
+    /// Counts connections with nothing left to do but deliver, as far as that is known here. The sweeps of other loops
+    /// do that.
+    func noteDelivered() { tracker?.noteDelivered() }
+
+    /// The listener is closed and the last connection has ended, or the listener's loop ends.
+    func end() {
+        let released = (didChange.take(), tracker.take())
+        if let group {
+            // Its loops may far outlive the listener: their entries for this server must not accumulate.
+            for (remote, watch) in zip(group, endWatches) { remote.forgetWhenEnded(watch) }
+            endWatches = []
+            home.endExternalWork()
+        }
+        withExtendedLifetime(released) {}
+    }
+
+    // MARK: On the connections' threads
+
+    /// Called on the thread of a loop of the group, or on the listener's thread.
+    private func memberDidEnd() {
+        if living.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { notifyListener() }
+    }
+
+    func arrived(_ transfer: ConnectionTransfer, _ accepted: Accepted, on member: LoopGroup.Member) {
+        let loop = EventLoop.ofCurrentThread
+        let seat = seats[member.index]
+        let tracker = seat.tracker ?? ConnectionTracker(on: loop, for: self, loops: seats.count)
+        seat.tracker = tracker
+        start(tracker, accepted.connection(on: loop), transfer)
+    }
+
+    func connectionDidBeginLingering() { if counts.countLingering(limit: options.maxConnections) { notifyListener() } }
+
+    func connectionDidEnd(wasLingering: Bool) {
+        if counts.countEnd(wasLingering: wasLingering, limit: options.maxConnections) { notifyListener() }
+    }
+
+    /// A message for each change would cost more than everything else.
+    private func notifyListener() {
+        if group == nil { didChange?() } else { home.submit { self.didChange?() } }
+    }
+}

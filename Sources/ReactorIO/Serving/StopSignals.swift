@@ -1,0 +1,189 @@
+import Promises
+import Reactor
+import ReactorLibc
+
+/// Watches the signals that stop one or several listeners: the first one drains them, and a later one aborts the rest.
+///
+/// Accessed only on the loop's thread. Retained by its watches, until the process's previous actions are restored or
+/// the loop ends.
+final class StopSignals: IOProducer {
+    /// How long further signals count as copies of the first one; see `ServeOptions.stopSignals`.
+    private static var duplicateWindow: Duration { .milliseconds(100) }
+
+    private var listeners: [Listener]
+    private let timeout: Duration
+    private let signals: Set<CInt>
+    private let onSignal: ((CInt) -> Void)?
+    private let loop = EventLoop.ofCurrentThread
+    private var watches: [EventLoop.Watch] = []
+    /// Present while the signals are watched; the identifier of `loopWillEnd`.
+    private var ending: Int?
+    /// When the first signal arrived, which drains the listeners.
+    private var firstSignal: LoopInstant?
+    /// Whether another one has arrived, which aborts the rest.
+    private var aborts = false
+    private var isOver = false
+    /// The promise of `Listener.drain(_:atFirstOf:)`, while it is pending.
+    private var promise: PromiseCore?
+    /// The indices of the listeners that it waits for.
+    private var missing: Set<Int> = []
+
+    init(
+        _ listeners: [Listener], _ timeout: Duration, _ onSignal: ((CInt) -> Void)?, _ signals: [CInt],
+        _ file: StaticString, _ line: UInt
+    ) throws(SystemError) {
+        self.listeners = listeners
+        self.timeout = timeout
+        self.onSignal = onSignal
+        self.signals = Set(signals)
+        if signals.isEmpty { throw SystemError(.sigaction, EINVAL, detail: "no signals") }
+        do throws(SystemError) {
+            for signal in self.signals {
+                watches.append(
+                    try loop.onSignal(signal, { [self] in signalDidArrive(signal) }, file: file, line: line))
+            }
+        } catch {
+            end()
+            throw error
+        }
+        ending = loop.whenEnding { [self] in loopWillEnd() }
+    }
+
+    private func signalDidArrive(_ signal: CInt) {
+        if isOver { return }
+        let isFirst = firstSignal == nil
+        if let firstSignal {
+            if !aborts && firstSignal.duration(to: loop.now) < Self.duplicateWindow { return }
+            aborts = true
+        } else {
+            firstSignal = loop.now
+        }
+        onSignal?(signal)
+        // The closure may have ended this, or turned the loop so that another signal has arrived.
+        for (index, listener) in listeners.enumerated() {
+            if isOver { return }
+            if isFirst { watch(listener.drain(deadline: timeout).core, of: index) }
+            if aborts { listener.abortDrain() }
+        }
+    }
+
+    /// Stops watching. The process's previous actions are restored; after the first signal only when no copy of it can
+    /// arrive any more, since that would end a process that has stopped in order, or `atOnce`, when the loop ends.
+    func end(atOnce: Bool = false) {
+        let copiesEnd = atOnce || aborts ? nil : firstSignal?.advanced(by: Self.duplicateWindow)
+        isOver = true
+        // A listener that serves until these signals refers back to this object.
+        let released = listeners
+        listeners = []
+        if let copiesEnd, loop.now < copiesEnd {
+            for watch in watches { watch.unref() }
+            loop.schedule(at: copiesEnd) { [self] in restoreActions() }.unref()
+        } else {
+            restoreActions()
+        }
+        withExtendedLifetime(released) {}
+    }
+
+    private func restoreActions() {
+        let (watches, ending) = (watches, ending.take())
+        self.watches = []
+        guard loop.isOwnedByThisThread else { return }
+        if let ending { loop.forgetEnding(ending) }
+        // After the first one, those that have arrived meanwhile ask for what has been done.
+        if firstSignal != nil { for signal in signals { loop.noteSignalHandled(signal) } }
+        for watch in watches { watch.cancel() }
+    }
+
+    private func loopWillEnd() {
+        end(atOnce: true)
+        promise.take()?.producerDidEnd(.loopEnded)
+    }
+}
+
+// MARK: Several listeners
+
+extension StopSignals {
+    /// A promise of all listeners' results together.
+    fileprivate func join() -> Promise<DrainResult> {
+        let core = PromiseCore.pending(DrainResult.self, by: self)
+        promise = core
+        for (index, listener) in listeners.enumerated() {
+            let served = listener.serving
+            if served == nil, listener.state.isClosed { continue }
+            missing.insert(index)
+            if let served { watch(served, of: index) }
+        }
+        finishIfDone()
+        return Promise(core)
+    }
+
+    private func finishIfDone() {
+        guard missing.isEmpty, let core = promise.take() else { return }
+        let listeners = listeners
+        end()
+        core.fulfill(listeners.reduce(DrainResult()) { $0 + $1.state.result })
+    }
+
+    /// Notes the end of a listener's drain, or of its `serve`, whichever comes first.
+    private func watch(_ outcome: PromiseCore, of index: Int) {
+        outcome.watch { [self] source in
+            if source.isFulfilled {
+                missing.remove(index)
+                finishIfDone()
+            } else if let promise = promise.take() {
+                source.core.markHandled()
+                end()
+                promise.reject(source.error)
+            }
+        }
+    }
+
+    func stop(_ promise: PromiseCore) -> Bool {
+        guard self.promise.take() != nil else { return false }
+        end()
+        return true
+    }
+}
+
+extension Listener {
+    /// Drains `listeners` when the process is asked to stop: the first of `signals` drains all of them within
+    /// `deadline`, and a second one, which may be another of them, aborts the remaining connections at once. For 100 ms
+    /// after the first one, further signals are ignored as copies of it; see `ServeOptions.stopSignals`.
+    ///
+    /// ```swift
+    /// pages.serve { … }
+    /// figures.serve { … }
+    /// let result = try hang(Listener.drain([pages, figures], atFirstOf: [SIGTERM, SIGINT], deadline: .seconds(10)))
+    /// ```
+    ///
+    /// For a single listener use `ServeOptions.stopSignals`.
+    ///
+    /// The signals are watched from this call on, as by `EventLoop.onSignal`, and keep the loop alive. When the promise
+    /// settles, the process's previous actions are restored, but not within those 100 ms.
+    /// - Parameters:
+    ///   - listeners: listeners of this thread's loop. If one of them does not serve yet, the promise waits for the
+    ///     first signal, which drains that listener, even if it is closed before.
+    ///   - signals: at least one.
+    ///   - deadline: the time limit of the drain; see `drain(deadline:)`.
+    ///   - onSignal: called with each signal, before the listeners are drained, or aborted.
+    /// - Returns: a promise of all listeners' results together. It is fulfilled when each listener either has been
+    ///   drained or is closed and its last connection has ended. A listener that is closed without a drain adds
+    ///   nothing. Rejected with
+    ///   - `SystemError` of `sigaction`, at once, as `onSignal`, and with `EINVAL` if there is no signal;
+    ///   - the error that rejects `serve` of a listener, which counts as handled there; the other listeners continue.
+    ///
+    /// Cancelling it only stops watching the signals.
+    @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
+    public static func drain(
+        _ listeners: [Listener], atFirstOf signals: [CInt], deadline: Duration, onSignal: ((CInt) -> Void)? = nil,
+        file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<DrainResult> {
+        var promise: Promise<DrainResult>
+        do throws(SystemError) {
+            promise = try StopSignals(listeners, deadline, onSignal, signals, file, line).join()
+        } catch {
+            promise = Promise(refused: error)
+        }
+        return Promise(promise.core.traced(root: "drain", Promise<DrainResult>.self, file, line))
+    }
+}

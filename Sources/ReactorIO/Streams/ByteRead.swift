@@ -1,0 +1,133 @@
+import Promises
+import Reactor
+import ReactorLibc
+
+// Reads of the next bytes, as a pattern for other forms: what a program calls, how it begins, and its consumer.
+
+extension Connection {
+    /// Reads the next bytes, the peer's end, or a failure. Waits until the descriptor is readable and then reads once,
+    /// at most `limit` bytes and never more than 64 KiB.
+    ///
+    /// ```swift
+    /// connection.read().done { outcome in
+    ///     switch outcome {
+    ///     case .bytes(let bytes): print("\(bytes.count) bytes")
+    ///     case .end: print("the peer has ended")
+    ///     case .failed(let error): print(error)
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// A connection has one read at a time, of any form. Cancelling a read leaves the input to the next one. Fulfilled
+    /// with `.failed` and
+    /// - the error of recv(2), or of read(2) on a descriptor that is not a socket;
+    /// - `EBUSY` if another read is pending;
+    /// - `EBADF` after `close` or `abort`, and on a pipe's writer;
+    /// - `ECANCELED` if `close` or `abort` is called during the read;
+    /// - `EINVAL` if `limit` is below one.
+    /// - Parameter limit: the maximum number of bytes; at least one.
+    /// - Returns: a guarantee of the bytes, the end or the failure.
+    @inlinable @inline(__always)
+    public func read(
+        upTo limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
+    ) -> Guarantee<ReadOutcome> {
+        Guarantee(readBytes(limit).traced(root: "read", Guarantee<ReadOutcome>.self, file, line))
+    }
+
+    /// Reads the next bytes as `read` does.
+    ///
+    /// ```swift
+    /// connection.receive().then { bytes in connection.write(bytes) }
+    /// ```
+    /// - Parameter limit: the maximum number of bytes; at least one.
+    /// - Returns: a promise of the bytes, which are empty at the peer's end. Rejected with the `SystemError` of
+    ///   `ReadOutcome.failed`, and with the error of the filter if that has failed.
+    public func receive(
+        upTo limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<[UInt8]> { Promise(readArray(limit).traced(root: "receive", Promise<[UInt8]>.self, file, line)) }
+
+    @usableFromInline
+    func readBytes(_ limit: Int) -> PromiseCore {
+        if let refusal = refuseRead() { return PromiseCore.fulfilled(ReadOutcome.failed(refusal)) }
+        if limit < 1 {
+            return PromiseCore.fulfilled(ReadOutcome.failed(SystemError(readCall, EINVAL, detail: "upTo: \(limit)")))
+        }
+        return InputLoop.read(ByteRead(connection: Uncounted(self), limit: min(limit, Self.largestPiece)))
+    }
+
+    @usableFromInline
+    func readArray(_ limit: Int) -> PromiseCore {
+        if let refusal = refuseRead() { return PromiseCore(error: reported(refusal)) }
+        if limit < 1 { return refusedRead("upTo: \(limit)") }
+        return InputLoop.read(ArrayRead(connection: Uncounted(self), limit: min(limit, Self.largestPiece)))
+    }
+
+    @usableFromInline
+    func readBytes(exactly count: Int) -> PromiseCore {
+        if let refusal = refuseRead() { return PromiseCore(error: refusal) }
+        if count < 1 { return refusedRead("exactly: \(count)") }
+        return InputLoop.read(ExactRead(connection: Uncounted(self), count: count))
+    }
+
+    /// A read, or a loop, that cannot begin because of an argument.
+    func refusedRead(_ detail: String) -> PromiseCore {
+        PromiseCore(error: SystemError(readCall, EINVAL, detail: detail))
+    }
+}
+
+/// A read of the next bytes, by `read`.
+struct ByteRead: InputConsumer {
+    let connection: Uncounted<Connection>
+    let limit: Int
+
+    static var form: InputForm { .bytes }
+    static var valueAtEnd: ReadOutcome? { .end }
+
+    @inline(__always)
+    func take(_ received: UnsafeRawBufferPointer) -> InputStep<ReadOutcome> {
+        if !received.isEmpty { return .done(.bytes([UInt8](received))) }
+        return connection.borrow { $0.hasInput ? .done(.bytes($0.takeInput(limit))) : .needs(limit) }
+    }
+
+    /// The outcome has the error of the system also where a filter has another one.
+    func recover(from error: any Error, _ core: PromiseCore) -> Bool {
+        if error as? PromiseError == .cancelled { return false }
+        let connection = connection.object
+        let error = error as? SystemError ?? connection.failure
+        core.finish(ReadOutcome.failed(error ?? SystemError(connection.readCall, ECANCELED)))
+        return true
+    }
+}
+
+/// A read of the next bytes, by `receive`. Not `read` with a `map`: between the two, a cancellation would lose bytes.
+struct ArrayRead: InputConsumer {
+    let connection: Uncounted<Connection>
+    let limit: Int
+
+    static var form: InputForm { .array }
+    static var valueAtEnd: [UInt8]? { [] }
+
+    @inline(__always)
+    func take(_ received: UnsafeRawBufferPointer) -> InputStep<[UInt8]> {
+        if !received.isEmpty { return .done([UInt8](received)) }
+        return connection.borrow { $0.hasInput ? .done($0.takeInput(limit)) : .needs(limit) }
+    }
+}
+
+struct ExactRead: InputConsumer {
+    let connection: Uncounted<Connection>
+    let count: Int
+
+    static var form: InputForm { .frame }
+    static var valueAtEnd: [UInt8]? { nil }
+    var expectation: StreamError.Expectation { .bytes(count) }
+
+    func take(_ received: UnsafeRawBufferPointer) -> InputStep<[UInt8]> {
+        if received.count == count { return .done([UInt8](received)) }
+        return connection.borrow {
+            $0.keepInput(received)
+            let missing = count - $0.bufferedByteCount
+            return missing > 0 ? .needs(missing) : .done($0.takeInput(count))
+        }
+    }
+}

@@ -1,0 +1,105 @@
+import Promises
+import Reactor
+
+/// State that most connections never use; allocated on first use. A connection without it has only a pointer.
+final class ColdState {
+    /// State that a server's connection never needs either, unless something fails.
+    private(set) var rare: RareState?
+    /// The promise of a `shutdownWrite` that waits for the queue.
+    var shutdown: PromiseCore?
+    var close: ConnectionClose?
+    var closed: PromiseCore?
+    /// The listener that serves the connection, or the pool in which it is idle.
+    // `@exclusivity(unchecked)`: see `Connection`.
+    @exclusivity(unchecked) var attachment: ConnectionAttachment?
+    /// Stands between the descriptor and the reads and writes.
+    var filter: InstalledFilter?
+    var memory: MemoryShare?
+    @exclusivity(unchecked) var frameClock: FrameClock?
+    /// When bytes were last received or sent, while `Connection.notesActivity` is set.
+    @exclusivity(unchecked) var lastActivity = LoopInstant(nanoseconds: 0)
+    @exclusivity(unchecked) var peerWatches = PeerWatches()
+    /// Whether a socket option was set since a pool last checked.
+    @exclusivity(unchecked) var hasChangedOptions = false
+    /// Received bytes that no read has consumed.
+    // Unchecked: each write and each chunk checks whether it is empty. `InputBuffer.consume` calls a decoder during
+    // a change, and allows for a decoder that changes the buffer.
+    @exclusivity(unchecked) var input = InputBuffer()
+
+    var ensuredRareState: RareState {
+        if let rare { return rare }
+        let made = RareState()
+        rare = made
+        return made
+    }
+
+    /// The events of the peer's end that the poller must report.
+    var watchedEnds: Interest { attachment?.endsWithPeer == true ? .peerGone : peerWatches.ends }
+
+    /// Called when a close begins, which has its own limit, and when the descriptor is released: no timer may fire for
+    /// a descriptor whose number another connection may have. The lifecycle changes before: the end of a pause
+    /// registers the interest again, unless the descriptor has been released.
+    func endTimersAndPause(on loop: EventLoop) {
+        close?.cancelTimer()
+        rare?.idleClock?.cancelTimer()
+        rare?.writeClock?.cancelTimer()
+        rare?.readPace?.endPause()
+        frameClock?.cancelTimer(on: loop)
+        filter?.cancelTimer()
+    }
+
+    /// The descriptor has been released, perhaps on another thread. Called last, since it may release user objects.
+    /// - Parameter usual: the end that is reported if nothing else was recorded.
+    func descriptorWasClosed(_ usual: ConnectionEnd) {
+        memory.take()?.end()
+        close.take()?.promise.fulfill(())
+        let end = rare?.end ?? rare?.failure.map { .failed($0.error) } ?? usual
+        // `closed` treats a connection without an end as closed.
+        if end != .closed { ensuredRareState.end = end }
+        attachment?.connectionDidEnd(end)
+        // A cancellation may have locked the list of waiters on another thread.
+        if let closed = closed.take(), closed.claim() { closed.fulfill(end) }
+        filter.take()?.connectionDidEnd(rare?.failure?.error)
+    }
+}
+
+/// State that a connection needs only with a limit, at a failure, or at its end.
+final class RareState {
+    var failure: ConnectionFailure?
+    /// How the connection ends, unless that follows from its failure, and how it has ended.
+    var end: ConnectionEnd?
+    /// Cached once it has been read.
+    var localAddress: SocketAddress?
+    var idleClock: StallClock?
+    var writeClock: StallClock?
+    var readPace: ReadPace?
+    var writeLimits = WriteLimits()
+    /// The type of the error with which a decoder has last refused the input.
+    var refusedInput: ObjectIdentifier?
+    /// The pending promises of `deferDrain`.
+    var deferred = DeferredAnswers()
+}
+
+/// The first error of a descriptor. The kernel reports it once and then pretends an orderly end.
+struct ConnectionFailure {
+    let error: SystemError
+    /// The error of a filter, for promises that can be rejected with any error.
+    var cause: (any Error)?
+
+    var reported: any Error { cause ?? error }
+}
+
+struct WriteLimits {
+    static var defaultQueueLimit: Int { 4 << 20 }
+    static var defaultWatermarks: (low: Int, high: Int) { (32 << 10, 64 << 10) }
+
+    var queueLimit = defaultQueueLimit
+    var watermarks = defaultWatermarks {
+        didSet {
+            let high = max(watermarks.high, 1)
+            watermarks = (low: min(max(watermarks.low, 0), high - 1), high: high)
+        }
+    }
+    /// The promise of `writable()`, which waits for the queue to drain.
+    var writable: PromiseCore?
+}

@@ -1,0 +1,133 @@
+import Promises
+import Reactor
+import ReactorLibc
+
+// The three calls that end a connection, and how it has ended. In a forked child they only close the copy of the
+// descriptor: the connection continues in the parent.
+
+extension Connection {
+    // MARK: Half-close
+
+    /// Ends the write side: the peer reads everything that was queued and then the end; reading continues here. See
+    /// shutdown(2), SHUT_WR.
+    ///
+    /// ```swift
+    /// connection.write(request)
+    ///     .then { connection.shutdownWrite() }       // the peer sees the end of the request
+    ///     .then { connection.receive() }
+    /// ```
+    ///
+    /// On a pipe's writer it closes the descriptor, since that is how a pipe ends.
+    /// - Returns: a promise that is fulfilled when the end has been passed to the kernel. A further call has no effect
+    ///   and returns an equivalent promise. Rejected with a `SystemError`:
+    ///   - `ENOTSOCK` if one descriptor is both sides and is not a socket, such as a terminal;
+    ///   - `EBADF` on a pipe's reader, and once the connection is closed;
+    ///   - `EPERM` in a forked child;
+    ///   - the error of the connection if it has failed.
+    @discardableResult
+    @inlinable @inline(__always)
+    public func shutdownWrite(file: StaticString = #fileID, line: UInt = #line) -> Promise<Void> {
+        Promise(startShutdown().core.traced(root: "shutdownWrite", Promise<Void>.self, file, line))
+    }
+
+    // MARK: Orderly close
+
+    /// Delivers the queued writes, then the end, and closes. Fulfilled when the descriptor is closed.
+    ///
+    /// ```swift
+    /// connection.write(answer).ensure { connection.close() }
+    /// ```
+    ///
+    /// A pending read fails with `ECANCELED`, which counts as a cancellation; later operations fail with `EBADF`.
+    /// Further input is read and discarded until the peer ends too, since closing a socket with unread input makes the
+    /// kernel send a reset, which destroys data that the peer has not read yet.
+    ///
+    /// The descriptor is closed, whatever the peer does, at one of these limits:
+    /// - 30 seconds since the call;
+    /// - 5 seconds in which the peer has taken and sent less than 5 KiB together. An occasional byte is not progress.
+    ///
+    /// The kernel delivers what it has taken by then. Writes that still wait are rejected with `ECANCELED`, and the
+    /// peer is reset: if an answer may take longer to send, wait for its write before the call, or pass a `time`.
+    ///
+    /// A pipe, whose reader is a program of this machine, is closed as soon as everything is written. Its only limit is
+    /// 5 seconds in which the reader takes nothing.
+    ///
+    /// With a `time` the connection is closed within it, at pipes too, and the peer need not make progress. Zero or
+    /// less waits for nothing: what the kernel accepts at once is sent, and up to 1 MiB of input that has arrived is
+    /// discarded. If that was everything, the connection is closed in an orderly way; otherwise it is aborted.
+    ///
+    /// A further call returns a guarantee of the same end; its time replaces the limits of the first call.
+    /// - Parameter time: the limit for delivering the queued writes and for the peer's end, from now on; `nil` for the
+    ///   limits above.
+    /// - Returns: a guarantee that is fulfilled when the descriptor is closed.
+    @discardableResult
+    @inlinable @inline(__always)
+    public func close(
+        linger time: Duration? = nil, file: StaticString = #fileID, line: UInt = #line
+    ) -> Guarantee<Void> {
+        Guarantee(ConnectionClose.start(time, of: self).core.traced(root: "close", Guarantee<Void>.self, file, line))
+    }
+
+    // MARK: Abort
+
+    /// Drops everything and resets: the peer's reads fail with `ECONNRESET`. On a pipe or a Unix socket, which have no
+    /// reset, they end instead. Pending operations fail with `ECANCELED`, which counts as a cancellation: see
+    /// `Error.isCancelled`.
+    ///
+    /// ```swift
+    /// let half = pipe(from: source, to: sink)
+    /// half.tapError { _ in sink.abort() }            // half a file must not look like a whole one
+    /// ```
+    public func abort() {
+        loop.assertOwner()
+        let attachment = lifecycle.hasDescriptor ? cold?.attachment : nil
+        dropAndReset()
+        attachment?.connectionWasAborted()
+    }
+
+    /// As `abort()`, which a program calls; a close that reaches a limit calls this, and cancels no async handler.
+    /// - Parameter atLimit: whether the peer is reset only if written bytes are queued, whose writes have then failed.
+    func dropAndReset(atLimit: Bool = false) {
+        guard lifecycle.hasDescriptor else {
+            lifecycle = .closed
+            return
+        }
+        recordEnd(.aborted)
+        noteFailure(SystemError(ended: writeCall, isCancellation: !atLimit, detail: "the connection was aborted"))
+        // In a forked child the parent shares the socket, and a reset is refused.
+        failWrites(losesOutput: !atLimit)
+        release()
+    }
+
+    // MARK: The end
+
+    /// Fulfilled when the descriptor of the connection has been released, with the way in which the connection ended.
+    /// `isClosed`, by contrast, is true from the call of `close` on. Use it to log a client's end and to release its
+    /// state.
+    ///
+    /// ```swift
+    /// let client = connection.description
+    /// connection.closed.done { end in log("\(client): \(end)") }
+    /// ```
+    ///
+    /// Every access returns the same promise. It does not retain the connection, does not keep the loop alive, and
+    /// cannot be cancelled. It is fulfilled too when the last reference to the connection is released, on any thread. A
+    /// connection that has failed keeps its descriptor until it is closed or released. A handler that uses the
+    /// connection retains it.
+    @available(*, noasync, message: "an async function has no loop of its own; use it before you await")
+    public var closed: Guarantee<ConnectionEnd> {
+        loop.assertOwner()
+        guard lifecycle.hasDescriptor else { return .value(cold?.rare?.end ?? .closed) }
+        let cold = ensuredColdState
+        // Externally: once the loop has ended, any thread may release the connection, and settle this.
+        let core = cold.closed ?? PromiseCore(externallySettled: ConnectionEnd.self)
+        cold.closed = core
+        return Guarantee(core)
+    }
+
+    /// Records how the connection ends, unless a failure or an earlier call has decided that.
+    func recordEnd(_ end: ConnectionEnd) {
+        let rare = ensuredRareState
+        if rare.end == nil { rare.end = failure.map(ConnectionEnd.failed) ?? end }
+    }
+}

@@ -1,0 +1,92 @@
+import Promises
+import Reactor
+import ReactorLibc
+
+// Making connections from descriptors, and detaching them.
+
+extension Connection {
+    /// Makes two connections that are each other's peers, both on this thread's loop: a socketpair(2).
+    /// - Returns: both ends.
+    /// - Throws: `SystemError` of socketpair(2): `EMFILE` or `ENFILE` without a free descriptor, `ENOMEM`.
+    @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
+    public static func pair() throws(SystemError) -> (Connection, Connection) {
+        let loop = EventLoop.ofCurrentThread
+        let ends = try loop.kernel.socketPair()
+        let make = { (fd: CInt) in
+            loop.forget(fd)
+            return Connection(fd, .localSocket, peer: nil, on: loop)
+        }
+        return (make(ends.0), make(ends.1))
+    }
+
+    /// Makes a pipe(2) with both ends on this thread's loop: bytes that are written to `writer` arrive at `reader`.
+    ///
+    /// Each end has one direction; an operation in the other direction fails with `EBADF`. When the writer is closed,
+    /// or has been shut down, the reader ends; a writer without a reader fails with `EPIPE`, and no signal is raised.
+    /// - Returns: both ends.
+    /// - Throws: `SystemError` of pipe(2): `EMFILE` or `ENFILE` without a free descriptor, `ENOMEM`.
+    @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
+    public static func pipe() throws(SystemError) -> (reader: Connection, writer: Connection) {
+        let loop = EventLoop.ofCurrentThread
+        let ends = try loop.kernel.pipe()
+        for fd in [ends.0, ends.1] { loop.forget(fd) }
+        return (
+            Connection(ends.0, .reads, peer: nil, on: loop), Connection(ends.1, .writes, peer: nil, on: loop)
+        )
+    }
+
+    /// Makes a connection from an open descriptor, which the connection then owns: a connected stream socket, an end of
+    /// a pipe or of a FIFO, or a device that epoll can watch, such as a terminal.
+    ///
+    /// It is set to close-on-exec and to non-blocking. Non-blocking is a property of the open file description, so it
+    /// affects every copy of the descriptor, in other processes too: do not adopt a shell's terminal.
+    /// - Parameter fd: the descriptor.
+    /// - Throws: `SystemError`, and then the caller still owns the descriptor, unchanged:
+    ///   - `EINVAL` of `fstat` for a descriptor that is not a stream, with the reason: a regular file, a directory, a
+    ///     datagram socket, a listening socket, a device that epoll cannot watch;
+    ///   - `EBADF` for a number that is not a descriptor;
+    ///   - `EEXIST` of `epoll_ctl` if this loop watches the descriptor, or something else that owns it waits for it.
+    @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
+    public convenience init(adopting fd: CInt) throws(SystemError) {
+        let loop = EventLoop.ofCurrentThread
+        try loop.takeOver(fd)
+        let kind = try DescriptorKind.prepare(fd, on: loop)
+        let peer = kind.contains(.tcp) ? Socket(fd, loop.kernel).peerAddress : nil
+        self.init(fd, kind, peer: peer, on: loop)
+    }
+
+    /// Gives up the descriptor: the caller owns it from now on, open and non-blocking, and this connection is closed.
+    /// Use it to pass the descriptor to another thread, which adopts it with `init(adopting:)`, or to another process.
+    ///
+    /// ```swift
+    /// let descriptor = try connection.detach()
+    /// if !worker.submit({ serve(try! Connection(adopting: descriptor)) }) { Glibc.close(descriptor) }
+    /// ```
+    ///
+    /// No operation may be pending and no input buffered, since neither could be passed on. Input in the kernel stays
+    /// there for the new owner.
+    /// - Returns: the descriptor, which the caller must close.
+    /// - Throws: `SystemError` of `fcntl`, and then the connection is unchanged:
+    ///   - `EBUSY` if a read or a write is pending, if bytes were read beyond a frame, or if the connection has a
+    ///     filter, whose state could not be passed on;
+    ///   - `EBADF` if the connection is closed;
+    ///   - the error of the connection if it has failed.
+    public func detach() throws(SystemError) -> CInt {
+        loop.assertOwner()
+        sendGathered()
+        if let failure, lifecycle.isOpenOrFailed { throw failure }
+        guard lifecycle.isOpenOrFailed else {
+            throw SystemError(.fileControl, EBADF, detail: "detach: the connection is closed")
+        }
+        let reasons = [
+            (cold?.filter != nil, "the connection has a filter"), (writer.isQueued, "a write is pending"),
+            (hasInput, "buffered input"), (!reader.isFree, "a read is pending"),
+        ]
+        if let (_, reason) = reasons.first(where: \.0) {
+            throw SystemError(.fileControl, EBUSY, detail: "detach: \(reason)")
+        }
+        recordEnd(.detached)
+        release(givingAway: true)
+        return fd
+    }
+}

@@ -1,0 +1,190 @@
+import Promises
+import Reactor
+
+// A connection whose listener drains.
+
+extension Connection {
+    /// `true` while the listener that serves this connection drains: the next frame or pause ends the connection, or
+    /// its loop. A protocol that can announce its end does so with its next answer, such as HTTP with
+    /// `Connection: close`.
+    public var isDraining: Bool { reader.isDraining }
+
+    /// Why no further frame is read; `nil` as long as more may come. It tells the three ends of a loop apart, of
+    /// `forEachFrame`, `forEachLine` and `forEachChunk` as of `lines` and `frames`:
+    ///
+    /// ```swift
+    /// connection.forEachLine { line in
+    ///     if line == "." { throw StopReading() }
+    ///     message += line + "\n"
+    /// }.then { () -> Promise<Void> in
+    ///     switch connection.inputEnd {
+    ///     case nil: store(message)  // StopReading
+    ///     case .drained: connection.write("421 shutting down\r\n")
+    ///     case .peerEnded: .value
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// Once a drain has ended a loop, every later loop over frames ends at once. Failures are errors of the reads.
+    public var inputEnd: InputEnd? {
+        if cold?.attachment?.drain?.hasEnded == true { return .drained }
+        return reader.hasEnded && !hasInput && failure == nil ? .peerEnded : nil
+    }
+
+    /// Declares a pending answer to the peer that neither a read nor the write queue shows. Until `answer` has settled,
+    /// with a value or an error, `Listener.drain` does not treat this connection as idle, and the connection is
+    /// retained: releasing the last other reference does not close it. This does not handle the rejection of `answer`.
+    ///
+    /// While the promise of a body of `forEachFrame`, `forEachLine` or `forEachChunk` is pending, the connection is
+    /// busy anyway. There are two uses:
+    /// - the answer to a frame of such a loop, or of `lines` or `frames`, which reads the next frames meanwhile. In a
+    ///   drain the loop reads no further frame, and ends when the answers that were declared since its first frame have
+    ///   settled;
+    /// - a request that is read in several steps: between them, of a header and a body for instance, nothing is
+    ///   buffered, and the connection looks as if it waited for the next request. Only the handler knows whether a read
+    ///   continues a request. A loop over frames that begins meanwhile, or whose promise is declared at once, is a part
+    ///   of the request, and reads on.
+    ///
+    /// ```swift
+    /// connection.readLine().then { line -> Promise<Void> in
+    ///     connection.deferDrain(until: connection.read(exactly: length(line)).then { handle(line, $0) })
+    /// }
+    /// ```
+    /// - Parameter answer: the pending answer.
+    /// - Returns: `answer`.
+    @discardableResult
+    @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
+    public func deferDrain<Answer: Thenable>(until answer: Answer) -> Answer {
+        loop.assertOwner()
+        pendingAnswers += 1
+        let declared = ensuredRareState.deferred.add()
+        // If the promise never settles, this is released without having run.
+        let end = AtRelease { [self] in
+            pendingAnswers -= 1
+            cold?.rare?.deferred.remove(declared)
+            if pendingAnswers == 0 { attachment?.drain?.resumeLoop() }
+        }
+        answer.asPromise().core.watch { _ in withExtendedLifetime(end) {} }
+        return answer
+    }
+
+    // MARK: Where loops end
+
+    /// The position in the input of the next byte that no read has consumed.
+    /// - Parameter unbuffered: the number of received bytes that are neither consumed nor buffered.
+    func position(unbuffered: Int) -> Int { deliveredByteCount - bufferedByteCount - unbuffered }
+
+    /// In a drain: whether everything has been read that had arrived when it began, so that a protocol announces its
+    /// end with the answer to the frame that has been read last.
+    package var readsLastFrame: Bool {
+        guard let drain = attachment?.drain else { return false }
+        return reader.isLastCall || position(unbuffered: 0) >= drain.arrived
+    }
+
+    /// True in the last part of a drain's time, in which nothing is waited for any more but answers under way.
+    package var hearsLastCall: Bool { reader.isLastCall }
+
+    /// In a drain: a promise that is fulfilled when the declared answers have settled; `nil` if none is pending.
+    package func answersUnderWay() -> Promise<Void>? {
+        pendingAnswers > 0 ? attachment?.drain?.parkLoop() : nil
+    }
+
+    func beginDrain() {
+        let arrived = deliveredByteCount + (lifecycle.hasDescriptor ? socket.unreadBytes : 0)
+        attachment?.drain = ConnectionDrain(arrived: arrived)
+        reader.beginDrain()
+    }
+
+    func noteEndByDrain() { attachment?.drain?.hasEnded = true }
+
+    /// The number of a loop over frames that begins; see `DeferredAnswers`.
+    @usableFromInline
+    func numberOfNextLoop() -> Int32 { cold?.rare?.deferred.numberOfNextLoop() ?? 0 }
+
+    /// How a loop over frames, or a sequence, continues between two frames, while the listener drains.
+    /// - Parameters:
+    ///   - number: from `numberOfNextLoop`.
+    ///   - unbuffered: the number of received bytes that are neither consumed nor buffered.
+    ///   - isInsideFrame: whether skipped bytes may be the beginning of the next frame.
+    ///   - owesNothing: true for a loop that reads ahead, and has not read a frame yet.
+    @usableFromInline
+    func boundary(
+        of number: Int32, unbuffered: Int, isInsideFrame: Bool, _ owesNothing: Bool = false
+    ) -> FrameBoundary {
+        guard let drain = attachment?.drain else { return .goOn }
+        // Little is left of what the peer has sent before its end.
+        if (isInsideFrame || reader.hasEnded) && !reader.isLastCall { return .goOn }
+        guard drain.isOver(at: position(unbuffered: unbuffered), reader) else { return .goOn }
+        let deferred = cold?.rare?.deferred
+        // The loop is a part of a request: of another one's body, or by the program's own word.
+        if Int(pendingAnswers) > deferred?.count ?? 0 || deferred?.hasRequest(before: number) == true { return .goOn }
+        if pendingAnswers > 0 || reader.readsAhead && !owesNothing && !reader.isLastCall {
+            return (attachment?.drain?.parkLoop()).map { .wait($0.core) } ?? .goOn
+        }
+        noteEndByDrain()
+        return .end
+    }
+
+    // MARK: Idle connections
+
+    /// Whether it waits for its peer and owes it nothing: a read is pending, no part of a request has arrived, nothing
+    /// is queued, and no answer is pending.
+    var isIdle: Bool {
+        lifecycle.isOpenOrFailed && reader.isWaiting && !mayOweAnswers && !owesAnything && !writer.isQueued
+    }
+
+    /// True when code reads without waiting for its answers. In the end, those to frames have had their time.
+    private var mayOweAnswers: Bool { reader.readsAhead && !(reader.isLastCall && reader.form == .frames) }
+
+    /// Whether it owes its peer an answer, or has a part of a request.
+    var owesAnything: Bool { hasInput || pendingAnswers != 0 || cold?.filter?.isBusy == true }
+
+    /// Whether a frame loop waits for the next frame, and input has arrived before: a new client is about to send its
+    /// first request. False for a protocol that announces its end.
+    var isBetweenFrames: Bool {
+        reader.isWaitingForFrames && deliveredByteCount > 0 && reader.drainRule != .inSilence
+    }
+
+    /// Ends the waiting frame loop, so that its handler can finish.
+    /// - Returns: false if there is none.
+    func endWaitingLoop() -> Bool {
+        guard reader.isWaitingForFrames, let core = takeReader() else { return false }
+        // It ends in its job, also if more has arrived by then.
+        attachment?.drain?.end = position(unbuffered: 0)
+        updateInterest()
+        core.borrow { $0.enqueueAgain() }
+        return true
+    }
+
+    /// The last part of the drain's time has begun.
+    func beginLastCall() {
+        if reader.isLastCall { return }
+        reader.beginLastCall()
+        attachment?.drain?.resumeLoop()
+        // Otherwise the end of its body's promise ends it.
+        guard reader.isWaiting, reader.form == .chunk, let core = takeReader() else { return }
+        updateInterest()
+        core.borrow { $0.enqueueAgain() }
+    }
+
+    /// Ends the input by the drain for a read that begins after the last call, between two requests as far as this side
+    /// can tell.
+    /// - Returns: the error of the read; `nil` if it belongs to a request.
+    func refuseAtLastCall() -> SystemError? {
+        // The body of a loop may read without having said so.
+        if reader.loops > 0 || reader.readsAhead || pendingAnswers > 0 || cold?.filter?.isBusy == true { return nil }
+        return endOfReads()
+    }
+
+    private func endOfReads() -> SystemError {
+        noteEndByDrain()
+        return SystemError(ended: readCall, isCancellation: true, detail: "the listener drains")
+    }
+
+    /// At the last call a loop over chunks, which has no boundary of its own, reads no more.
+    /// - Returns: a promise that is rejected when the declared answers have settled.
+    func endOfChunks() -> Promise<Void> {
+        let error = endOfReads()
+        return answersUnderWay()?.done { throw error } ?? Promise(error: error)
+    }
+}

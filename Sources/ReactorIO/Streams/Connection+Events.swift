@@ -1,0 +1,131 @@
+import Promises
+import Reactor
+import ReactorLibc
+
+// Events from the loop and from promises, and the next interest for the loop.
+
+extension Connection: ReadinessHandler {
+    package func loopWillEnd() {
+        guard lifecycle.hasDescriptor else { return }
+        recordEnd(.loopEnded)
+        let error = SystemError(writeCall, ECANCELED, detail: "the loop has ended")
+        ensuredRareState.failure = ConnectionFailure(error: error, cause: cold?.rare?.failure?.cause)
+        lifecycle.fail()
+        failWrites()
+        release()
+    }
+
+    package func descriptorIsReady(_ ready: Interest) -> Interest {
+        interest.registered.subtract(ready)
+        // Each step may end the connection.
+        if ready.contains(.writing) { flush() }
+        if ready.contains(.reading) {
+            if path != .direct {
+                readIndirectly()
+            } else if reader.isWaiting {
+                receiveInput()
+            }
+        }
+        if !ready.isDisjoint(with: .peerGone) {
+            if !ready.isDisjoint(with: [.error, .hangUp]), cold?.rare?.readPace?.end() == true { return [] }
+            // The calls in it may turn the loop.
+            updateInterestRarely()
+            PeerWatching.eventArrived(ready, at: self)
+        }
+        let wanted = wantedInterest
+        guard wanted != interest.registered, lifecycle.hasDescriptor else { return [] }
+        if wanted.isEmpty { updateInterestRarely() } else { interest.registered = wanted }
+        return wanted
+    }
+
+    package func interestWasRefused(_ error: SystemError) { refuse(error) }
+
+    @inline(never)
+    private func updateInterestRarely() { updateInterest() }
+
+    @inline(never)
+    private func readIndirectly() {
+        if path == .discarding { cold?.close?.discardInput() } else { cold?.filter?.descriptorIsReadable() }
+    }
+
+    /// Whether the poller should report input: on the direct path while a read is pending (`reader.isWaiting`), on
+    /// others when the filter or the close needs it.
+    @inline(__always)
+    var pollsForInput: Bool { path == .direct ? reader.isWaiting : pollsIndirectly }
+
+    @inline(never)
+    private var pollsIndirectly: Bool { path == .discarding ? discardsInput : cold?.filter?.pollsForInput == true }
+
+    /// Whether a close reads and drops input, on the path `discarding`: until the peer has ended.
+    var discardsInput: Bool {
+        lifecycle == .lingering
+            || lifecycle == .flushing && path == .discarding && !reader.hasEnded && cold?.close?.inputHasEnded == false
+    }
+
+    /// Updates the poller's interest from the states of the reader, the writer and the watches. Called after each
+    /// change of them.
+    // Each message calls it once or twice: a call would cost 14 of 5,000 instructions.
+    @inline(__always)
+    func updateInterest() {
+        let wanted = wantedInterest
+        if wanted != interest.registered { register(wanted) }
+    }
+
+    @inline(__always)
+    private var wantedInterest: Interest {
+        let wanted = interest.wanted(toRead: pollsForInput, toWrite: writer.wantsRoom)
+        return wanted.isEmpty ? restingInterest : wanted
+    }
+
+    @inline(__always)
+    private func register(_ wanted: Interest) {
+        guard lifecycle.hasDescriptor else { return }
+        interest.registered = wanted
+        do throws(SystemError) { try loop.setInterest(wanted, of: fd, handler: self) } catch { refuse(error) }
+    }
+
+    /// Lets the poller report no input, but an error or a hang-up. Recorded is what is wanted, so that nothing tells
+    /// the poller otherwise before that changes: only `ReadPace` knows of the pause.
+    func pauseReading() {
+        let wanted = wantedInterest
+        register(wanted.subtracting(.reading).union([.error, .hangUp]))
+        interest.registered = wanted
+    }
+
+    func resumeReading() { register(wantedInterest) }
+
+    /// The kernel refuses the registration: no event would ever be reported.
+    @inline(never)
+    private func refuse(_ error: SystemError) {
+        interest.registered = []
+        endRead(error)
+        fail(error)
+    }
+
+    /// The interest while nothing else is watched: the failure of a connection whose handler works, and perhaps the
+    /// peer's end. A pending read or write finds them by itself.
+    @inline(never)
+    private var restingInterest: Interest {
+        guard lifecycle == .open, let resting = cold?.attachment?.restingInterest else { return [] }
+        return reader.hasEnded ? resting.subtracting(.readHangUp) : resting
+    }
+
+    /// Whether the kernel has something for the pending operations; see `isReady`.
+    var isReadyInKernel: Bool { isReady(toRead: pollsForInput, toWrite: writer.isQueued) }
+
+    /// The descriptor was ready, but there was neither input nor room to write.
+    @inline(never)
+    func noteSpuriousReadiness(_ call: SystemCall) {
+        loop.noteSpuriousReadiness(
+            of: fd, progress: bytesReceived &+ bytesSent,
+            SystemError(call, EAGAIN, detail: "\(self), which is reported as ready"))
+    }
+}
+
+extension Connection: IOProducer {
+    /// Ends the read, write or watch of `promise`, which was cancelled. After a read, input is kept for the next one.
+    /// - Returns: false if none belongs to `promise`, or if the kernel has taken a part of the write.
+    package func stop(_ promise: PromiseCore) -> Bool {
+        withdrawRead(promise) || withdrawWrite(promise) || PeerWatching.withdraw(ObjectIdentifier(promise), from: self)
+    }
+}

@@ -1,0 +1,206 @@
+import Promises
+import Reactor
+import ReactorLibc
+
+// Written bytes on their way to the kernel: they are sent at once if possible, and queued otherwise.
+
+extension Connection {
+    var turn: UInt32 { UInt32(truncatingIfNeeded: loop.turnNumber) }
+
+    /// Makes one system call.
+    /// - Returns: the number of bytes that the kernel has taken; below zero if the connection has failed.
+    @inline(__always)
+    func transmit(_ bytes: UnsafeRawBufferPointer, in turn: UInt32) -> Int {
+        didTransmit(callSend(bytes.baseAddress!, bytes.count), in: turn)
+    }
+
+    /// Like the form with one piece, for as many of `pieces` as a call takes.
+    func transmit(_ pieces: [SharedBytes]) -> Int {
+        let most = min(pieces.count, WriteQueue.mostPieces)
+        let result = withUnsafeTemporaryAllocation(of: iovec.self, capacity: most) { vectors in
+            for (index, piece) in pieces.prefix(most).enumerated() {
+                // The address is valid until the call returns: `pieces` retains the memory.
+                (vectors.baseAddress! + index).initialize(to: piece.withUnsafeBytes { iovec(of: $0) })
+            }
+            return callSend(UnsafeBufferPointer(vectors))
+        }
+        return didTransmit(result, in: turn)
+    }
+
+    @inline(__always)
+    func didTransmit(_ result: Int, in turn: UInt32) -> Int {
+        if result < 0 && result != -Int(EAGAIN) {
+            fail(SystemError(writeCall, CInt(-result)), losesOutput: true)
+            return -1
+        }
+        if result > 0 {
+            writer.turnOfLastSend = turn
+            didSend(result)
+        }
+        return max(result, 0)
+    }
+
+    @inline(__always)
+    func didSend(_ count: Int) {
+        bytesSent += count
+        noteActivity()
+    }
+
+    /// Whether writes go straight to the kernel.
+    @inline(__always)
+    var writesDirectly: Bool { lifecycle == .open && path == .direct && writer.takesWrites && kind.contains(.writes) }
+
+    var takesWrites: Bool { writesDirectly || cold?.filter?.takesWrites == true }
+
+    var refusalToWrite: any Error {
+        refusal(of: writeCall, .writes) ?? reportedFailure ?? refusalInHandshake(writeCall)
+            ?? SystemError(writeCall, EPIPE, detail: "this side was shut down")
+    }
+
+    /// Sends the gathered bytes, if there are any. Bytes that the kernel does not take are queued without a promise.
+    @inline(__always)
+    func sendGathered() {
+        if writer.isGathering { _ = ByteWrite.sendGathered(with: .init(start: nil, count: 0), on: self) }
+    }
+
+    // MARK: The queue
+
+    func enqueue(_ append: (WriteQueue) -> Void) {
+        writer.enqueue(append)
+        updateCongestion()
+        updateInterest()
+    }
+
+    /// Sends the queue, and then the end if it is due. Makes at most 16 calls, so that a connection with a fast reader
+    /// does not delay the others.
+    func flush() {
+        guard let queue = writer.queue else { return }
+        for call in 0..<16 {
+            let (result, offered) = queue.withIOVectors { callSend($0) }
+            if result == -Int(EAGAIN) {
+                if call == 0 { noteSpuriousReadiness(writeCall) }
+                break
+            }
+            if result < 0 {
+                let error = SystemError(writeCall, CInt(-result))
+                PeerWatching.tellHandler(of: error, at: self)
+                return fail(error)
+            }
+            didSend(result)
+            cold?.rare?.writeClock?.noteProgress()
+            // All finished writes are removed before the first is fulfilled: its inline handler may end the connection,
+            // which must not reject the others.
+            for promise in queue.advance(result) { promise.fulfill(()) }
+            guard writer.queue === queue else { return }
+            // The kernel took less than it was offered, so it has no more room.
+            if queue.isEmpty || result < offered { break }
+        }
+        if queue.isEmpty { writesDidFinish() }
+        noteHeldMemory()
+        signalWritableIfNeeded()
+    }
+
+    private func writesDidFinish() {
+        cold?.rare?.writeClock?.cancelTimer()
+        if writer.drained() { sendEnd() }
+        ConnectionClose.lingerIfDelivered(self)
+        mayBeIdle()
+    }
+
+    func withdrawWrite(_ promise: PromiseCore) -> Bool {
+        if let rare = cold?.rare, rare.writeLimits.writable === promise {
+            rare.writeLimits.writable = nil
+            return true
+        }
+        guard let queue = writer.queue, queue.withdraw(promise) else { return false }
+        if queue.isEmpty { writesDidFinish() }
+        updateInterest()
+        signalWritableIfNeeded()
+        return true
+    }
+
+    // MARK: Failing
+
+    /// Whether written bytes wait for the kernel. Other filter output, such as its end record, does not count.
+    private var hasUnsentWrites: Bool {
+        guard let filter = cold?.filter else { return queuedBytes > 0 }
+        return !filter.deferred.isEmpty || writer.hasQueuedPromises
+    }
+
+    /// Rejects the pending writes, and drops their bytes.
+    /// - Parameter losesOutput: whether bytes that have left the queue are lost as well.
+    func failWrites(losesOutput: Bool = false) {
+        guard let failure = cold?.rare?.failure else { return }
+        // The connection then ends with a reset, so that the peer does not take a part of an answer for the whole.
+        if losesOutput || hasUnsentWrites, kind.contains(.tcp), lifecycle.hasDescriptor { socket.setResetOnClose() }
+        let queued = writer.fail()?.promises ?? []
+        for promise in queued + takeUnqueuedPromises() { promise.reject(failure.reported) }
+        // This side causes `ECANCELED`: an abort, a close that reached its limit, the end of the loop.
+        PeerWatching.settle(as: failure.error.code == ECANCELED ? nil : .failed(failure.error), at: self)
+        signalWritableIfNeeded()
+    }
+
+    /// The promises of deferred writes, and of a `shutdownWrite`.
+    func takeUnqueuedPromises() -> [PromiseCore] {
+        let deferred = cold?.filter?.takeDeferredPromises() ?? []
+        return deferred + (cold?.shutdown.take().map { [$0] } ?? [])
+    }
+
+    /// Fails the connection for a reason that is not the kernel's, and resets it: pending operations and `closed`
+    /// report `error`. The connection's memory is released.
+    func abort(because error: SystemError) {
+        guard lifecycle.hasDescriptor else { return }
+        if !PeerWatching.hasPendingOperation(self) { cold?.attachment?.connectionDidFail(error) }
+        noteFailure(error)
+        endRead(error)
+        failWrites(losesOutput: true)
+        release()
+    }
+}
+
+/// Sends the gathered and the corked bytes of a connection at the end of the turn.
+final class FlushJob: Job {
+    private let connection: Connection
+
+    private init(_ connection: Connection) {
+        self.connection = connection
+        super.init()
+    }
+
+    /// Queues the job of `connection`, unless it is queued already.
+    static func enqueue(for connection: Connection) {
+        if connection.writer.hasFlushJob { return }
+        connection.writer.hasFlushJob = true
+        connection.loop.enqueueAtEndOfTurn(FlushJob(connection))
+    }
+
+    override func run() {
+        connection.writer.hasFlushJob = false
+        if connection.writer.isGathering { sendGathered() }
+        if connection.writer.uncork() { connection.flush() }
+        connection.updateInterest()
+    }
+
+    private func sendGathered() {
+        // These writes have been fulfilled, so that they do not tell the handler of a failure.
+        let isToTell = connection.lifecycle == .open && !PeerWatching.hasPendingOperation(connection)
+        connection.sendGathered()
+        if isToTell, let failure = connection.failure { connection.attachment?.connectionDidFail(failure) }
+    }
+
+    // The promises of its writes report the outcome.
+    override var isReportedUndelivered: Bool { false }
+
+    /// The loop ends: the connection has registered no interest with the poller, so this job ends its writes.
+    override func discardAndRelease() {
+        connection.loopWillEnd()
+        super.discardAndRelease()
+    }
+}
+
+extension iovec {
+    /// `bytes`, which nothing changes.
+    init(of bytes: UnsafeRawBufferPointer) {
+        self.init(iov_base: UnsafeMutableRawPointer(mutating: bytes.baseAddress), iov_len: bytes.count)
+    }
+}

@@ -1,0 +1,63 @@
+import Promises
+import Reactor
+
+extension Connection {
+    /// The time limits for reads of frames: `readLine`, `read(exactly:)`, `read(until:)`, `readFrame`, `forEachLine`,
+    /// `forEachFrame`. `nil`, the default, means no limits.
+    ///
+    /// ```swift
+    /// connection.frameTimeouts = FrameTimeouts(idle: .seconds(60), frame: .seconds(10))
+    /// connection.forEachLine { line in connection.write(answer(to: line)) }.recover { error -> Promise<Void> in
+    ///     guard case StreamError.timedOut(let got) = error else { throw error }
+    ///     return got == 0 ? .value : connection.write("half a line\n")
+    /// }
+    /// ```
+    ///
+    /// At a limit, the pending read is rejected with `StreamError.timedOut(got:)`; `got` is 0 if no byte of a frame has
+    /// arrived. The connection stays usable for writes and reads, and the next read gets the bytes of the incomplete
+    /// frame. See `FrameTimeouts` for what counts. Limits that are set while a read waits count from then on, except for
+    /// the time of a frame that has begun.
+    public var frameTimeouts: FrameTimeouts? {
+        get { cold?.frameClock?.limits }
+        set {
+            // A server without limits sets nil on each connection; that must cost nothing.
+            if newValue == nil && frameTimeouts == nil { return }
+            loop.assertOwner()
+            let cold = ensuredColdState
+            cold.frameClock?.cancelTimer(on: loop)
+            cold.frameClock = newValue.map { FrameClock($0, of: self, continuing: cold.frameClock) }
+            if reader.isWaiting && reader.form.isOfFrames { cold.frameClock?.update(reader.form, of: self) }
+        }
+    }
+
+    /// Begins a message, as limited by `frameTimeouts.message`, at the next byte that no read has consumed.
+    ///
+    /// In `forEachFrame`, `forEachLine` and `lines` each frame begins a message, which includes the reads of the body,
+    /// also those of a `forEachFrame` or `forEachLine` inside another one's body. So only other handlers call this,
+    /// before the first read of each request. Without it each of their reads is a separate message. Without
+    /// `frameTimeouts` it has no effect.
+    public func beginMessage() {
+        loop.assertOwner()
+        cold?.frameClock?.beginMessage(of: self)
+    }
+}
+
+// What reads tell the clock.
+
+extension Connection {
+    /// Begins a message for the next frame of a loop, unless the loop is in the body of another. Each attempt to decode
+    /// calls this: a message begins once at each position.
+    /// - Parameter unbuffered: the number of received bytes that are neither consumed nor buffered.
+    /// - Returns: as `refuseRead`.
+    @usableFromInline
+    func beginFrame(unbuffered: Int = 0) -> SystemError? {
+        if let clock = cold?.frameClock, reader.loops < 2 { clock.beginMessage(of: self, unbuffered: unbuffered) }
+        return reader.isLastCall ? refusalToContinue : refuseRead()
+    }
+
+    /// Notes that a decoder skips the first `count` of the `unconsumed` bytes, before they are dropped.
+    @usableFromInline @inline(never)
+    func noteSkipped(_ count: Int, of unconsumed: Int) {
+        cold?.frameClock?.skip(count, at: deliveredByteCount - unconsumed)
+    }
+}

@@ -1,0 +1,98 @@
+import Promises
+import Reactor
+
+// The buffered input of a connection: received bytes that no read has consumed. Frames are decoded from it, and a filter
+// delivers into it; bytes that a read leaves are for the next one, of any form. The bytes are in `ColdState`: a
+// connection that reads whole chunks has no buffer.
+
+extension Connection {
+    /// The largest number of bytes that a read, or the body of `forEachChunk`, gets at once: the size of the loop's
+    /// buffer, into which they are read. Then other connections take their turn.
+    static var largestPiece: Int { 65_536 }
+
+    /// The number of received bytes that no read has consumed: the beginning of an incomplete frame, or complete frames
+    /// that have not been read yet.
+    package var bufferedByteCount: Int { cold?.input.count ?? 0 }
+
+    @usableFromInline @inline(__always)
+    var hasInput: Bool { cold?.input.isEmpty == false }
+
+    /// Whether the peer has ended its side in order, so that nothing follows the buffered bytes.
+    @usableFromInline
+    var hasLastInput: Bool { reader.hasEnded && reportedFailure == nil && hasInput }
+
+    // Not counted, not even here: the connection keeps the state once it exists.
+    @inline(__always)
+    private var uncountedCold: Uncounted<ColdState>? { Uncounted(self).borrow { $0.cold.map { Uncounted($0) } } }
+
+    /// Consumes at most `count` bytes.
+    func takeInput(_ count: Int) -> [UInt8] {
+        uncountedCold?.borrow { $0.input.take(min(count, $0.input.count)) } ?? []
+    }
+
+    /// Lends `received` bytes that are not buffered to `body`, or the buffered ones if there are none, and consumes as
+    /// many of them as `body` returns: the rest is, or stays, buffered.
+    /// - Parameter callsUser: false if `body` calls no user code.
+    @usableFromInline
+    func consumeInput(
+        _ received: UnsafeRawBufferPointer, callsUser: Bool, _ body: (UnsafeRawBufferPointer) throws -> Int
+    ) rethrows {
+        if received.isEmpty {
+            try uncountedCold?.borrow { if !$0.input.isEmpty { try $0.input.consume(callsUser: callsUser, body) } }
+        } else {
+            var consumed = 0
+            defer { keepInput(UnsafeRawBufferPointer(rebasing: received[consumed...])) }
+            consumed = try body(received)
+        }
+    }
+
+    /// Lends the bytes, and the array that contains them, to `body`, which consumes bytes with `dropInput`. They stay valid
+    /// during the call, whatever happens to the connection.
+    @usableFromInline
+    func lendInput<Result>(
+        _ body: (UnsafeRawBufferPointer, UnsafePointer<[UInt8]>?) throws -> Result
+    ) rethrows -> Result {
+        guard let cold = uncountedCold else { return try body(UnsafeRawBufferPointer(start: nil, count: 0), nil) }
+        return try cold.borrow { try $0.input.lend(body) }
+    }
+
+    /// Drops the first `count` bytes, or those that are left.
+    @usableFromInline
+    func dropInput(_ count: Int) { uncountedCold?.borrow { $0.input.drop(min(count, $0.input.count)) } }
+
+    /// Whether the next read begins at `address`, within lent bytes.
+    @usableFromInline
+    func inputBegins(at address: UnsafeRawPointer) -> Bool {
+        uncountedCold?.borrow { $0.input.begins(at: address) } == true
+    }
+
+    /// Adds bytes that a filter has delivered.
+    func appendInput(_ bytes: [UInt8]) { changeInput { $0.append(bytes) } }
+
+    func appendInput(_ bytes: UnsafeRawBufferPointer) { changeInput { $0.append(bytes) } }
+
+    /// Adds bytes that the caller has received but not passed on, unless the connection was closed meanwhile.
+    @usableFromInline
+    func keepInput(_ bytes: UnsafeRawBufferPointer) {
+        if !bytes.isEmpty, lifecycle.isOpenOrFailed { appendInput(bytes) }
+    }
+
+    /// Receives once, directly into the buffer; see `InputBuffer.receive`.
+    /// - Returns: as `receiveOnce`.
+    func receiveInPlace(_ missing: Int, expecting expected: Int = 0) -> Int? {
+        // A read of bytes takes them all at once.
+        defer { if !reader.form.isOfBytes { noteHeldMemory() } }
+        guard let limit = receiveLimit(.max) else { return nil }
+        // Only the call is made during the change of the buffer: a pause or a report may run user code.
+        let count = ensuredColdState.input.receive(missing, expecting: expected) {
+            callReceive(into: $0, atMost: limit)
+        }
+        return didReceiveTimed(count)
+    }
+
+    @inline(__always)
+    private func changeInput(_ body: (inout InputBuffer) -> Void) {
+        body(&ensuredColdState.input)
+        noteHeldMemory()
+    }
+}

@@ -1,0 +1,43 @@
+import Promises
+import Reactor
+import ReactorLibc
+
+// Errors of a handler that its peer has caused. No program can prevent them, and a peer can cause them at will: a log of
+// them would be the peer's.
+
+extension Connection {
+    /// True when `error` means that the peer has left, does not read, or has broken the protocol of a filter.
+    package func hasEnded(with error: any Error) -> Bool {
+        // Errors of other connections, such as one to a database, have the same types.
+        let failure = cold?.rare?.failure
+        return switch error {
+        // The work for the connection was cancelled.
+        case PromiseError.cancelled: !lifecycle.isOpenOrFailed || failure != nil || hasSeenPeersEnd
+        case PeerGone.ended: failure == nil && hasSeenPeersEnd
+        // ENOBUFS: the server's memory limit is reached.
+        case PeerGone.failed(let error), let error as SystemError:
+            failure?.error.code == error.code && error.code != ENOBUFS
+        case is StreamError: false
+        default: failure?.cause.map { type(of: $0) == type(of: error) } == true
+        }
+    }
+
+    /// True when the peer has caused `error`: by its end, its silence, its input, or the memory that it takes.
+    func peerHasCaused(_ error: any Error) -> Bool {
+        if hasEnded(with: error) || cold?.rare?.refusedInput == ObjectIdentifier(type(of: error)) { return true }
+        return switch error {
+        case StreamError.endedEarly: hasSeenPeersEnd
+        case StreamError.timedOut: frameTimeouts != nil
+        case let error as SystemError: error.code == ENOBUFS && failure?.code == ENOBUFS
+        default: false
+        }
+    }
+
+    private var hasSeenPeersEnd: Bool { reader.hasEnded || cold?.peerWatches.hasSeenEnd == true }
+
+    /// A decoder has refused the peer's input.
+    @usableFromInline @inline(never)
+    func noteRefusedInput(_ error: any Error) {
+        ensuredRareState.refusedInput = ObjectIdentifier(type(of: error))
+    }
+}

@@ -1,0 +1,62 @@
+import Promises
+import Reactor
+
+// Watches of the peer's end that need no read. The connection registers only EPOLLRDHUP, EPOLLHUP and EPOLLERR, so that
+// input stays in the kernel and does not wake the loop.
+
+extension Connection {
+    /// Fulfilled as soon as the peer has gone, even if no read is pending or unread input precedes the end.
+    ///
+    /// ```swift
+    /// let query = database.find(key)
+    /// connection.peerGone().done { _ in query.cancel() }
+    /// ```
+    ///
+    /// The watch reads nothing: later reads return all input, and then the end or the error. Several watches and one
+    /// read may be pending at a time. A pending watch retains the connection and keeps the loop alive, like a read.
+    /// `close`, `abort` and `detach` on this side cancel it, and so does the end of the loop: its handlers are not
+    /// called. It is cancelled from the beginning if this side has closed the connection. Cancelling it ends the watch.
+    ///
+    /// If the peer's machine has crashed or lost the network, only `SocketOption.keepAlive` or a write detects that.
+    /// - Parameter ignoringHalfClose: whether to ignore the end of the peer's side alone. By default it counts, since
+    ///   most clients end their side by closing their socket. Pass `true` for clients that send their request, end
+    ///   their side and then read the answer: the watch is then fulfilled by a reset, or when both sides have ended.
+    /// - Returns: a guarantee of how the peer has gone.
+    @inlinable @inline(__always)
+    public func peerGone(
+        ignoringHalfClose: Bool = false, file: StaticString = #fileID, line: UInt = #line
+    ) -> Guarantee<PeerGone> {
+        let gone = PeerWatching.start(ignoringHalfClose, of: self)
+        return Guarantee(gone.core.traced(root: "peerGone", Guarantee<PeerGone>.self, file, line))
+    }
+
+    /// Settles as the promise that `work` returns. If the peer leaves first, that promise is cancelled, and the result
+    /// is rejected with the `PeerGone`.
+    ///
+    /// ```swift
+    /// connection.cancelWhenPeerGone { report(for: request) }.then { connection.write($0) }
+    /// ```
+    ///
+    /// As with `timeout`, the promise is not cancelled if it has other waiters. `work` is not called if an earlier
+    /// read, write or watch has found that the peer has gone, or if the connection is closed. A later `close`, `abort`
+    /// or `detach` on this side does not cancel the work. `peerGone` defines what counts as gone.
+    /// - Parameters:
+    ///   - ignoringHalfClose: whether to ignore the end of the peer's side alone; see `peerGone`.
+    ///   - work: starts the work; called at most once, inside this call.
+    /// - Returns: a promise of the value of the work. Rejected with its error, with the error that `work` throws, with
+    ///   `PeerGone`, or with a `SystemError` with `EBADF` if this side has closed the connection before.
+    @available(*, noasync, message: "an async function has no loop of its own; use it before you await")
+    @inlinable
+    public func cancelWhenPeerGone<Work: Thenable>(
+        ignoringHalfClose: Bool = false, file: StaticString = #fileID, line: UInt = #line, _ work: () throws -> Work
+    ) -> Promise<Work.T> {
+        do {
+            if let gone = try PeerWatching.known(ignoringHalfClose, of: self) { throw gone }
+            let source = try work().asPromise().core
+            let ending = PeerWatchEnding(self)
+            let child = source.derive(SettleAsSource<Work.T>(retaining: ending), role: .hasDeadline)
+            ending.start(child, ignoringHalfClose)
+            return Promise(child.traced("cancelWhenPeerGone", after: source, Promise<Work.T>.self, file, line))
+        } catch { return Promise(refused: error) }
+    }
+}

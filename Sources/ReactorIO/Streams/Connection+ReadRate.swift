@@ -1,0 +1,120 @@
+import Promises
+import Reactor
+
+extension Connection {
+    /// The largest number of bytes per second to receive. `nil`, the default, and values below one mean no limit.
+    ///
+    /// A peer that has sent less may catch up with the bytes of one second at once. Beyond that the connection reads
+    /// those of a tenth of a second at a time: the kernel's buffers fill, and the peer must wait. Bytes count as the
+    /// kernel delivers them, before a filter.
+    ///
+    /// Pauses count neither for `idleTimeout` nor for a pending read's `frameTimeouts`. The end of the peer's side is
+    /// found after a pause, a reset at once: then what has arrived is read without pauses, like what `close` discards.
+    public var readRate: Int? {
+        get { cold?.rare?.readPace?.rate }
+        set {
+            // A server without a rate sets nil on each connection; that must cost nothing.
+            if newValue == nil && readRate == nil { return }
+            loop.assertOwner()
+            let old = cold?.rare?.readPace
+            ensuredRareState.readPace = newValue.map { ReadPace($0, of: self, continuing: old) }
+            updateNotesActivity()
+            old?.endPause()
+        }
+    }
+
+    /// As `receiveOnce`, with an `idleTimeout` or a `readRate`.
+    @inline(never)
+    func receiveTimed(into buffer: UnsafeMutableRawBufferPointer, atMost limit: Int) -> Int? {
+        guard let limit = receiveLimit(limit) else { return nil }
+        return didReceiveTimed(callReceive(into: buffer, atMost: limit))
+    }
+
+    private var readPace: ReadPace? { lifecycle.isOpenOrFailed ? cold?.rare?.readPace : nil }
+
+    /// - Returns: the number of bytes to receive now, at most `limit`; `nil` in a pause, which this begins.
+    func receiveLimit(_ limit: Int) -> Int? {
+        guard let pace = readPace, let allowed = pace.allowance(at: loop.now) else { return limit }
+        if allowed > 0 { return min(limit, allowed) }
+        pace.pause()
+        return nil
+    }
+
+    /// As `didReceive`, with an `idleTimeout` or a `readRate`.
+    func didReceiveTimed(_ result: Int) -> Int? {
+        guard let count = didReceive(result) else { return nil }
+        if count > 0 {
+            noteActivity()
+            readPace?.spend(count, at: loop.now)
+        }
+        return count
+    }
+}
+
+/// The bytes that a connection may receive: those of the last second at its rate, less those that it has received.
+final class ReadPace {
+    let rate: Int
+    // Weak: the loop may retain this while another thread releases the connection.
+    private weak var connection: Connection?
+    /// When the bytes of a whole second may come.
+    private var full: LoopInstant
+    /// Present during a pause.
+    private var timer: EventLoop.Timer?
+    /// Whether it no longer limits: the rate is none, or the peer has gone.
+    private var isUnlimited: Bool
+
+    var isPaused: Bool { timer != nil }
+
+    private static var second: Int { 1_000_000_000 }
+    /// Fewer are not worth a system call.
+    private var leastBytes: Int { max(rate / 10, 1) }
+
+    init(_ rate: Int, of connection: Connection, continuing pace: ReadPace?) {
+        (self.rate, self.connection) = (rate, connection)
+        // No connection is faster than 8 GiB/s, whose products with a second are an `Int`.
+        isUnlimited = rate < 1 || rate > 1 << 33
+        full = pace?.full ?? connection.loop.now
+    }
+
+    /// The time of `count` bytes, in nanoseconds.
+    private func time(of count: Int) -> Int { (count * Self.second + rate - 1) / rate }
+
+    /// - Returns: the number of bytes to receive now, zero in a pause; `nil` if there is no limit.
+    func allowance(at now: LoopInstant) -> Int? {
+        if isUnlimited { return nil }
+        let owed = max(Int(full.nanoseconds - now.nanoseconds), 0)
+        let count = max(Self.second - owed, 0) * rate / Self.second
+        return count < leastBytes ? 0 : count
+    }
+
+    func spend(_ count: Int, at now: LoopInstant) {
+        if !isUnlimited { full = max(full, now).advanced(by: .nanoseconds(time(of: count))) }
+    }
+
+    /// There is input, but no allowance. Events of a pause, which other operations have asked for, get here again.
+    func pause() {
+        guard let connection else { return }
+        if timer == nil {
+            let end = full.advanced(by: .nanoseconds(time(of: leastBytes) - Self.second))
+            connection.cold?.frameClock?.exclude(connection.loop.now.duration(to: end))
+            timer = connection.loop.schedule(at: end) { self.endPause() }
+        }
+        connection.pauseReading()
+    }
+
+    /// Ends the pause.
+    func endPause() {
+        guard let timer = timer.take() else { return }
+        timer.cancel()
+        connection?.resumeReading()
+    }
+
+    /// The peer has gone: its last bytes are read without pauses, since the poller would report the end again and again.
+    /// - Returns: whether there was a pause, so that these bytes come before the end.
+    func end() -> Bool {
+        isUnlimited = true
+        if timer == nil { return false }
+        endPause()
+        return connection?.pollsForInput == true
+    }
+}

@@ -1,0 +1,258 @@
+import Promises
+import Reactor
+import ReactorLibc
+
+// Waiting for input: how a read begins to wait, how an event of the descriptor ends the wait, and how it ends without
+// input. `InputLoop` is the rest of it, for each form of reads.
+
+extension Connection {
+    /// The number of bytes received so far: after the filter, if there is one.
+    var deliveredByteCount: Int { cold?.filter?.deliveredCount ?? bytesReceived }
+
+    // MARK: Waiting
+
+    /// Makes `core` wait for input, and takes over the caller's reference to it.
+    /// - Parameters:
+    ///   - count: the number of further bytes to wait for; of `bytes` and `array`, the maximum to receive.
+    ///   - held: the memory of its decoder, in bytes.
+    ///   - updatesInterest: false if the caller does, before it calls anything else.
+    @usableFromInline @inline(__always)
+    func wait(_ core: CoreRef, _ form: InputForm, for count: Int, held: Int, updatesInterest: Bool) {
+        var count = count
+        if form.isOfFrames { prepareToWait(form, for: &count, held: held) }
+        reader.keep(core, form, count)
+        sendGathered()
+        if updatesInterest { updateInterest() }
+        if form == .frames { mayBeIdle() }
+    }
+
+    @inline(never)
+    private func prepareToWait(_ form: InputForm, for count: inout Int, held: Int) {
+        cold?.frameClock?.update(form, of: self)
+        noteHeldMemory(inDecoder: held, awaiting: count)
+        // A decoder that waits for more than 4 GiB is called once on the way.
+        count = min(count, Int(CInt.max)) + min(bufferedByteCount, Int(CInt.max))
+    }
+
+    /// Whether a loop that begins has nothing to do before there is input. One over chunks has been let in, and has the
+    /// reader already.
+    @usableFromInline
+    func mustWait(_ form: InputForm) -> Bool {
+        // In a drain a loop over frames looks first whether it can begin.
+        !hasInput && !reader.hasEnded && (form == .chunk || !reader.isDraining && refuseRead() == nil)
+    }
+
+    /// True when more input may come; false if the stream has ended between two frames.
+    @usableFromInline
+    func mayContinue(_ form: InputForm, _ expectation: @autoclosure () -> StreamError.Expectation) throws -> Bool {
+        guard reader.hasEnded else {
+            // At the last call of a drain a read is not refused that is inside of a frame, nor a loop.
+            let isBegun = reader.isLastCall && (hasInput || form == .frames)
+            if let refusal = isBegun ? refusalToContinue : refuseRead() { throw refusal }
+            return true
+        }
+        if let failure = reportedFailure { throw failure }
+        let count = bufferedByteCount
+        if count == 0 { return false }
+        throw StreamError.endedEarly(expected: expectation(), got: count)
+    }
+
+    /// Refuses a read that cannot begin. At the last call of a drain this notes that the drain has ended the input.
+    /// - Returns: the error of the read; `nil` if it can begin.
+    @usableFromInline @inline(__always)
+    func refuseRead() -> SystemError? {
+        loop.assertOwner("a read")
+        // The usual case first, without a call.
+        if lifecycle.isOpenOrFailed && reader.isFree && path == .direct && kind.contains(.reads) && !reader.isLastCall {
+            return nil
+        }
+        return refuseReadSlow()
+    }
+
+    @inline(never)
+    private func refuseReadSlow() -> SystemError? {
+        refusalToContinue ?? (reader.isLastCall ? refuseAtLastCall() : nil)
+    }
+
+    /// The error for a read, or a loop, that cannot go on.
+    @inline(never)
+    var refusalToContinue: SystemError? {
+        if let refusal = refusal(of: readCall, .reads) { return refusal }
+        if lifecycle.isOpenOrFailed && reader.isFree { return nil }
+        return refusalInHandshake(readCall) ?? SystemError(readCall, EBUSY, detail: "another read is waiting")
+    }
+
+    // MARK: The descriptor is readable
+
+    /// Reads the descriptor once, for the promise that waits, which gets the bytes in the loop's buffer if nothing is
+    /// buffered before them.
+    @inline(__always)
+    func receiveInput() {
+        let form = reader.form
+        if form.rawValue > InputForm.chunk.rawValue || hasInput || form.isOfBytes && reader.expectsMuch {
+            return receiveIntoInput(form)
+        }
+        // Lent to code that may turn the loop, or close the connection, which reads too.
+        let buffer = loop.borrowScratch()
+        defer { loop.giveBack(buffer) }
+        guard let count = receiveOnce(into: buffer, atMost: form.isOfBytes ? Int(reader.count) : .max) else { return }
+        guard count > 0 else { return streamDidEnd(count) }
+        guard let core = reader.take() else { return }
+        let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+        // Without an indirect call.
+        if form == .chunk { return InputLoop<ChunkLoop>.resume(core, with: bytes, isInEvent: true) }
+        reader.noteSize(count)
+        if form == .array { return InputLoop<ArrayRead>.resume(core, with: bytes, isInEvent: true) }
+        InputLoop<ByteRead>.resume(core, with: bytes, isInEvent: true)
+    }
+
+    /// If more bytes than this are missing, a read requests only these, and receives them in place: the array that
+    /// collects them can then be returned without a copy. Otherwise it requests the next frames too, whose copy costs
+    /// less than another call.
+    private static var largestReadAhead: Int { 4096 }
+
+    /// As `receiveInput`, for reads of frames and of large pieces, and where input is buffered.
+    @inline(never)
+    private func receiveIntoInput(_ form: InputForm) {
+        // It waits on the path `.filtered`.
+        if form == .handshake { return }
+        let missing = Int(reader.count) - bufferedByteCount
+        if form.isOfFrames && missing > Self.largestReadAhead {
+            if form == .frames { reader.noteSize(Int(reader.count)) }
+            return inputWasReceived(receiveInPlace(missing))
+        }
+        // The size of a single frame says nothing about the next: a short head may follow a large body.
+        if form != .frame && form != .chunk && !hasInput && reader.expectsMuch {
+            let room = form.isOfBytes ? min(reader.expectedRoom, missing) : reader.expectedRoom
+            let count = receiveInPlace(room, expecting: room)
+            if let count { reader.noteSize(max(count, 0)) }
+            return inputWasReceived(count)
+        }
+        let buffer = loop.borrowScratch()
+        defer {
+            // Normally taken by the code that it was passed to; it must never outlive the buffer.
+            _ = loop.takeReceived()
+            loop.giveBack(buffer)
+        }
+        guard let count = receiveOnce(into: buffer) else { return }
+        let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<max(count, 0)])
+        if !hasInput && count >= missing {
+            if let core = takeReader() { resume(core, with: bytes) }
+        } else {
+            if count > 0 { appendInput(bytes) }
+            inputWasReceived(count)
+        }
+    }
+
+    private func inputWasReceived(_ count: Int?) {
+        guard let count else { return }
+        if count > 0 { inputDidArrive(isInEvent: true) } else { streamDidEnd(count) }
+    }
+
+    /// Reads the descriptor once, and counts what it returns.
+    /// - Parameter limit: the maximum number of bytes; at least one, since reading none would look like the end.
+    /// - Returns: the number of bytes; 0 at the end of the stream, and the negative errno of an error. `nil` if there
+    ///   was nothing to read, or `readRate` pauses.
+    @inline(__always)
+    func receiveOnce(into buffer: UnsafeMutableRawBufferPointer, atMost limit: Int = .max) -> Int? {
+        if notesActivity { return receiveTimed(into: buffer, atMost: limit) }
+        return didReceive(callReceive(into: buffer, atMost: limit))
+    }
+
+    /// Counts what a call has returned. All input of a connection comes through here.
+    /// - Returns: as `receiveOnce`.
+    @inline(__always)
+    func didReceive(_ count: Int) -> Int? {
+        if count == -Int(EAGAIN) {
+            noteSpuriousReadiness(readCall)
+            return nil
+        }
+        if count > 0 { bytesReceived += count }
+        return count
+    }
+
+    /// - Parameter result: 0 at the end of the input, and the negative errno of an error.
+    @inline(never)
+    func streamDidEnd(_ result: Int) {
+        reader.end()
+        if result < 0 { noteFailure(SystemError(readCall, CInt(-result))) }
+        inputDidArrive(isInEvent: true)
+        if result < 0 { failWrites() }
+    }
+
+    /// Input has been buffered, or the stream has ended: continues the promise that waits, if that is enough for it.
+    /// - Parameter isInEvent: whether this is an event of the descriptor, after which the interest is updated. Otherwise
+    ///   a job calls the body of a loop.
+    func inputDidArrive(isInEvent: Bool) {
+        let form = reader.form
+        if form.isOfFrames && bufferedByteCount < reader.count && !reader.hasEnded {
+            if reader.isWaiting { cold?.frameClock?.update(form, of: self) }
+            return
+        }
+        guard let core = takeReader() else { return }
+        if isInEvent {
+            resume(core, with: UnsafeRawBufferPointer(start: nil, count: 0))
+        } else if form.continuesInJob {
+            core.borrow { $0.enqueueAgain() }
+        } else {
+            resume(core, with: nil)
+        }
+    }
+
+    /// - Parameter received: `nil` outside of an event of the descriptor.
+    private func resume(_ core: CoreRef, with received: UnsafeRawBufferPointer?) {
+        if let received { loop.pass(received: received) }
+        core.inputDidArrive()
+    }
+
+    /// The bytes that the code called for an event must take.
+    @usableFromInline
+    func takeReceived() -> UnsafeRawBufferPointer? { loop.takeReceived() }
+
+    // MARK: Ending the wait
+
+    /// As `ConnectionReader.take`, and tells the clock.
+    func takeReader() -> CoreRef? {
+        guard let core = reader.take() else { return nil }
+        if reader.form.isOfFrames {
+            // The decoder of a single read is released with it.
+            if reader.form == .frame { cold?.memory?.inDecoder = 0 }
+            cold?.frameClock?.endWait(at: loop)
+        }
+        return core
+    }
+
+    func rejectRead(_ error: any Error) {
+        let form = reader.form
+        guard let core = takeReader() else { return }
+        if form == .handshake { return core.takeOver().reject(error) }
+        let source = PromiseCore(error: error)
+        // In a job, in which the body may recover.
+        if form == .frames { return source.attach(core.object, owned: core) }
+        core.run(rejectedAs: source)
+    }
+
+    /// Ends the pending read and the watches, since this side ends the connection.
+    func cancelRead(_ reason: StaticString = "the connection was closed") {
+        if reader.isWaiting {
+            let isAsked = failure?.isCancellation ?? true
+            rejectRead(reported(SystemError(ended: readCall, isCancellation: isAsked, detail: "\(reason)")))
+        }
+        PeerWatching.settle(as: nil, at: self)
+    }
+
+    func endRead(_ error: SystemError) {
+        reader.end()
+        rejectRead(reported(error))
+    }
+
+    /// Ends the read of `promise`, which was cancelled.
+    /// - Returns: false if `promise` does not wait for input.
+    func withdrawRead(_ promise: PromiseCore) -> Bool {
+        guard reader.isWaiting(promise), let core = takeReader() else { return false }
+        cold?.filter?.readWasCancelled(promise)
+        updateInterest()
+        core.release()
+        return true
+    }
+}

@@ -1,0 +1,46 @@
+import Promises
+import Reactor
+import ReactorLibc
+
+extension Connection {
+    /// Whether the kernel may send files itself: not through a filter.
+    package var sendsFiles: Bool { writesDirectly && kind.contains(.socket) }
+
+    /// As `write`, for a head that a `sendFile` follows at once: both may leave in one segment. A small one is gathered,
+    /// so its promise is fulfilled at once.
+    package func gather(beforeFile head: (inout ByteWriter) -> Void) -> Promise<Void> {
+        guard sendsFiles, !writer.isQueued, loop.isBeingDriven else { return write(head) }
+        var output = ByteWriter(ByteWrite.takeSpare(of: self))
+        head(&output)
+        guard output.shared == nil, writer.canGather(output.written.count) else {
+            return ByteWrite.start(&output, on: self)
+        }
+        if output.written.withUnsafeBytes({ writer.gather($0) }) { FlushJob.enqueue(for: self) }
+        ByteWrite.giveBack(&output, to: self)
+        return .value
+    }
+
+    /// Sends the beginning of a part of a file with sendfile(2), as much as the kernel takes at once. Pages that are
+    /// not in the kernel's memory make the call wait for the disk.
+    /// - Returns: the number of bytes. 0 if the file cannot be sent this way, or not now: a filter needs the bytes,
+    ///   earlier writes wait, there is no room, the file is shorter, or the call has failed. The caller then writes a
+    ///   part of the file, which waits for room, or reports what is wrong.
+    package func sendFile(_ file: CInt, _ range: Range<Int>) -> Int {
+        loop.assertOwner()
+        if writer.isGathering {
+            _ = ByteWrite.sendGathered(with: .init(start: nil, count: 0), on: self, precedesFile: sendsFiles)
+        }
+        // Bytes that wait for the end of the turn precede the file.
+        if writer.uncork() {
+            flush()
+            updateInterest()
+        }
+        guard sendsFiles, !writer.isQueued, !range.isEmpty else { return 0 }
+        let result = loop.kernel.sendFile(fd, file, range.lowerBound, range.count)
+        switch CInt(clamping: -result) {
+        // Errors of the file, or of a kernel that cannot do this with it.
+        case EINVAL, EIO, ENOSYS, EOPNOTSUPP, EOVERFLOW, ENOMEM, EPERM, ESPIPE: return 0
+        default: return max(didTransmit(result, in: turn), 0)
+        }
+    }
+}

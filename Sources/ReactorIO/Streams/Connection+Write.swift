@@ -1,0 +1,145 @@
+import Promises
+import Reactor
+
+// The forms of `write`. Connection+Flush.swift and WriteQueue.swift send and queue the bytes.
+
+extension Connection {
+    /// Writes all of `bytes`.
+    ///
+    /// ```swift
+    /// connection.write([0x01, 0x00]).then { connection.read(exactly: 2) }
+    /// ```
+    ///
+    /// The promise is fulfilled when the kernel has taken the bytes, which gives backpressure: a slow reader slows down
+    /// a handler that waits for each write. Writes are sent in the order of the calls; an empty write is fulfilled
+    /// after earlier writes. The first write of a turn is sent at once; small writes that follow in the same turn are
+    /// sent together.
+    ///
+    /// **Answers to pipelined requests are sent together.** A handler's write of at most 16 KiB is gathered, and its
+    /// promise is fulfilled at once, while the connection has buffered bytes of the next request. One call sends the
+    /// gathered bytes as soon as
+    /// - a write finds no buffered bytes;
+    /// - a read must wait for the peer;
+    /// - 64 KiB are gathered;
+    /// - the jobs of this turn have run.
+    ///
+    /// So the bytes of a fulfilled write may still fail to be sent: then the next write is rejected with that error,
+    /// and reads report it after all input that has arrived. Bytes that the kernel does not take at once are queued
+    /// before later writes.
+    ///
+    /// Rejected with a `SystemError`:
+    /// - the error of send(2), or of write(2) on a descriptor that is not a socket, such as `ECONNRESET` or `EPIPE`. It
+    ///   rejects all pending writes. If a read has met the error first, it names recv(2);
+    /// - `ENOBUFS` beyond `writeQueueLimit`;
+    /// - `EPIPE` after `shutdownWrite`;
+    /// - `EBADF` after `close` or `abort`, and on a pipe's reader;
+    /// - `ECANCELED` if `abort` is called while the write is pending.
+    ///
+    /// No signal is raised.
+    ///
+    /// A write that is cancelled while it is queued after others is never sent. If the kernel has taken some of its
+    /// bytes, `cancel()` has no effect: `abort` the connection.
+    @inlinable @inline(__always)
+    public func write<Bytes: Collection>(
+        _ bytes: consuming Bytes, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<Void> where Bytes.Element == UInt8 {
+        let array = Bytes.self == [UInt8].self ? (consume bytes) as! [UInt8] : Array(bytes)
+        return Promise(ByteWrite.start(array, on: self).core.traced(root: "write", Promise<Void>.self, file, line))
+    }
+
+    /// Writes all of `text` as UTF-8. Fulfilled when the kernel has taken it; the form with bytes lists the errors.
+    ///
+    /// ```swift
+    /// connection.write("hello\n").then { connection.readLine() }
+    /// ```
+    @inlinable @inline(__always)
+    public func write(_ text: String, file: StaticString = #fileID, line: UInt = #line) -> Promise<Void> {
+        write(Array(text.utf8), file: file, line: line)
+    }
+
+    /// Writes all of the lent bytes, such as a chunk of `forEachChunk`, and copies only what the kernel does not take
+    /// at once. The form with bytes lists the errors.
+    @inlinable @inline(__always)
+    public func write(_ span: RawSpan, file: StaticString = #fileID, line: UInt = #line) -> Promise<Void> {
+        let promise = span.withUnsafeBytes { ByteWrite.start($0, on: self) }
+        return Promise(promise.core.traced(root: "write", Promise<Void>.self, file, line))
+    }
+
+    /// Writes all of `bytes` in place: bytes that the kernel does not take are not copied either, but share their
+    /// memory until then. Fewer than 16 KiB are copied, and a filter gets a copy. The form with bytes lists the errors.
+    @inlinable @inline(__always)
+    public func write(_ bytes: SharedBytes, file: StaticString = #fileID, line: UInt = #line) -> Promise<Void> {
+        write({ $0.append(bytes) }, file: file, line: line)
+    }
+
+    /// Writes the bytes that `body` appends, without an array per write; see the form with bytes.
+    ///
+    /// ```swift
+    /// connection.write { output in
+    ///     output.append("value ")
+    ///     output.append(decimal: value)
+    /// }
+    /// ```
+    ///
+    /// `body` may call the connection: bytes that it writes there precede those that it appends.
+    /// - Parameter body: appends the bytes; called once, inside this call. If it throws, nothing is written.
+    /// - Returns: as the form with bytes.
+    /// - Throws: the error of `body`.
+    @inlinable @inline(__always)
+    public func write(
+        _ body: (inout ByteWriter) throws -> Void, file: StaticString = #fileID, line: UInt = #line
+    ) rethrows -> Promise<Void> {
+        var output = ByteWriter(ByteWrite.takeSpare(of: self))
+        do { try body(&output) } catch {
+            ByteWrite.giveBack(&output, to: self)
+            throw error
+        }
+        return Promise(ByteWrite.start(&output, on: self).core.traced(root: "write", Promise<Void>.self, file, line))
+    }
+
+    /// Writes several buffers in order as if they were one, without copying large arrays. One call (sendmsg(2),
+    /// writev(2)) sends up to 1024 buffers; there may be none. The form with bytes lists the errors.
+    @inlinable
+    public func write<Buffers: Collection>(
+        _ buffers: Buffers, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<Void> where Buffers.Element: Collection, Buffers.Element.Element == UInt8 {
+        write(
+            { for buffer in buffers { $0.append(SharedBytes(buffer as? [UInt8] ?? Array(buffer))) } }, file: file,
+            line: line)
+    }
+}
+
+/// Writes all bytes from `source` to `sink`, until the source ends. Fulfilled with the number of bytes.
+///
+/// ```swift
+/// pipe(from: client, to: server, endingSink: true)
+/// ```
+///
+/// Nothing is read while a write is pending, so a slow reader of the sink slows the source down. Bytes are copied only
+/// if the kernel does not take them at once. Neither connection is closed; with `endingSink` the sink is shut down for
+/// writing when the source has ended, so that two pipes, one in each direction, make a proxy.
+///
+/// Rejected with the error of the read or write that fails. Bytes that were read and not written are lost then, as they
+/// are when the result is cancelled.
+/// - Parameters:
+///   - source: the connection to read from.
+///   - sink: the connection to write to.
+///   - endingSink: whether `sink` is shut down for writing at the end of `source`.
+/// - Returns: a promise of the number of bytes, fulfilled when all are written.
+@available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
+public func pipe(
+    from source: Connection, to sink: Connection, endingSink: Bool = false, file: StaticString = #fileID,
+    line: UInt = #line
+) -> Promise<Int> {
+    // Another peer sends the answers, so an idle read does not mean that the connection is idle: see `isIdle`.
+    source.reader.readsAhead = true
+    sink.reader.readsAhead = true
+    var count = 0
+    let all = source.forEachChunk(
+        { chunk -> Promise<Void> in
+            count += chunk.byteCount
+            return sink.write(chunk)
+        }, file: file, line: line)
+    if !endingSink { return all.map("pipe", { count }, file, line) }
+    return all.then({ sink.shutdownWrite() }, file: file, line: line).map("pipe", { count }, file, line)
+}

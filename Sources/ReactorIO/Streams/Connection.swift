@@ -1,0 +1,182 @@
+import Reactor
+import ReactorLibc
+
+/// A stream of bytes on this thread's loop: a TCP connection, made by `connect(to:)` or by a `Listener`; one end of a
+/// `pair()`; one end of a `pipe()`; or another descriptor, adopted by `init(adopting:)`.
+///
+/// ```swift
+/// connection.read().then { outcome -> Promise<Void> in
+///     guard case .bytes(let bytes) = outcome else { return .value }
+///     return connection.write(bytes)
+/// }.ensure { connection.close() }
+/// ```
+///
+/// Reading and writing are independent of each other. The connection reads only on demand, so not reading pauses the
+/// peer: the kernel's buffers fill, and the peer must wait. An idle connection holds no buffer. A pending operation
+/// keeps the connection alive; without one, releasing the last reference closes it.
+///
+/// Three calls end it:
+/// - `shutdownWrite()` ends the write side and leaves the read side open (half-close);
+/// - `close()` delivers the queued writes and then ends;
+/// - `abort()` drops everything and resets.
+public final class Connection {
+    // Each part owns its state and returns the next action: `reader` the promise that waits and the end of the input,
+    // `writer` what is to be sent, `lifecycle` the descriptor, `interest` what the poller knows, and `cold` what few
+    // connections need: buffered input, the filter, limits, the first failure. The methods make the system calls and
+    // settle the promises. Whenever user code can run:
+    // - `fd` is this connection's as long as `lifecycle.hasDescriptor`;
+    // - each change of the reader, the writer or a watch is followed by `updateInterest`, or by the end of the event:
+    //   what waits here is kept alive by the poller, because of the interest, or by a `FlushJob`;
+    // - `path` is `.filtered` while there are a filter and a descriptor, until a close makes it `.discarding`;
+    // - a failure of the descriptor is in `failure` and in `lifecycle`, that of a filter only in `failure`, since its
+    //   queue still leaves.
+    //
+    // The fields that every message uses come first, together, in two cache lines: at a thousand connections the memory
+    // that a message reads costs more than the instructions. Their order leaves no gap, so that a connection takes 128
+    // bytes of the heap.
+    //
+    // `@exclusivity(unchecked)`: one thread, and no field is being changed while code is called that could call back.
+    // With checks, these fields cost nine calls of the runtime per message.
+    let loop: EventLoop
+    let fd: CInt
+    let kind: DescriptorKind
+    /// Derived: whether `ColdState.lastActivity` is kept, for an idle time-out, or received bytes are counted for
+    /// `readRate`.
+    @exclusivity(unchecked) var notesActivity = false
+    @exclusivity(unchecked) var interest = ConnectionInterest()
+    @exclusivity(unchecked) var path = ConnectionPath.direct
+    @exclusivity(unchecked) var lifecycle = ConnectionLifecycle.open
+    /// The number of pending promises of `deferDrain` and of the bodies of `forEachFrame`.
+    @exclusivity(unchecked) var pendingAnswers: Int32 = 0
+    @exclusivity(unchecked) var reader = ConnectionReader()
+    @exclusivity(unchecked) var writer = ConnectionWriter()
+    /// Bytes read from the kernel so far: before a filter, and including those that `close` discards.
+    @exclusivity(unchecked) public internal(set) var bytesReceived = 0
+    /// Bytes that the kernel has taken so far: after a filter.
+    @exclusivity(unchecked) public internal(set) var bytesSent = 0
+    @exclusivity(unchecked) var cold: ColdState?
+
+    /// The peer's address; `nil` if the kernel no longer had it, or if peers have no addresses.
+    public let peerAddress: SocketAddress?
+
+    init(_ fd: CInt, _ kind: DescriptorKind, peer: SocketAddress?, on loop: EventLoop) {
+        (self.loop, self.fd, self.kind) = (loop, fd, kind)
+        peerAddress = peer
+        if kind.contains(.tcp) { socket.setNoDelay() }
+    }
+
+    convenience init(_ socket: Socket, peer: SocketAddress?, isUnix: Bool, on loop: EventLoop) {
+        self.init(socket.fd, isUnix ? .localSocket : [.localSocket, .tcp], peer: peer, on: loop)
+    }
+
+    // No operation is pending any more; see `ConnectionInterest`.
+    deinit {
+        guard lifecycle.hasDescriptor else { return }
+        if loop.isOwnedByThisThread { return release() }
+        loop.performCleanup { [loop, fd, cold] in
+            if !loop.hasEnded { cold?.endTimersAndPause(on: loop) }
+            loop.closeDescriptor(fd)
+            cold?.descriptorWasClosed(loop.hasEnded ? .loopEnded : .closed)
+        }
+    }
+
+    /// The cold state; made by the first access.
+    var ensuredColdState: ColdState {
+        if let cold { return cold }
+        let made = ColdState()
+        cold = made
+        return made
+    }
+
+    var ensuredRareState: RareState { ensuredColdState.ensuredRareState }
+
+    /// This side's address; `nil` if there are no addresses. The first use costs a system call; the result is cached,
+    /// also after the connection's end. `nil` if the first use comes after the end.
+    public var localAddress: SocketAddress? {
+        if let known = cold?.rare?.localAddress { return known }
+        guard lifecycle.hasDescriptor, kind.contains(.socket), let address = socket.localAddress else { return nil }
+        ensuredRareState.localAddress = address
+        return address
+    }
+
+    /// Whether bytes of the peer have arrived that no read has asked for. With a filter, bytes in the kernel do not
+    /// count: they may not belong to the peer's program.
+    package var hasInputAlready: Bool {
+        hasInput || cold?.filter == nil && kind.contains(.socket) && socket.unreadBytes > 0
+    }
+
+    /// Whether `close` or `abort` has been called, or the descriptor has been released: by `detach`, at a limit, at the end
+    /// of the loop. (Not by the `shutdownWrite` of a pipe.)
+    public var isClosed: Bool { lifecycle.isClosed }
+
+    // MARK: Failing
+
+    /// The first error of the descriptor, or of its filter.
+    var failure: SystemError? { cold?.rare?.failure?.error }
+    /// The error with which promises are rejected, if the connection has failed.
+    var reportedFailure: (any Error)? { cold?.rare?.failure?.reported }
+
+    /// The error that rejects the promise of a read or write that failed with `error`.
+    func reported(_ error: SystemError) -> any Error {
+        if let failure = cold?.rare?.failure, error == failure.error { failure.reported } else { error }
+    }
+
+    /// The reason why the library itself has ended the connection: its peer made it take too much memory. A later read
+    /// reports it, too: it may be the next one of a loop.
+    package var ownEnd: SystemError? {
+        guard isClosed, let failure, failure.code == ENOBUFS else { return nil }
+        return failure
+    }
+
+    func refusalInHandshake(_ call: SystemCall) -> SystemError? {
+        guard cold?.filter?.isInHandshake == true else { return nil }
+        return SystemError(call, EBUSY, detail: "the handshake of the filter has not finished")
+    }
+
+    /// The descriptor has failed. Records the error, unless that of a filter precedes it, whose output was being sent.
+    func noteFailure(_ error: SystemError) {
+        if failure == nil { ensuredRareState.failure = ConnectionFailure(error: error) }
+        lifecycle.fail()
+    }
+
+    /// The descriptor can no longer be written to. Earlier data from the peer may still be read.
+    /// - Parameter losesOutput: whether written bytes that have left the queue are lost.
+    func fail(_ error: SystemError, losesOutput: Bool = false) {
+        noteFailure(error)
+        let filter = path == .filtered && error.call == writeCall ? cold?.filter : nil
+        let hasNews = filter?.readLastWords() == true
+        failWrites(losesOutput: losesOutput)
+        if lifecycle.isOpenOrFailed { updateInterest() } else { release() }
+        if hasNews { filter?.proceed() }
+    }
+
+    /// Closes the descriptor, or gives it away. The number is never used again: it may belong to another descriptor by
+    /// then.
+    func release(as end: ConnectionLifecycle = .closed, givingAway isGivenAway: Bool = false) {
+        // An inline handler of an operation that has just failed or was cancelled may have closed it meanwhile.
+        guard lifecycle.release(as: end) else { return }
+        interest.registered = []
+        cold?.endTimersAndPause(on: loop)
+        if isGivenAway { loop.forget(fd) }
+        cancelRead(isGivenAway ? "the connection was detached" : "the connection was closed")
+        if !isGivenAway { loop.closeDescriptor(fd) }
+        cold?.input = InputBuffer()
+        cold?.descriptorWasClosed(loop.hasEnded ? .loopEnded : .closed)
+    }
+}
+
+/// The path of a connection's bytes.
+enum ConnectionPath: UInt8 {
+    /// Directly between the descriptor and the reads and writes.
+    case direct
+    /// Through `ColdState.filter`.
+    case filtered
+    /// This side is closing: input is discarded.
+    case discarding
+}
+
+extension Connection: CustomStringConvertible {
+    /// `Connection(127.0.0.1:54321)`, with the peer's address; without one, with the descriptor's number:
+    /// `Connection(descriptor 7)`.
+    public var description: String { "Connection(\(peerAddress?.description ?? "descriptor \(fd)"))" }
+}

@@ -1,0 +1,179 @@
+import Promises
+import Reactor
+
+/// The close of a connection, from the call until the descriptor is closed: its phases and its limits, so that a peer
+/// that reads or sends now and then cannot hold the descriptor.
+@usableFromInline
+final class ConnectionClose {
+    // The connection retains this object, and cancels the timer before its descriptor is closed. Until then the poller,
+    // or the flush job, retains the connection.
+    private unowned let connection: Connection
+    /// Fulfilled when the descriptor is closed.
+    let promise = PromiseCore(root: Void.self)
+    /// When the close is over, whatever the peer does.
+    private var deadline: LoopInstant?
+    /// The number of bytes that the peer must take and send per interval; `nil` if it need not.
+    private var leastProgress: Int?
+    /// The number at the last check.
+    private var lastProgress = 0
+    private var timer: EventLoop.Timer?
+    /// Whether the peer has ended while its input was discarded.
+    private(set) var inputHasEnded = false
+
+    private init(_ connection: Connection) { self.connection = connection }
+
+    /// Closes `connection`, or sets another time for a close in progress.
+    @usableFromInline
+    static func start(_ lingerTime: Duration?, of connection: Connection) -> Guarantee<Void> {
+        connection.loop.assertOwner()
+        if connection.lifecycle.hasDescriptor && connection.loop.kernel.isForked {
+            // The parent sends, ends and discards input: this process closes its copy.
+            connection.dropAndReset()
+            return .value
+        }
+        connection.sendGathered()
+        let before = connection.lifecycle.close()
+        if !before.hasDescriptor { return .value }
+        // The peer has ended, nothing is queued, and no other part takes part in the close: usual for a server, which then
+        // needs no object for it.
+        if before == .open, connection.cold == nil, connection.path == .direct, connection.reader.hasEnded,
+            !connection.writer.isQueued
+        {
+            lingerIfDelivered(connection)
+            return .value
+        }
+        let cold = connection.ensuredColdState
+        if let close = cold.close {
+            if lingerTime != nil { close.limit(to: lingerTime) }
+            return Guarantee(close.promise)
+        }
+        let close = ConnectionClose(connection)
+        cold.close = close
+        cold.attachment?.connectionWillClose()
+        cold.endTimersAndPause(on: connection.loop)
+        connection.cancelRead()
+        // An inline handler of that read may have aborted the connection.
+        if connection.lifecycle == .flushing {
+            if before == .failed {
+                connection.release()
+            } else if connection.writer.isQueued {
+                // A peer may take the queued bytes only after it has sent everything: its input is discarded meanwhile.
+                if connection.path == .direct, connection.kind.contains(.socket) { connection.path = .discarding }
+                connection.updateInterest()
+            } else {
+                lingerIfDelivered(connection)
+            }
+        }
+        // An inline handler of that read may have set another time.
+        if connection.lifecycle.hasDescriptor && close.timer == nil { close.limit(to: lingerTime) }
+        return Guarantee(close.promise)
+    }
+
+    /// Notes that the queue of `connection` is empty: a close that waited for that sends the end.
+    static func lingerIfDelivered(_ connection: Connection) {
+        guard connection.lifecycle == .flushing else { return }
+        // The kernel may not take a filter's end record, or the filter may need input first. Sending it may also have
+        // got here again, and have gone on.
+        guard connection.queueEndRecord(), !connection.writer.isQueued, connection.lifecycle.deliver()
+        else { return connection.updateInterest() }
+        connection.endWriter()
+        connection.path = .discarding
+        let hasEnded =
+            connection.cold?.filter?.sourceHasEnded
+            ?? (connection.reader.hasEnded || connection.cold?.close?.inputHasEnded == true)
+        if hasEnded || !connection.kind.contains(.socket) {
+            connection.release()
+        } else {
+            connection.cold?.close?.discardInput()
+        }
+    }
+
+    func cancelTimer() { timer?.cancel() }
+
+    /// Reads input once, and discards it. Closes the connection when the peer has ended, and nothing is queued any more.
+    /// - Returns: whether there may be more input.
+    @discardableResult
+    func discardInput() -> Bool {
+        let connection = connection
+        guard connection.discardsInput else { return false }
+        let count = connection.receiveOnce(into: connection.loop.scratch)
+        if let count, count <= 0 {
+            inputHasEnded = true
+            let error = count < 0 ? SystemError(connection.readCall, CInt(-count)) : nil
+            if connection.lifecycle == .lingering {
+                if let error { connection.recordEnd(.failed(error)) }
+                connection.release()
+            } else if let error {
+                connection.fail(error)
+            }
+        }
+        connection.updateInterest()
+        return count.map { $0 > 0 } ?? false
+    }
+
+    // MARK: Limits
+
+    /// The total time limit for `close()` on a socket.
+    private static var timeLimit: Duration { .seconds(30) }
+    /// A `close()` is checked for progress after each interval of this length.
+    private static var checkInterval: Duration { .seconds(5) }
+    /// The number of bytes that the peer of a socket must take or send per interval: 1 KiB a second.
+    private static var leastProgress: Int { 5 << 10 }
+
+    /// Limits the close to a time from now; `nil` for the limits of `close()`. With a time, progress is not checked; a
+    /// time of zero or less ends the close now.
+    func limit(to lingerTime: Duration?) {
+        timer?.cancel()
+        if let lingerTime, lingerTime <= .zero { return end() }
+        // The reader of a pipe or a terminal is a program on this machine, which may be slow as long as it makes
+        // progress.
+        let isSocket = connection.kind.contains(.socket)
+        deadline = (lingerTime ?? (isSocket ? Self.timeLimit : nil)).map { connection.loop.now.advanced(by: $0) }
+        leastProgress = lingerTime != nil ? nil : isSocket ? Self.leastProgress : 1
+        scheduleCheck()
+    }
+
+    /// Begins an interval.
+    private func scheduleCheck() {
+        lastProgress = progress
+        let loop = connection.loop
+        let check = leastProgress.map { _ in loop.now.advanced(by: Self.checkInterval) }
+        guard let moment = [check, deadline].compactMap(\.self).min() else { return }
+        timer = loop.schedule(at: moment) { self.check() }
+    }
+
+    private func check() {
+        let connection = connection
+        // The kernel may hold timely data of the peer, if the loop was delayed, or if more descriptors are ready than
+        // it has processed.
+        if connection.lifecycle == .flushing { connection.flush() }
+        discardInput()
+        guard connection.lifecycle.hasDescriptor else { return }
+        if isLimitReached { return end() }
+        scheduleCheck()
+        connection.updateInterest()
+    }
+
+    private var isLimitReached: Bool {
+        if let deadline, deadline <= connection.loop.now { return true }
+        return leastProgress.map { progress - lastProgress < $0 } ?? false
+    }
+
+    /// A limit is reached. The kernel delivers what it has taken; the peer is reset only if written bytes are lost.
+    private func end() {
+        if connection.lifecycle == .flushing { connection.flush() }
+        // With unread input the kernel would reset. Discards at most 1 MiB, 64 KiB at a time.
+        for _ in 0..<16 where connection.lifecycle == .lingering {
+            if !discardInput() { break }
+        }
+        if connection.lifecycle == .lingering { return connection.release() }
+        connection.dropAndReset(atLimit: true)
+    }
+
+    /// The number of bytes that the peer has taken and sent. Bytes in the kernel's send queue do not count as taken:
+    /// data that a slow peer is still reading has often left the queue here.
+    private var progress: Int {
+        let unsent = connection.kind.contains(.tcp) ? connection.socket.unacknowledgedBytes : 0
+        return connection.bytesSent - unsent + connection.bytesReceived
+    }
+}

@@ -1,0 +1,231 @@
+import Promises
+import Reactor
+
+/// The limits of `frameTimeouts`, the deadline of the pending read, and its timer.
+///
+/// Sentinels instead of optionals, and nanoseconds of the loop's clock as times: even an idle connection of a server
+/// with limits has one.
+final class FrameClock {
+    private let shared: SharedLimits
+    var limits: FrameTimeouts { shared.limits }
+    /// The connection, while a read of a frame is pending. Not counted: the poller retains it, or the loop
+    /// during an event.
+    private var waiting: Uncounted<Connection>?
+    /// The timer, and when it fires: never after the deadline, often earlier.
+    private var timer = FrameClock.noTimer
+    private var due = LoopInstant.distantFuture
+    /// `distantFuture` without one.
+    private var deadline = LoopInstant.distantFuture
+    /// The position in the input at which an incomplete frame begins, after skipped bytes, and the time at which the
+    /// first of all these bytes was found; `distantFuture` before the next wait.
+    private var frame = (offset: FrameClock.nowhere, since: LoopInstant.distantFuture)
+    /// The position in the input at which the last wait for a frame began, after bytes skipped since, and the time of
+    /// that.
+    private var gap = (offset: FrameClock.nowhere, since: LoopInstant.distantFuture)
+    /// The message that reads belong to.
+    // Unchecked, as the next one: no user code is called during an access, and each frame of a loop makes one.
+    @exclusivity(unchecked) private var message = Message()
+    /// That of the incomplete frame.
+    @exclusivity(unchecked) private var grace = Grace()
+    /// Whether `deadline` is the message's.
+    private var limitsMessage = false
+    /// Since when a read waits for a part of that message; `distantFuture` if none does.
+    private var waitSince = LoopInstant.distantFuture
+
+    private struct Message {
+        /// The position in the input at which it begins; `nowhere` if each read is a separate message.
+        var offset = FrameClock.nowhere
+        /// How long reads have waited for it, in nanoseconds.
+        var used: Int64 = 0
+        /// Whether bytes were skipped before it; they start its time.
+        var hasSkipped = false
+        var grace = Grace()
+    }
+
+    /// Before each position in an input.
+    private static var nowhere: Int { .min }
+    private static var noTimer: UInt64 { .max }
+
+    /// - Parameters:
+    ///   - connection: the connection that reads.
+    ///   - clock: the clock that this one replaces, with its frame in progress.
+    init(_ limits: FrameTimeouts, of connection: Connection, continuing clock: FrameClock?) {
+        shared = .of(connection, limits)
+        guard let clock else { return }
+        frame = clock.frame
+        message = clock.message
+    }
+
+    // MARK: What happens to the input
+
+    /// The next byte of `connection` that no read has consumed begins a message.
+    func beginMessage(of connection: Connection, unbuffered: Int = 0) {
+        let offset = connection.deliveredByteCount - connection.bufferedByteCount - unbuffered
+        if message.offset != offset { message = Message(offset: offset) }
+    }
+
+    /// Later reads are separate messages. A pending one keeps its deadline.
+    func endMessages() {
+        message = Message()
+        limitsMessage = false
+    }
+
+    /// Skips `count` bytes from `offset` on. They belong to the frame, and to the message, that they precede: otherwise
+    /// a peer could send such bytes for ever.
+    func skip(_ count: Int, at offset: Int) {
+        if frame.offset != offset { frame.since = .distantFuture }
+        frame.offset = offset + count
+        if gap.offset == offset { gap.offset += count }
+        guard message.offset == offset else { return }
+        message.offset += count
+        message.hasSkipped = true
+    }
+
+    /// A read of a frame no longer waits.
+    func endWait(at loop: EventLoop) {
+        waiting = nil
+        if waitSince != .distantFuture { addWait(until: loop.now) }
+    }
+
+    private func addWait(until now: LoopInstant) {
+        if waitSince == .distantFuture { return }
+        message.used += now.nanoseconds - waitSince.nanoseconds
+        waitSince = .distantFuture
+    }
+
+    /// Lets `time` not count for the pending read: the connection is about not to read, by its own limit, or the loop
+    /// was delayed.
+    func exclude(_ time: Duration) {
+        frame.since = frame.since.advanced(by: time)
+        gap.since = gap.since.advanced(by: time)
+        waitSince = waitSince.advanced(by: time)
+        deadline = deadline.advanced(by: time)
+    }
+
+    /// Computes the deadline of a read of `connection` that begins to wait, or that has received a part of its frame.
+    func update(_ form: InputForm, of connection: Connection) {
+        waiting = Uncounted(connection)
+        let (received, count, now) = (
+            connection.deliveredByteCount, connection.bufferedByteCount, connection.loop.now
+        )
+        let offset = received - count
+        addWait(until: now)
+        deadline = .distantFuture
+        // A frame is identified by its position in the stream: the time of all its waits counts from its first byte.
+        let isBegun = frame.offset == offset
+        if !isBegun { grace = Grace() }
+        if count == 0 {
+            // Skipped bytes do not restart the idle time.
+            if !isBegun || gap.offset != offset { gap = (offset, now) }
+            limit(limits.idle, from: gap.since)
+        }
+        if count > 0 || isBegun {
+            if !isBegun || frame.since == .distantFuture { frame = (offset, now) }
+            limit(limits.grown(limits.frame, by: count), from: frame.since)
+            if message.offset == Self.nowhere { limit(limits.grown(limits.message, by: count), from: frame.since) }
+        } else {
+            // A frame of the outer loop begins a message, not one of a loop in its body.
+            if form == .frames && connection.reader.loops < 2 { message = Message(offset: offset) }
+            frame.offset = Self.nowhere
+        }
+        limitMessage(received, now)
+        startTimer(for: connection)
+    }
+
+    private func limit(_ limit: Duration?, from start: LoopInstant) {
+        if let limit, limit > .zero { deadline = min(deadline, start.advanced(by: limit)) }
+    }
+
+    private func limitMessage(_ received: Int, _ now: LoopInstant) {
+        limitsMessage = false
+        guard message.offset != Self.nowhere, received > message.offset || message.hasSkipped,
+            let limit = limits.grown(limits.message, by: received - message.offset)
+        else { return }
+        waitSince = now
+        let moment = now.advanced(by: limit - .nanoseconds(message.used))
+        if deadline <= moment { return }
+        deadline = moment
+        limitsMessage = true
+    }
+
+    /// When `connection` began to wait for the next frame, of which nothing has arrived; `nil` if it does not wait so.
+    func silence(of connection: Connection) -> LoopInstant? {
+        let isAtGap = gap.offset == connection.deliveredByteCount && connection.bufferedByteCount == 0
+        return waiting != nil && isAtGap ? gap.since : nil
+    }
+
+    // MARK: The timer
+
+    /// Starts the timer, unless one fires before the deadline: that is set anew when it fires.
+    private func startTimer(for connection: Connection) {
+        if deadline == .distantFuture || timer != Self.noTimer && due <= deadline { return }
+        cancelTimer(on: connection.loop)
+        due = deadline
+        startTimer(at: deadline, on: connection.loop)
+    }
+
+    /// The timer does not keep the loop alive, since it outlives the read. The read does.
+    private func startTimer(at moment: LoopInstant, on loop: EventLoop) {
+        // Without a reference to the connection: a weak one would make all others dearer to count.
+        // It captures one object only, and so takes no block of memory; `Self` would be a second capture.
+        timer = loop.addBackgroundTimer(at: moment) { [self] in
+            timer = FrameClock.noTimer
+            // If no read waits, the next one starts the timer. Retained until the end: the poller may retain the
+            // connection only for this read.
+            if let connection = waiting?.object { timerFired(connection) }
+        }
+    }
+
+    func cancelTimer(on loop: EventLoop) {
+        // A loop that has ended has no timer, and other threads may release its connections.
+        if timer != Self.noTimer && !loop.hasEnded { _ = loop.removeTimer(timer) }
+        timer = Self.noTimer
+    }
+
+    private func timerFired(_ connection: Connection) {
+        guard connection.lifecycle.isOpenOrFailed, connection.reader.isWaiting else { return }
+        let late = deadline.duration(to: connection.loop.now)
+        if late < .zero { return startTimer(for: connection) }
+        let (most, isReady) = (limits.longest, { connection.isReadyInKernel })
+        if let time = limitsMessage
+            ? message.grace.time(lateBy: late, atMost: most, if: isReady())
+            : grace.time(lateBy: late, atMost: most, if: isReady())
+        {
+            exclude(late + time)
+            return startTimer(for: connection)
+        }
+        // A read that continues this frame gets the whole time again: otherwise a handler that reads on after each
+        // time-out would be called in every turn.
+        frame.offset = Self.nowhere
+        waitSince = .distantFuture
+        message.used = 0
+        let got = limitsMessage ? connection.deliveredByteCount - message.offset : connection.bufferedByteCount
+        connection.rejectRead(StreamError.timedOut(got: got))
+        connection.updateInterest()
+    }
+}
+
+/// The limits shared by several connections of a loop, which are usually the same: an idle connection then takes a
+/// pointer for them.
+private final class SharedLimits {
+    let limits: FrameTimeouts
+
+    private init(_ limits: FrameTimeouts) { self.limits = limits }
+
+    /// Several, since a protocol may have different limits for its parts.
+    private final class Latest {
+        var limits: [SharedLimits] = []
+        static var most: Int { 4 }
+    }
+
+    private static let ofLoops = LoopLocal { Latest() }
+
+    static func of(_ connection: Connection, _ limits: FrameTimeouts) -> SharedLimits {
+        let latest = ofLoops.value(for: connection)
+        if let present = latest.limits.first(where: { $0.limits == limits }) { return present }
+        let made = SharedLimits(limits)
+        if latest.limits.count == Latest.most { latest.limits.removeFirst() }
+        latest.limits.append(made)
+        return made
+    }
+}

@@ -1,0 +1,203 @@
+import Promises
+import Reactor
+
+/// A read of a connection, or a loop over its input: it takes what has arrived, and says how to continue. `InputLoop`
+/// calls it, in an event of the connection, or in a job.
+@usableFromInline
+protocol InputConsumer: ~Copyable {
+    /// The value of its promise.
+    associatedtype Output
+    /// `bytes`, `array` and `chunk` belong to one consumer each, which `Connection.receiveInput` names; the others may be
+    /// shared.
+    static var form: InputForm { get }
+    /// The value if the stream ends where it may; `nil` if it may not end.
+    static var valueAtEnd: Output? { get }
+    // Not counted: a loop retains it, and a read that waits need not; see `ConnectionInterest`.
+    var connection: Uncounted<Connection> { get }
+    /// The memory of its decoder, in bytes.
+    var heldBytes: Int { get }
+    /// What `StreamError.endedEarly` names.
+    var expectation: StreamError.Expectation { get }
+
+    /// Takes received bytes that are not buffered, and buffers those that it leaves. Without such, takes buffered ones.
+    mutating func take(_ received: UnsafeRawBufferPointer) throws -> InputStep<Output>
+    /// Whether more input may come; false if the stream ends here.
+    func mayContinue() throws -> Bool
+    /// - Returns: whether it has settled `core` in place of a rejection, and consumed a reference to it.
+    func recover(from error: any Error, _ core: PromiseCore) -> Bool
+}
+
+/// How a consumer continues. `wait` and `again` are for loops only: `InputLoop.read` traps at them.
+@usableFromInline
+enum InputStep<Output> {
+    case done(Output)
+    /// It waits for at least so many further bytes. For `InputForm.bytes` and `array`, for at most so many.
+    case needs(Int)
+    /// It continues when the promise of its body is fulfilled.
+    case wait(PromiseCore)
+    /// It has enough input, and continues in a job: other connections have their turn first.
+    case again
+}
+
+extension InputConsumer where Self: ~Copyable {
+    @inlinable @inline(__always)
+    var heldBytes: Int { 0 }
+    @inlinable
+    var expectation: StreamError.Expectation { .frame }
+    @inlinable @inline(__always)
+    func recover(from error: any Error, _ core: PromiseCore) -> Bool { false }
+    @inlinable @inline(__always)
+    func mayContinue() throws -> Bool { try connection.borrow { try $0.mayContinue(Self.form, expectation) } }
+}
+
+/// The operation of each promise that reads a connection. While the promise waits for input it is in
+/// `ConnectionReader`, and its payload holds this; `Connection.receiveInput` ends the wait.
+@usableFromInline
+struct InputLoop<Consumer: InputConsumer & ~Copyable>: ~Copyable, Operation {
+    @usableFromInline typealias Input = Never
+    @usableFromInline typealias Output = Consumer.Output
+    @usableFromInline var consumer: Consumer
+
+    @inlinable @inline(__always)
+    init(_ consumer: consuming Consumer) { self.consumer = consumer }
+
+    // MARK: Beginning
+
+    /// Begins a loop, whose consumer is never called inside this call.
+    @inlinable
+    consuming func begin(_ core: PromiseCore) {
+        core.retain()
+        if consumer.connection.borrow({ $0.mustWait(Consumer.form) }) {
+            wait(for: 1, core.ref, isInEvent: false)
+        } else {
+            core.enqueueAgain(self)
+        }
+    }
+
+    // MARK: Continuing. Each consumes the running reference to `core`.
+
+    /// The promise of the body has settled, or a job continues; or the read is rejected, as `source` says.
+    @inlinable
+    consuming func run(_ source: AnySource, _ core: PromiseCore) {
+        // A failed registration releases this, and may be in a call of a connection that nothing else retains.
+        let connection = consumer.connection.object
+        if source.isFulfilled {
+            proceed(core.ref, with: UnsafeRawBufferPointer(start: nil, count: 0), isInEvent: false)
+        } else {
+            fail(source.error, core.ref, source.reference)
+        }
+        withExtendedLifetime(connection) {}
+    }
+
+    /// The awaited input has arrived, or the stream has ended.
+    @inlinable
+    static func inputDidArrive(_ core: PromiseCore) {
+        let received = core.payload.pointer(to: Self.self).pointee.consumer.connection.borrow { $0.takeReceived() }
+        resume(core.ref, with: received ?? UnsafeRawBufferPointer(start: nil, count: 0), isInEvent: received != nil)
+    }
+
+    /// - Parameter isInEvent: whether the connection's event has called this, and updates the interest when this has
+    ///   returned.
+    @inlinable @inline(__always)
+    static func resume(_ core: CoreRef, with received: UnsafeRawBufferPointer, isInEvent: Bool) {
+        core.takeWaiting(Self.self).proceed(core, with: received, isInEvent: isInEvent)
+    }
+
+    @inlinable @inline(__always)
+    consuming func proceed(_ core: CoreRef, with received: UnsafeRawBufferPointer, isInEvent: Bool) {
+        let step: InputStep<Consumer.Output>
+        do { step = try consumer.take(received) } catch { return fail(error, core) }
+        switch consume step {
+        case .needs(let count): wait(for: count, core, isInEvent: isInEvent)
+        case .wait(let next): core.object.wait(for: next, andRun: self)
+        case .again: core.object.enqueueAgain(self)
+        case .done(let value): finish(core, consume value)
+        }
+    }
+
+    @inlinable @inline(__always)
+    consuming func wait(for count: Int, _ core: CoreRef, isInEvent: Bool) {
+        // First, since it is user code: it may cancel the promise, end the connection, or begin another read.
+        let held = consumer.heldBytes
+        // Cancelled while its operation ran.
+        guard core.borrow({ $0.isOpen }) else { return core.release() }
+        do {
+            guard try consumer.mayContinue() else { return finishAtEnd(core) }
+        } catch { return fail(error, core) }
+        let connection = consumer.connection
+        core.storeWaiting(self)
+        connection.borrow { $0.wait(core, Consumer.form, for: count, held: held, updatesInterest: !isInEvent) }
+    }
+
+    // MARK: Ending
+
+    /// Drops the consumer before its promise is settled. That may run user code, which may cancel the promise.
+    @inlinable @inline(__always)
+    consuming func end() {}
+
+    @inlinable @inline(__always)
+    consuming func finish(_ core: CoreRef, _ value: consuming Consumer.Output) {
+        end()
+        core.finish(consume value)
+    }
+
+    @inlinable @inline(never)
+    consuming func finishAtEnd(_ core: CoreRef) {
+        if let value = Consumer.valueAtEnd { return finish(core, value) }
+        let expectation = consumer.expectation
+        fail(StreamError.endedEarly(expected: expectation, got: 0), core)
+    }
+
+    /// - Parameter source: the core that was rejected with `error`, if there is one.
+    @inlinable @inline(never)
+    consuming func fail(_ error: any Error, _ core: CoreRef, _ source: CoreRef? = nil) {
+        if core.borrow({ consumer.recover(from: error, $0) }) { return }
+        end()
+        core.borrow {
+            if Consumer.Output.self == Void.self, error is StopReading {
+                $0.finish(())
+            } else if let source {
+                $0.finish(rejectedAs: source)
+            } else {
+                $0.finish(throwing: error)
+            }
+        }
+    }
+
+    /// The promise is cancelled while it waits for input.
+    @usableFromInline
+    static func stop(_ core: PromiseCore) -> Bool {
+        let connection = core.payload.pointer(to: Self.self).pointee.consumer.connection.object
+        guard connection.withdrawRead(core) else { return false }
+        // Last, since it releases the body and its captures.
+        core.destroyWaiting()
+        return true
+    }
+}
+
+extension InputLoop: Copyable where Consumer: Copyable {}
+
+extension InputLoop where Consumer: Copyable {
+    /// Begins a read, which settles at once if its input is buffered.
+    @inlinable @inline(__always)
+    static func read(_ consumer: Consumer) -> PromiseCore {
+        var consumer = consumer
+        do {
+            let step = try consumer.take(UnsafeRawBufferPointer(start: nil, count: 0))
+            switch consume step {
+            // Moved: a copy would be counted.
+            case .done(let value): return PromiseCore.fulfilled(consume value)
+            case .needs(let count): return InputLoop(consumer).wait(for: count)
+            case .wait, .again: preconditionFailure("a read has no body")
+            }
+        } catch { return PromiseCore(error: error) }
+    }
+
+    @inlinable @inline(never)
+    consuming func wait(for count: Int) -> PromiseCore {
+        let core = PromiseCore.pending(.of(Self.self))
+        core.retain()
+        wait(for: count, core.ref, isInEvent: false)
+        return core
+    }
+}

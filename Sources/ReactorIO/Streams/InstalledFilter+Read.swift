@@ -1,0 +1,140 @@
+import Promises
+import Reactor
+import ReactorLibc
+
+// Received bytes on their way through a filter: from the kernel to the filter, and from the buffered input to the
+// pending read.
+
+extension InstalledFilter {
+    /// The connection stops reading at this much output that belongs to no write.
+    private static var ownOutputLimit: Int { 65_536 }
+    /// The limit for unread plain bytes, and for output that belongs to no write, while the filter needs input.
+    private static var limitWhileInputIsNeeded: Int { 1 << 20 }
+
+    // MARK: What is read
+
+    /// Whether the poller should report input, for a pending read or for the filter alone.
+    var pollsForInput: Bool { (connection.reader.isWaiting || readsForItself) && !isBlocked || discards }
+
+    /// Whether a close has queued output, for which the filter needs no input: what arrives is dropped, since the peer
+    /// may take the output only after it has sent everything.
+    private var discards: Bool { connection.lifecycle == .flushing && !needsInput && !sourceHasEnded }
+
+    /// Whether the connection reads without a pending read, because the filter needs input for deferred writes.
+    private var readsForItself: Bool {
+        !deferred.isEmpty && isCurrent && !inputHasEnded && connection.failure == nil
+    }
+
+    /// Whether the filter needs input to continue: during the handshake, and while writes are deferred.
+    private var needsInput: Bool { !isReady || !deferred.isEmpty }
+
+    /// Whether the connection must not read, because the kernel does not take output that belongs to no write. A filter
+    /// that needs input is not blocked: the peer may take that output only after it has sent the input.
+    private var isBlocked: Bool {
+        ownOutput >= Self.ownOutputLimit && !needsInput
+    }
+
+    /// The number of bytes in the queue that belong to no write.
+    private var ownOutput: Int { connection.writer.queue?.ownOutput ?? 0 }
+
+    /// The error if the filter needs input beyond the limits. Waiting instead could last forever: a program may read
+    /// only after its write, and a peer only after its input is taken.
+    var shortage: SystemError? {
+        guard needsInput else { return nil }
+        let connection = connection
+        let limit = Self.limitWhileInputIsNeeded
+        // A pending read of a large frame has asked for these bytes.
+        let unread = connection.bufferedByteCount
+        if unread > limit && (isInHandshake || !connection.reader.isWaiting) {
+            let detail = "\(unread) bytes were received that no read has taken, and the filter needs more input"
+            return SystemError(connection.readCall, ENOBUFS, detail: detail)
+        }
+        if ownOutput > limit {
+            let detail = "the peer does not read the output of the filter, which needs more input"
+            return SystemError(connection.writeCall, ENOBUFS, detail: detail)
+        }
+        return nil
+    }
+
+    // MARK: From the kernel
+
+    func descriptorIsReadable() {
+        let connection = connection
+        // The filter is turning the loop.
+        if isCalling { return connection.noteSpuriousReadiness(connection.readCall) }
+        if discards { return discard() }
+        guard connection.reader.isWaiting || readsForItself else { return }
+        // Lent to code that may turn the loop, or close the connection, which reads too.
+        let buffer = connection.loop.borrowScratch()
+        let received = connection.receiveOnce(into: buffer)
+        if let received, received > 0 {
+            let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<received])
+            // Bytes after the end record are ignored.
+            if !inputHasEnded { call { try $0.receive(bytes.bytes, &$1) } }
+        }
+        connection.loop.giveBack(buffer)
+        guard let count = received else { return }
+        if count <= 0 { sourceDidEnd(count) }
+        proceed(isInEvent: true)
+        guard count < 0 else { return }
+        connection.failWrites()
+        if !connection.lifecycle.isOpenOrFailed { connection.release() }
+    }
+
+    /// Reads once after a send has failed: the peer's reason may have arrived, and then the writes are rejected with it.
+    /// - Returns: whether anything had arrived.
+    func readLastWords() -> Bool {
+        let connection = connection
+        guard isCurrent, !isCalling, !inputHasEnded, !sourceHasEnded, connection.lifecycle.isOpenOrFailed else {
+            return false
+        }
+        let buffer = connection.loop.borrowScratch()
+        defer { connection.loop.giveBack(buffer) }
+        let count = connection.callReceive(into: buffer, atMost: .max)
+        guard count > 0, connection.didReceive(count) != nil else { return false }
+        let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+        call { try $0.receive(bytes.bytes, &$1) }
+        return true
+    }
+
+    private func discard() {
+        let count = connection.receiveOnce(into: connection.loop.scratch) ?? 1
+        if count <= 0 { sourceHasEnded = true }
+        if count < 0 { connection.fail(SystemError(connection.readCall, CInt(-count))) }
+    }
+
+    private func sourceDidEnd(_ result: Int) {
+        sourceHasEnded = true
+        if result < 0 {
+            connection.noteFailure(SystemError(connection.readCall, CInt(-result)))
+        } else if !inputHasEnded {
+            call { try $0.receiveEnd(&$1) }
+        }
+        inputHasEnded = true
+    }
+
+    // MARK: To the read that waits
+
+    /// Continues the pending read, if the filter has delivered something for it or has ended the stream.
+    ///
+    /// - Parameter isInEvent: whether the body of a loop may be called here; otherwise a job calls it.
+    func serveRead(isInEvent: Bool) {
+        let connection = connection
+        let hasNews = hasNewInput
+        hasNewInput = false
+        if isInHandshake { return finishHandshake() }
+        if inputHasEnded { endInput() }
+        if connection.reader.isWaiting && (hasNews && connection.hasInput || inputHasEnded) {
+            connection.inputDidArrive(isInEvent: isInEvent)
+        }
+    }
+
+    /// Notes the end of the stream, once.
+    func endInput() {
+        let connection = connection
+        if connection.reader.hasEnded { return }
+        connection.reader.end()
+        let failure = connection.failure
+        PeerWatching.settle(as: failure.map(PeerGone.failed) ?? .ended, halfCloseOnly: failure == nil, at: connection)
+    }
+}

@@ -1,0 +1,210 @@
+import Promises
+import Reactor
+import ReactorLibc
+
+/// A program that runs in its own process, watched by this thread's loop.
+///
+/// ```swift
+/// let sorter = try ChildProcess.spawn("/usr/bin/sort", standardInput: .pipe, standardOutput: .pipe)
+/// sorter.standardInput!.write("b\na\n").done { sorter.standardInput!.close() }
+/// sorter.exit.done { status in print(status) }
+/// ```
+///
+/// To collect the complete output of a program, use `run`. The child keeps the loop alive until it has ended, unless
+/// `unref()` has been called. Releasing this object only closes this process's ends of the pipes. The child continues
+/// to run, and is reaped when it ends. A child that outlives its loop is reaped when the next child is started.
+///
+/// A pidfd reports the end, or SIGCHLD where the kernel has no pidfd or forbids it. Children that other code has
+/// started are never touched. If the process ignores SIGCHLD, or waits for "any child" itself, the status is lost: the
+/// exit status is then `unknown`.
+public final class ChildProcess {
+    /// The parent's end of one of the child's three standard streams.
+    public enum Stream: Sendable {
+        /// A pipe, whose other end is a `Connection` of this process.
+        case pipe
+        /// `/dev/null`.
+        case null
+        /// The stream of this process.
+        case inherit
+        /// A copy of this descriptor. The original stays open, and the caller still owns it. If it is non-blocking, so
+        /// is the child's copy.
+        case descriptor(CInt)
+    }
+
+    /// The write end of the child's standard input, if that is a pipe. `close()` ends the input.
+    public let standardInput: Connection?
+    /// The read end of the child's standard output, if that is a pipe.
+    public let standardOutput: Connection?
+    /// The read end of the child's standard error, if that is a pipe.
+    public let standardError: Connection?
+
+    private let end: ChildEnd
+
+    private init(_ child: Child, _ pipes: [Connection?]) {
+        end = ChildEnd(child, outputs: [pipes[1], pipes[2]])
+        (standardInput, standardOutput, standardError) = (pipes[0], pipes[1], pipes[2])
+    }
+
+    /// Starts a program.
+    ///
+    /// The child has the default action for each signal and blocks none. Its only descriptors are the three standard
+    /// streams. (With a C library before 2.34, it has none of the library's descriptors, and none that is
+    /// close-on-exec.)
+    /// - Parameters:
+    ///   - name: a name to look up along this process's `PATH`, or a path, which contains a slash.
+    ///   - arguments: the arguments without the program's own name, which is `name`.
+    ///   - environment: all variables of the child; `nil` for this process's.
+    ///   - workingDirectory: the directory where the child starts, and to which a relative path refers; `nil` for
+    ///     this process's.
+    ///   - standardInput: the child's standard input.
+    ///   - standardOutput: the child's standard output.
+    ///   - standardError: the child's standard error.
+    ///   - ownGroup: whether the child leads a new process group. Such a group can be signalled as a whole, even when
+    ///     the child has ended: until this object is released, the child remains a zombie, so that no other process
+    ///     gets its number. The terminal's Ctrl-C does not reach the group.
+    /// - Throws: a `SystemError` of `posix_spawn`, of `pipe2`, or of the loop's own descriptors, such as `EMFILE`.
+    ///   `posix_spawn` fails with:
+    ///   - `ENOENT`, `EACCES`, and the others of execve(2); `ENOENT` also for a name that is in no folder of `PATH`;
+    ///   - `EINVAL` for a text with a zero byte, or the name of a variable with a `=`;
+    ///   - `EBADF` for an invalid descriptor;
+    ///   - `ENOSYS` for a working directory with a C library before 2.29.
+    @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
+    public static func spawn(
+        _ name: String, arguments: [String] = [], environment: [String: String]? = nil,
+        workingDirectory: String? = nil, standardInput: Stream = .inherit, standardOutput: Stream = .inherit,
+        standardError: Stream = .inherit, ownGroup: Bool = false
+    ) throws(SystemError) -> ChildProcess {
+        let request = SpawnRequest(
+            name, arguments: arguments, environment: environment, workingDirectory: workingDirectory,
+            hasOwnGroup: ownGroup)
+        return try start(request, [standardInput, standardOutput, standardError])
+    }
+
+    static func start(_ request: SpawnRequest, _ streams: [Stream]) throws(SystemError) -> ChildProcess {
+        let loop = EventLoop.ofCurrentThread
+        var request = request
+        var ownEnds: [Connection?] = []
+        var childEnds: [CInt] = []
+        // The child has its own copies.
+        defer { for fd in childEnds { loop.kernel.close(fd) } }
+        request.streams = []
+        for (number, stream) in streams.enumerated() {
+            var connection: Connection?
+            switch stream {
+            case .inherit: request.streams.append(.inherit)
+            case .null: request.streams.append(.null)
+            case .descriptor(let fd): request.streams.append(.copy(fd))
+            case .pipe:
+                let (own, others) = try pipe(intoChild: number == 0, loop)
+                connection = own
+                childEnds.append(others)
+                request.streams.append(.copy(others))
+            }
+            ownEnds.append(connection)
+        }
+        return ChildProcess(try loop.spawn(request), ownEnds)
+    }
+
+    /// This process's end as a connection, and the child's end, which blocks, as programs expect.
+    private static func pipe(
+        intoChild: Bool, _ loop: EventLoop
+    ) throws(SystemError) -> (own: Connection, others: CInt) {
+        let ends = try loop.kernel.pipe()
+        let (own, others) = intoChild ? (ends.1, ends.0) : (ends.0, ends.1)
+        _ = loop.kernel.fileControl(others, F_SETFL, 0)
+        loop.forget(own)
+        return (Connection(own, intoChild ? .writes : .reads, peer: nil, on: loop), others)
+    }
+
+    /// The child's process ID. After the child's end, the kernel may assign it to another process.
+    public var processID: CInt { end.child.process }
+
+    /// A guarantee of the child's exit status. A read that waits on one of the child's pipes first receives what the
+    /// child has written before. Cancelling the guarantee, or a chain that waits for it, does not affect the child; see
+    /// `waitOrKill()`.
+    public var exit: Guarantee<ChildExitStatus> { Guarantee(end.wait(kills: false)) }
+
+    /// How the child has ended; `nil` while it runs. Makes no system call.
+    package var exitStatus: ChildExitStatus? { end.child.status }
+
+    /// Waits for the end of the child, and kills it (SIGKILL) when the wait is cancelled, for example by a `timeout`.
+    /// If the child leads its own group, the whole group is killed.
+    public func waitOrKill() -> Promise<ChildExitStatus> { Promise(end.wait(kills: true)) }
+
+    /// Sends a signal to the child. With `wholeGroup`, all processes of the child's group get it, which must be its
+    /// own.
+    /// - Throws: `SystemError` of `kill`: `ESRCH` once the child has ended, unless for the whole group; `EPERM`,
+    ///   `EINVAL`.
+    public func kill(_ signal: CInt, wholeGroup: Bool = false) throws(SystemError) {
+        try end.child.kill(signal, wholeGroup: wholeGroup)
+    }
+
+    /// Lets the loop end before the child. Its pipes still keep the loop alive while operations wait for them, like
+    /// other connections.
+    public func unref() { end.child.setReferenced(false) }
+
+    /// Makes the child keep the loop alive again.
+    public func ref() { end.child.setReferenced(true) }
+}
+
+extension ChildProcess: CustomStringConvertible {
+    /// `child 4711 (/bin/cat)`
+    public var description: String { end.child.label }
+}
+
+extension Connection {
+    /// Whether a read waits, and the kernel has input or the end for it.
+    fileprivate var hasInputForRead: Bool { reader.isWaiting && loop.kernel.poll(fd, Int16(POLLIN)) > 0 }
+}
+
+/// The promises that wait for the end of a child. The child's watch retains this object, so it outlives the
+/// `ChildProcess`.
+private final class ChildEnd: IOProducer {
+    private struct Output {
+        weak var connection: Connection?
+    }
+
+    let child: Child
+    private let outputs: [Output]
+    private var waiting = LinkedOrder<(promise: PromiseCore, kills: Bool)>()
+    /// The child's status, once reported.
+    private var status: ChildExitStatus?
+    /// The maximum number of turns by which the report is delayed: a pipe may hold a megabyte, of which a turn reads 64
+    /// KiB, and another process may write to it.
+    private static var mostTurns: Int { 16 }
+
+    init(_ child: Child, outputs: [Connection?]) {
+        self.child = child
+        self.outputs = outputs.map { Output(connection: $0) }
+        child.onExit = { [self] status in tell(status, turnsLeft: Self.mostTurns) }
+    }
+
+    // The loop has ended before the report.
+    deinit { while let (promise, _) = waiting.popFirst() { promise.producerDidEnd(.loopEnded) } }
+
+    /// Reports the child's exit status, after everything that the child has written.
+    private func tell(_ status: ChildExitStatus, turnsLeft: Int) {
+        let loop = EventLoop.ofCurrentThread
+        if turnsLeft > 0, status != .unknown, outputs.contains(where: { $0.connection?.hasInputForRead == true }) {
+            // In the next turn, which delivers input before it fires timers.
+            loop.schedule(after: .zero) { [self] in tell(status, turnsLeft: turnsLeft - 1) }
+            return
+        }
+        self.status = status
+        while let (promise, _) = waiting.popFirst() { promise.fulfill(status) }
+    }
+
+    func wait(kills: Bool) -> PromiseCore {
+        if let status { return .fulfilled(status) }
+        let promise = PromiseCore.pending(ChildExitStatus.self, by: self)
+        waiting.append((promise, kills), of: promise)
+        return promise
+    }
+
+    func stop(_ promise: PromiseCore) -> Bool {
+        guard let wait = waiting.remove(of: promise) else { return false }
+        // The child may have ended since; then there is no process to kill.
+        if wait.kills { try? child.kill(SIGKILL, wholeGroup: child.hasOwnGroup) }
+        return true
+    }
+}

@@ -1,0 +1,56 @@
+import Promises
+import Reactor
+
+/// A guarantee that is fulfilled when this process receives `signal`, on this thread's loop.
+///
+/// ```swift
+/// try nextSignal(SIGTERM).then { server.shutDown() }.done { EventLoop.current.stop() }
+/// ```
+///
+/// The guarantee handles a single delivery. After it, the process's previous action is restored, so a second SIGTERM
+/// ends the process, unless `nextSignal` is called again or an `onSignal` is active. See `EventLoop.onSignal` for that
+/// action.
+///
+/// The loop stays alive until the signal has arrived. Cancelling the guarantee ends the watch, and the loop may then
+/// end.
+/// - Throws: `SystemError` of `sigaction`, as `onSignal`.
+@available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
+public func nextSignal(
+    _ signal: CInt, file: StaticString = #fileID, line: UInt = #line
+) throws(SystemError) -> Guarantee<Void> {
+    let wait = try SignalWait(signal, file, line)
+    return Guarantee(wait.start().traced(root: "nextSignal", Guarantee<Void>.self, file, line))
+}
+
+/// The watch for one signal, retained by its handler.
+private final class SignalWait: IOProducer {
+    private var watch: EventLoop.Watch?
+    private var promise: PromiseCore?
+
+    init(_ signal: CInt, _ file: StaticString, _ line: UInt) throws(SystemError) {
+        // The retain cycle ends with the watch: when the signal arrives, by a cancellation, or with the loop.
+        let end = AtRelease { [self] in promise.take()?.producerDidEnd() }
+        watch = try EventLoop.ofCurrentThread.onSignal(
+            signal, { [self] in withExtendedLifetime(end) { signalDidArrive() } }, file: file, line: line)
+    }
+
+    func start() -> PromiseCore {
+        let core = PromiseCore.pending(Void.self, by: self)
+        promise = core
+        return core
+    }
+
+    func signalDidArrive() {
+        let core = promise.take()
+        endWatch()
+        core?.fulfill(())
+    }
+
+    func stop(_ promise: PromiseCore) -> Bool {
+        guard self.promise.take() != nil else { return false }
+        endWatch()
+        return true
+    }
+
+    private func endWatch() { watch.take()?.cancel() }
+}

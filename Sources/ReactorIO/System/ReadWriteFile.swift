@@ -1,0 +1,110 @@
+import Promises
+import Reactor
+import Synchronization
+
+// epoll cannot wait for files, so threads of a pool read and write them.
+
+/// How `writeFile` treats an existing file.
+public enum FileWriting: Sendable {
+    /// The file is overwritten from its beginning. A concurrent reader sees a part of the new content, and a failure or
+    /// a cancellation leaves a part of it.
+    case replacing
+    /// The bytes are appended. (Two concurrent appends may interleave, chunk by chunk.)
+    case appending
+    /// The file has either its old or its new content, never a mixture, even after a failure, a cancellation, or a
+    /// power loss.
+    ///
+    /// The bytes are written to another file in the same folder, which takes the name once it is on the disk. Until its
+    /// bytes are complete, only the owner can open it. Then it gets the permissions of the old file and, if the process
+    /// may set it, the group of the old file. It does not get the owner and the access control list of the old file. If
+    /// the group cannot be set, the group gets no permission that others lack. A symbolic link is replaced, not
+    /// followed.
+    case atomically
+}
+
+/// Reads a whole file on a thread of `pool`.
+///
+/// ```swift
+/// readFile("/etc/hostname").done { bytes in print(String(decoding: bytes, as: UTF8.self)) }.cauterize()
+/// ```
+///
+/// A cancelled read ends before the next chunk of 256 KiB. The promise is rejected with a `SystemError`, which has the
+/// path, or a `DispatchError`:
+/// - the error of `open`, such as `ENOENT`;
+/// - `EFBIG` if the file has more than `limit` bytes;
+/// - `ENOMEM` if there is no memory for its size;
+/// - `ENOTSUP` for a FIFO, a socket or a device, which could block the thread forever;
+/// - `EISDIR` for a folder;
+/// - `DispatchError` if the pool accepts no job.
+public func readFile(
+    _ path: String, limit: Int = 64 << 20, on pool: ThreadPool = .shared, file: StaticString = #fileID,
+    line: UInt = #line
+) -> Promise<[UInt8]> { readFile(path, limit: limit, on: pool, calls: FileSyscalls(), file: file, line: line) }
+
+/// The form of `readFile` whose system calls a test can replace.
+package func readFile(
+    _ path: String, limit: Int, on pool: ThreadPool, calls: FileSyscalls, file: StaticString = #fileID,
+    line: UInt = #line
+) -> Promise<[UInt8]> {
+    onPool(pool, "readFile", file, line) { try FileOperation(path, calls, checkCancelled: $0).read(limit: limit) }
+}
+
+/// Writes `bytes` to a file on a thread of `pool`, and creates the file if there is none.
+///
+/// ```swift
+/// writeFile(text.utf8, to: "settings", .atomically).catch { error in print(error) }
+/// ```
+///
+/// The promise is fulfilled when the kernel has all bytes, and with `.atomically` when the disk has them. A cancelled
+/// write ends before the next chunk of 256 KiB. The promise is rejected with a `SystemError`, which has the path:
+/// `ENOSPC` or `EDQUOT` if there is no room, and the errors of `readFile` for anything but a regular file. A new file
+/// has the permissions `mode`, before the process's umask applies.
+public func writeFile(
+    _ bytes: some Collection<UInt8>, to path: String, mode: UInt32 = 0o666, _ manner: FileWriting = .replacing,
+    on pool: ThreadPool = .shared, file: StaticString = #fileID, line: UInt = #line
+) -> Promise<Void> {
+    writeFile(Array(bytes), to: path, mode: mode, manner, on: pool, calls: FileSyscalls(), file: file, line: line)
+}
+
+/// The form of `writeFile` whose system calls a test can replace.
+package func writeFile(
+    _ bytes: [UInt8], to path: String, mode: UInt32 = 0o666, _ manner: FileWriting, on pool: ThreadPool,
+    calls: FileSyscalls, file: StaticString = #fileID, line: UInt = #line
+) -> Promise<Void> {
+    onPool(pool, "writeFile", file, line) {
+        let work = FileOperation(path, calls, checkCancelled: $0)
+        switch manner {
+        case .replacing: try work.overwrite(with: bytes, mode: mode)
+        case .appending: try work.append(bytes, mode: mode)
+        case .atomically: try work.replaceAtomically(with: bytes, mode: mode)
+        }
+    }
+}
+
+/// Runs `body` on the pool, with a function that throws once the result is no longer needed.
+private func onPool<Value: Sendable>(
+    _ pool: ThreadPool, _ operation: StaticString, _ file: StaticString, _ line: UInt,
+    _ body: @escaping @Sendable (_ checkCancelled: @escaping @Sendable () throws -> Void) throws -> Value
+) -> Promise<Value> {
+    let interruption = Interruption()
+    let promise = Promise.value.map(operation, on: pool, { try body { try interruption.check() } }, file, line)
+    interruption.watch(promise.core)
+    return promise
+}
+
+/// Lets a job check whether its promise has been cancelled.
+private final class Interruption: Sendable {
+    // The address of the promise's core; 0 before that is known. Not owned: the thread that runs the job retains the
+    // core, and only that thread reads this.
+    private let address = Atomic<UInt>(0)
+
+    func watch(_ core: PromiseCore) {
+        // An exchange and not a store: see docs/explanation/architecture.md.
+        _ = address.exchange(core.address, ordering: .acquiringAndReleasing)
+    }
+
+    func check() throws(PromiseError) {
+        guard let core = CoreRef(addressOrZero: address.load(ordering: .acquiring)) else { return }
+        if core.borrow({ $0.endsCancelled }) { throw .cancelled }
+    }
+}
