@@ -92,7 +92,7 @@ MUTANTS = [
      "} && inner.referenceCount == 2", "} && (isMutant(#) || inner.referenceCount == 2)"),
     ("the marks of a promise are read before its count", CORE + "PromiseCore+Adopt.swift",
      "        inner.borrow { $0.loop.is(here)",
-     "        if isMutant(#) {\n            let isMarked = inner.borrow { $0.has(.isLetGo) }\n"
+     "        if isMutant(#) {\n            let isMarked = inner.borrow { $0.has(.isDetached) }\n"
      "            return inner.referenceCount == 2 && !isMarked\n        }\n        return inner.borrow { $0.loop.is(here)"),
     ("who has withdrawn does not look again at the source", CORE + "Cancellation.swift",
      "if core !== start && (core.role", "if !isMutant(#) && core !== start && (core.role"),

@@ -135,13 +135,13 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         if rule.isRace {
             if !isOpen { stopSourcesLater() }
         } else if !isOpen {
-            letGoOfSources()
+            detachSources()
         }
         inputDidEnd()
     }
 
     override func inputDidSettle(_ index: Int, _ source: AnySource) {
-        if isOpen && !isEnding && (source.isFulfilled || rule == .each) {
+        if isOpen && !isCancelling && (source.isFulfilled || rule == .each) {
             slots[index] = .settled(source.reference)
             missing -= 1
             if missing == 0 {
@@ -158,12 +158,12 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     private func handleUnused(_ index: Int, _ source: CoreRef) {
         slots[index] = .empty
         // A cancellation rejects it.
-        if isEnding { return source.release() }
+        if isCancelling { return source.release() }
         switch rule {
         case .all where isOpen, .first where isOpen:
             reject(source.payload.error, at: source.payload.callSite)
             didSettle()
-            if rule == .all { letGoOfSources() }
+            if rule == .all { detachSources() }
         case .firstFulfilled where isOpen:
             slots[index] = .settled(source)
             rejections += 1
@@ -181,10 +181,10 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     }
 
     /// Stops waiting for the other sources, which continue.
-    private func letGoOfSources() { leaveSources { $0.letGoOfSource() } }
+    private func detachSources() { leaveSources { $0.detachFromSource() } }
 
     /// Cancels the losers of a race, except those that another handler waits for.
-    private func stopSources() { leaveSources { $0.leaveAndCancel() } }
+    private func stopSources() { leaveSources { $0.withdrawAndCancel() } }
 
     /// Cancels the losers of a race that was already decided when it was made. A job does that, so that the caller can
     /// still attach handlers to the losers, as with a race that is decided later.

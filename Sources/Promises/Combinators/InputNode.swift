@@ -84,25 +84,25 @@ struct InputNode {
     }
 
     /// Withdraws from the source, which continues, and whose outcome is not reported.
-    func letGoOfSource() {
+    func detachFromSource() {
         let word = core.borrow { $0.upstream.load() }
         // The source exists while this thread does not run its waiter: see `UpstreamWord`.
-        if word.isWaiting { word.core.borrow { $0.annotate(.isLetGo) } }
+        if word.isWaiting { word.core.borrow { $0.annotate(.isDetached) } }
         _ = leave()
     }
 
     /// Withdraws from the source, and cancels it if no other handler waits for it.
-    func leaveAndCancel() {
+    func withdrawAndCancel() {
         let isCancelled = core.borrow { node in
             let word = node.upstream.load()
             // Retained: once it is claimed, its resolvers may release it.
             return word.isWaiting && word.core.object.cancel(ifOnly: core)
         }
-        guard isCancelled else { return leaveAndCancelSlow() }
+        guard isCancelled else { return withdrawAndCancelSlow() }
         releaseCombinator()
         SpareCores.releaseOrKeep(node: core)
     }
 
     @inline(never)
-    private func leaveAndCancelSlow() { leave()?.cancelUnlessWanted() }
+    private func withdrawAndCancelSlow() { leave()?.cancelUnlessWanted() }
 }

@@ -64,13 +64,13 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
                 }
                 source = next
             } catch { source = PromiseCore(error: error) }
-            if isEnding {
+            if isCancelling {
                 source.cancelUnlessWanted()
                 break
             }
             // User code has rejected another source, and so the result. This source continues like the others.
             guard isOpen else {
-                source.annotate(.isLetGo)
+                source.annotate(.isDetached)
                 break
             }
             // At once: inside an inline job, the node would run after it.
@@ -92,7 +92,7 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
         }
     }
 
-    private var activeCallbacks: Callbacks? { isOpen && !isEnding ? callbacks : nil }
+    private var activeCallbacks: Callbacks? { isOpen && !isCancelling ? callbacks : nil }
 
     override func inputDidSettle(_ index: Int, _ source: AnySource) {
         nodes[index] = nil
@@ -112,7 +112,7 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
         reject(source.error, at: source.callSite)
         // Released last, since that may run user code.
         let unused = callbacks.take()
-        for index in nodes.keys.sorted() { nodes.removeValue(forKey: index)?.letGoOfSource() }
+        for index in nodes.keys.sorted() { nodes.removeValue(forKey: index)?.detachFromSource() }
         withExtendedLifetime(unused) {}
     }
 

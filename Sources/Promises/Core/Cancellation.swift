@@ -17,27 +17,28 @@ import Reactor
 struct Cancellation {
     /// The result of stopping one promise.
     enum Step {
-        /// The promise has been rejected, or will be: when its clean-ups or its work have ended.
-        case ended
+        /// The promise has been rejected, or will be when its clean-ups or its work have ended.
+        case stopped
         /// The promise stays as it is.
-        case cannotEnd
-        /// The waiter passes the outcome of that source on to the promise: the climb continues there.
+        case cannotStop
+        /// The climb continues at the source, in whose list `over` waits on behalf of the promise `of`.
         case climb(to: PromiseCore, over: PromiseCore, of: PromiseCore)
     }
 
     private enum Branch {
-        /// A source of a combinator, with the combinator's node.
+        /// A source of a combinator, and the combinator's waiter there.
         case input(PromiseCore, over: PromiseCore)
-        /// All sources of that combinator have been cancelled.
+        /// The end of a combinator, whose sources have been cancelled.
         case end(CombinatorCore)
     }
 
-    /// The cancelled promise. No other one can be reached twice: a promise that has been reached has one waiter that
-    /// counts, the one that the climb came from.
+    /// The cancelled promise. The climb reaches no other promise twice, since it enters a promise only over its one
+    /// waiter that counts.
     private let start: PromiseCore
     /// The rest of the climb, the next branch last.
     private var branches: [Branch] = []
-    /// Operations that will not run. Dropped last, since that runs user code, which may change the promises on the way.
+    /// Operations that will not run. They are dropped last: that runs user code, which may change the promises on the
+    /// way.
     private var dropped: [PromiseCore] = []
 
     private init(_ start: PromiseCore) { self.start = start }
@@ -65,66 +66,72 @@ struct Cancellation {
         var step = step
         while case .climb(let core, let waiter, let below) = step {
             let isReached = core !== start && core.isHere && !core.isWanted(besides: waiter)
-            step = isReached ? stopOrClimb(core, with: nil) : .cannotEnd
+            step = isReached ? stopOrClimb(core, with: nil) : .cannotStop
             // Another cancellation that has claimed it rejects it after its clean-ups.
-            if case .cannotEnd = step, !core.endsCancelled {
-                leave(core, waiter)
+            if case .cannotStop = step, !core.isDecidedByCancellation {
+                leave(core, by: waiter)
             } else {
                 below.cancellationDidClimb(over: waiter)
             }
         }
     }
 
-    private func leave(_ core: PromiseCore, _ waiter: PromiseCore) {
+    /// Detaches `waiter`, over which the climb came, from `core`, where the climb stops.
+    private func leave(_ core: PromiseCore, by waiter: PromiseCore) {
         waiter.leaveSource()
-        // The other handler may belong to another thread, which has withdrawn it meanwhile, having seen this waiter. Both
-        // look again after they have withdrawn.
+        // Another thread may have withdrawn the other handler at the same time, because it saw this waiter. So both look
+        // again after they have withdrawn.
         if core !== start && (core.role.contains(.externallySettled) || !core.isHere) { core.cancelUnlessWanted() }
     }
 
     private mutating func stopOrClimb(_ core: PromiseCore, with error: (any Error)?) -> Step {
         if core.role.contains(.externallySettled) { return core.cancelExternally(with: error) }
         // Code that has run meanwhile may have settled it.
-        guard core.state.load().isClaimable else { return .cannotEnd }
+        guard core.state.load().isClaimable else { return .cannotStop }
         let isFirst = core.marks.insert(.isCancelled).inserted
         let error = isFirst ? error : nil
         let producer = core.settlingCore
         let word = producer.upstream.load()
         switch word.mark {
-        // It is being rejected; what waits for it must not be waited for.
+        case .waiting, .fulfilled, .rejected: return cancelWaiting(producer, error)
         case .none, .taken, .linkedFrom:
-            if producer.marks.contains(.endsRejected) { return .cannotEnd }
-            // Otherwise its operation is running.
-            if word.mark == .none { return endWork(of: producer, for: core, error) }
+            // Another cancellation rejects it already. The waiter below must not wait for that.
+            if producer.marks.contains(.willBeRejected) { return .cannotStop }
+            if word.mark == .none { return stopWork(of: producer, for: core, error) }
+            // The operation is running.
             return reject(core, insteadOf: producer, error)
-        case .waiting, .fulfilled, .rejected:
-            let source = word.source
-            let isShielding = producer.role.contains(.shielding)
-            let endsNow = isShielding || producer.role.contains(.isDroppedWhenCancelled)
-            let rejection = error ?? (endsNow ? PromiseError.asCancellation : nil)
-            if let rejection, let operation = producer.endRejected(with: rejection) { dropped.append(operation) }
-            if let source { return isShielding ? .ended : .climb(to: source, over: producer, of: producer) }
-            if rejection == nil { producer.receiveCancellation() }
-            return .ended
         }
     }
 
-    /// Ends a promise whose producer waits for no other promise.
-    private mutating func endWork(of producer: PromiseCore, for core: PromiseCore, _ error: (any Error)?) -> Step {
+    /// Cancels a promise that waits for a source, or is queued with the outcome of one.
+    private mutating func cancelWaiting(_ producer: PromiseCore, _ error: (any Error)?) -> Step {
+        // A clean-up in progress must end, but its outcome does not count. A dropped operation sees no outcome.
+        let isShielding = producer.role.contains(.shielding)
+        let isDecided = isShielding || producer.role.contains(.isDroppedWhenCancelled)
+        let rejection = error ?? (isDecided ? PromiseError.asCancellation : nil)
+        if let rejection, let operation = producer.rejectAfterSource(with: rejection) { dropped.append(operation) }
+        if isShielding { return .stopped }
+        if let source = producer.upstream.load().source { return .climb(to: source, over: producer, of: producer) }
+        if rejection == nil { producer.receiveCancellation() }
+        return .stopped
+    }
+
+    /// Stops the work of a promise whose producer waits for no other promise, and rejects the promise.
+    private mutating func stopWork(of producer: PromiseCore, for core: PromiseCore, _ error: (any Error)?) -> Step {
         if let combinator = producer.asCombinator {
             branches.append(.end(combinator))
             for node in combinator.inputs.reversed() {
                 if let source = node.upstream.load().source { branches.append(.input(source, over: node)) }
             }
-            combinator.beginEnding(with: error)
-            return .ended
+            combinator.beginCancelling(with: error)
+            return .stopped
         }
         // Meanwhile another cancellation has no effect: user code may run when the work is dropped.
-        producer.marks.insert(.endsRejected)
+        producer.marks.insert(.willBeRejected)
         // A linked one that cannot be stopped continues for nobody.
         guard producer.cancelProducer() || producer !== core else {
-            producer.marks.remove(.endsRejected)
-            return .cannotEnd
+            producer.marks.remove(.willBeRejected)
+            return .cannotStop
         }
         return reject(core, insteadOf: producer, error)
     }
@@ -134,7 +141,7 @@ struct Cancellation {
         if producer !== core { producer.state.markClaimed() }
         // Code that ran when an operation was destroyed may have settled it.
         if core.state.load().isClaimable { core.rejectCancelled(with: error, at: nil) }
-        return .ended
+        return .stopped
     }
 }
 

@@ -26,10 +26,10 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
     var inputs: [PromiseCore] { preconditionFailure("abstract") }
 
     /// True when a cancellation rejects the result after its sources have ended, whose outcomes are only counted then.
-    final var isEnding: Bool { rejection != nil }
+    final var isCancelling: Bool { rejection != nil }
 
     /// Is cancelled, as its sources will be: a call of `inputDidEnd` follows.
-    final func beginEnding(with error: (any Error)?) {
+    final func beginCancelling(with error: (any Error)?) {
         begin()
         if rejection == nil { rejection = .some(error) }
         releaseInputs()

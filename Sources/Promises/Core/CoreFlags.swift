@@ -15,7 +15,7 @@ package struct CoreRole: OptionSet {
     @usableFromInline static var inlineAtHome: CoreRole { CoreRole(rawValue: 1 << 0) }
     /// The node does not mark its source's rejection as handled.
     static var leavesUnhandled: CoreRole { CoreRole(rawValue: 1 << 1) }
-    /// The node is no reason to keep its source's producer working: a `WatchingCore`, or the waiter of `whenEnded`.
+    /// The node is no reason to keep its source's producer working: a `WatchingCore`, or the waiter of `whenSettled`.
     static var keepsNoWorkAlive: CoreRole { CoreRole(rawValue: 1 << 2) }
     /// The node belongs to a `hang`. It runs nothing, so its place in the order does not matter.
     static var onlyWaking: CoreRole { CoreRole(rawValue: 1 << 3) }
@@ -55,9 +55,8 @@ struct CoreMarks: OptionSet {
 
     /// The payload has the next step of the node, set by `continueBy`: to adopt an outcome, or to be rejected.
     static var hasNextStep: CoreMarks { CoreMarks(rawValue: 1 << 0) }
-    /// The node will be rejected, whatever its source's outcome: by its next step, or by the cancellation that ends its
-    /// work.
-    static var endsRejected: CoreMarks { CoreMarks(rawValue: 1 << 1) }
+    /// A cancellation will reject the node, whatever its source's outcome: by the next step, or when the work has ended.
+    static var willBeRejected: CoreMarks { CoreMarks(rawValue: 1 << 1) }
     /// The loop counts the node among its waiting handlers.
     static var countsAsWaiting: CoreMarks { CoreMarks(rawValue: 1 << 2) }
     /// The core, or one that was linked to it, has waited to adopt an outcome: only then may `adoptionLeads` find it.
@@ -138,11 +137,11 @@ struct CoreAnnotations: OptionSet {
     static var isNoted: CoreAnnotations { CoreAnnotations(rawValue: 1 << 1) }
     /// A rejected `when` no longer waits for it. From then on, its rejection is not reported if it has no handler (`end`).
     /// It continues without a listener, but is cancelled like others when a later listener leaves.
-    static var isLetGo: CoreAnnotations { CoreAnnotations(rawValue: 1 << 2) }
+    static var isDetached: CoreAnnotations { CoreAnnotations(rawValue: 1 << 2) }
     /// Its producer may hand it out, or attach a waiter to it, after it has handed it out once.
     static var isHandedOutAgain: CoreAnnotations { CoreAnnotations(rawValue: 1 << 3) }
-    /// A cancellation rejects the externally settled core, now or when its clean-ups or its work have ended.
-    static var endsCancelled: CoreAnnotations { CoreAnnotations(rawValue: 1 << 4) }
+    /// A cancellation decides the outcome of the externally settled core: rejects it now, or after its clean-ups or work.
+    static var isDecidedByCancellation: CoreAnnotations { CoreAnnotations(rawValue: 1 << 4) }
     /// A core with one of these is never linked.
-    static var ofUnlinked: CoreAnnotations { [.isLetGo, .isHandedOutAgain] }
+    static var ofUnlinked: CoreAnnotations { [.isDetached, .isHandedOutAgain] }
 }

@@ -127,9 +127,8 @@ struct LockedWaiters: ~Copyable {
 // The nodes that keep the producer working.
 
 extension LockedWaiters {
-    /// Unlocks the list. May remove tombstones.
-    /// - Returns: whether another node than `node` keeps the producer working.
-    consuming func unlockAndFindKeeper(besides node: CoreRef?) -> Bool {
+    /// Tells if another node than `node` keeps the producer working, and unlocks the list. May remove tombstones.
+    consuming func containsKeeper(besides node: CoreRef?) -> Bool {
         var kept = newest
         var keeper: CoreRef?
         var removed: [(first: CoreRef?, end: CoreRef?)] = []
@@ -192,7 +191,7 @@ extension PromiseCore {
     func isWanted(besides waiter: PromiseCore?) -> Bool {
         if isAlwaysWanted { return true }
         guard let waiters = LockedWaiters(of: self) else { return true }
-        return waiters.unlockAndFindKeeper(besides: waiter?.ref)
+        return waiters.containsKeeper(besides: waiter?.ref)
     }
 
     /// Counts a waiter of the list that has become a tombstone.

@@ -121,7 +121,7 @@ extension PromiseCore {
         {
             return release()
         }
-        if let adopter = takeOnlyAdopter(root, here) {
+        if let adopter = takeSoleAdopter(root, here) {
             adopter.borrow { adopter in
                 adopter.leaveLoop()
                 inner.borrow { $0.attach(adopter, owned: adopter.ref) }
@@ -154,7 +154,7 @@ extension PromiseCore {
     /// So a recursion takes constant memory even if its promises are not linked because a variable refers to each of
     /// them, as in `current = step(); return current`: a level that is replaced in the variable leaves the chain of
     /// waiters.
-    private func takeOnlyAdopter(_ root: CoreRef, _ here: LoopRef) -> CoreRef? {
+    private func takeSoleAdopter(_ root: CoreRef, _ here: LoopRef) -> CoreRef? {
         guard !Tracing.isOn, ref.referenceCount == 1, root == ref || root.referenceCount == 1 else { return nil }
         return root.borrow { root in
             let seen = root.state.load()

@@ -55,7 +55,7 @@ extension PromiseCore {
 
     /// Calls `body` when this core has settled, on the thread that settles it. It keeps no work alive, and handles a
     /// rejection.
-    package func whenEnded(_ body: @escaping () -> Void) {
+    package func whenSettled(_ body: @escaping () -> Void) {
         attach(PromiseCore(inline: Notification { _ in body() }, role: .keepsNoWorkAlive))
     }
 
@@ -66,16 +66,16 @@ extension PromiseCore {
     ///   settled, or another party has claimed it.
     func claimForCancellation() -> LockedWaiters? {
         guard let waiters = LockedWaiters(of: self), claim() else { return nil }
-        annotate(.endsCancelled)
+        annotate(.isDecidedByCancellation)
         return waiters
     }
 
-    /// True when a cancellation rejects it, now or after its clean-ups or its work have ended.
-    package var endsCancelled: Bool {
+    /// True when a cancellation decides the outcome: it rejects the promise now, or after its clean-ups or work have ended.
+    package var isDecidedByCancellation: Bool {
         guard role.contains(.externallySettled) else { return false }
         // That thread may be about to annotate it, or to reject it.
         while case let seen = state.load(), seen.isPending && !seen.isClaimable && seen.isLocked { sched_yield() }
-        return has(.endsCancelled)
+        return has(.isDecidedByCancellation)
     }
 
     // MARK: Another thread's promises
@@ -156,7 +156,7 @@ extension PromiseCore {
         // It has arrived, and tells where it comes from.
         if word.mark == .rejected, word.core.payload.error as? PromiseError == .cancelled { return }
         if role.contains(.observes) {
-            endRejected(with: cancellation.payload.error)
+            _ = rejectAfterSource(with: cancellation.payload.error)
         } else {
             replaceOutcome(by: cancellation)
         }
@@ -168,37 +168,44 @@ extension PromiseCore {
         word.release()
     }
 
-    // MARK: An error of its own
+    // MARK: Rejected after the source
 
-    /// Makes this core, which has a source or its outcome, end with `error` when the source has settled.
-    ///
-    /// Its operation runs first, and its result does not count. The source appears to it as cancelled; an observer sees
-    /// an outcome that had arrived before, or else `error`. An operation that would only pass an outcome on, or that is
-    /// dropped when cancelled, does not run.
-    /// - Returns: the operation, for the caller to release.
-    @discardableResult
-    func endRejected(with error: any Error) -> PromiseCore? {
-        if marks.contains(.endsRejected) { return nil }
-        let isObserver = role.contains(.observes)
-        let keepsOutcome = isObserver && !upstream.load().isWaiting
-        let runs = !marks.contains(.hasNextStep) && role.isDisjoint(with: [.isDroppedWhenCancelled, .shielding])
-        // The operation moves to a new core, which no other code refers to. The next step takes its place here.
+    /// Makes this core, which has a source or its outcome, reject with `error` when the source has settled. Its operation
+    /// still runs, unless it only passes an outcome on, or is dropped when cancelled.
+    /// - Returns: an operation that will not run, for the caller to release.
+    func rejectAfterSource(with error: any Error) -> PromiseCore? {
+        if marks.contains(.willBeRejected) { return nil }
+        // It moves to a new core, which no other code refers to. The next step takes its place here.
         let operation = PromiseCore(operationOf: self)
-        continueBy { [operation = runs ? operation : nil] core in
-            guard let operation else { return core.finishRejected(with: error) }
-            if !keepsOutcome { core.replaceOutcome(by: isObserver ? .cancelled(with: error) : .plainlyCancelled) }
+        let isDropped =
+            operation.marks.contains(.hasNextStep) || !role.isDisjoint(with: [.isDroppedWhenCancelled, .shielding])
+        if isDropped { continueBy { $0.finishRejected(with: error) } } else { rejectAfter(operation, with: error) }
+        marks.insert(.willBeRejected)
+        return isDropped ? operation : nil
+    }
+
+    /// Makes `operation` of this core run when the source has settled, and its result not count. The source appears to it
+    /// as cancelled. An observer sees an outcome that has arrived already, or else `error`.
+    private func rejectAfter(_ operation: PromiseCore, with error: any Error) {
+        let received: PromiseCore? =
+            if !role.contains(.observes) {
+                .plainlyCancelled
+            } else if upstream.load().isWaiting {
+                .cancelled(with: error)
+            } else { nil }
+        continueBy { core in
+            if let received { core.replaceOutcome(by: received) }
             operation.upstream.store(core.upstream.takeOut())
             operation.retain()
             operation.runAndRelease()
             core.finish(throwing: error, after: operation)
         }
-        marks.insert(.endsRejected)
-        return operation
     }
 
     /// Rejects this core once `operation`, which has run, has settled. Consumes a reference to this core.
     private func finish(throwing error: any Error, after operation: PromiseCore) {
-        // The promise that it has returned, but for clean-ups, is not wanted. If that is this one, it is left.
+        // Nobody wants the promise that the operation has returned, but its clean-ups must end first. If the operation has
+        // returned this promise, it leaves it.
         operation.cancelUnlessWanted()
         if operation.settled != nil || !isOpen {
             operation.markHandled()

@@ -14,7 +14,7 @@ extension PromiseCore {
             if !seen.isFulfilledTrivially { code(self, .destroy) }
         case .rejected:
             let error = payload.takeError()
-            if seen.isHandled || has(.isLetGo) { return }
+            if seen.isHandled || has(.isDetached) { return }
             Reports.unhandled(error, TraceRegistry.provenance(record, callSite: payload.callSite))
         case .link:
             // The loop that kept it has ended: there is nothing to destroy.
@@ -89,7 +89,7 @@ extension PromiseCore {
     convenience init(operationOf other: PromiseCore) {
         self.init(state: .pending, loop: other.loop, code: other.code)
         payload.move(from: other.payload)
-        let nextStep = other.marks.intersection([.hasNextStep, .endsRejected])
+        let nextStep = other.marks.intersection([.hasNextStep, .willBeRejected])
         marks = nextStep
         other.marks.subtract(nextStep)
     }

@@ -124,7 +124,7 @@ package class PromiseCore: Job, @unchecked Sendable {
 
     /// Ends the work that would settle this externally settled promise, and rejects the promise, now or when the work has
     /// ended; or says where the climb continues. Any thread.
-    func cancelExternally(with error: (any Error)?) -> Cancellation.Step { .cannotEnd }
+    func cancelExternally(with error: (any Error)?) -> Cancellation.Step { .cannotStop }
 
     /// The cancellation that `cancelExternally` has let climb has reached the source, whose error `waiter` will bring. Any
     /// thread.

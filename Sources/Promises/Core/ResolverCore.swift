@@ -21,7 +21,7 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
     }
 
     override func cancelExternally(with error: (any Error)?) -> Cancellation.Step {
-        guard let waiters = claimForCancellation() else { return .cannotEnd }
+        guard let waiters = claimForCancellation() else { return .cannotStop }
         isCancelled = true
         let hasCleanUps = waiters.contains(where: Self.isCleanUp)
         // This also unlocks the list, which `reject` waits for.
@@ -30,7 +30,7 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
         } else {
             rejectCancelled(with: error, at: callSite)
         }
-        return .ended
+        return .stopped
     }
 
     override func cancel(ifOnly node: CoreRef) -> Bool {
@@ -54,7 +54,7 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
         var next: CoreRef? = oldest
         while let node = next {
             next = node.next
-            if Self.isCleanUp(node) { node.object.whenEnded { withExtendedLifetime(end) {} } }
+            if Self.isCleanUp(node) { node.object.whenSettled { withExtendedLifetime(end) {} } }
             let cancellation = CoreRef.retaining(error.map(PromiseCore.cancelled) ?? .plainlyCancelled)
             deliver(.settled(cancellation.address, as: .rejected), toOwned: node)
         }
@@ -99,9 +99,9 @@ package final class ExternalCore: PromiseCore, @unchecked Sendable {
     }
 
     override func cancelExternally(with error: (any Error)?) -> Cancellation.Step {
-        guard isLeftToItsWork || claimForCancellation() != nil else { return .cannotEnd }
+        guard isLeftToItsWork || claimForCancellation() != nil else { return .cannotStop }
         onCancel(self, error)
-        return .ended
+        return .stopped
     }
 }
 

@@ -287,11 +287,11 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         switch previous.stage {
         case .queued where !cleansUp: dropJob(previous)
         // So a closure of the library can find out.
-        case .queued, .running: annotate(.endsCancelled)
+        case .queued, .running: annotate(.isDecidedByCancellation)
         case .waiting, .following: break
-        case .ended: return .cannotEnd
+        case .ended: return .cannotStop
         }
-        return .ended
+        return .stopped
     }
 
     override func cancellationDidClimb(over waiter: PromiseCore) {

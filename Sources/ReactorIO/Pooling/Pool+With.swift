@@ -112,7 +112,7 @@ extension Pool {
         let (promise, resolver) = Promise<PoolRequest>.pending(file, line)
         request.resolver = resolver
         // On the loop's thread a cancelled request gives its place in line back at once, before that job runs.
-        promise.core.whenEnded { [self] in if loop.isUsableHere { withdraw(request) } }
+        promise.core.whenSettled { [self] in if loop.isUsableHere { withdraw(request) } }
         // While the request waits, this closure retains the pool.
         resolver.onCancel { [self] in
             withdraw(request)

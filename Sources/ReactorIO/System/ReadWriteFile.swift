@@ -105,6 +105,6 @@ private final class Interruption: Sendable {
 
     func check() throws(PromiseError) {
         guard let core = CoreRef(addressOrZero: address.load(ordering: .acquiring)) else { return }
-        if core.borrow({ $0.endsCancelled }) { throw .cancelled }
+        if core.borrow({ $0.isDecidedByCancellation }) { throw .cancelled }
     }
 }

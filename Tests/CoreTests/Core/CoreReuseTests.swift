@@ -105,7 +105,7 @@ struct CoreReuseTests {
     /// The bits of each field that are annotations; a core with annotations is not kept.
     private func annotationBits() -> [UInt8] {
         let core = PromiseCore(state: .fulfilled(isTrivial: true), loop: nil, code: .none)
-        core.annotate([.isRecorded, .isNoted, .isLetGo])
+        core.annotate([.isRecorded, .isNoted, .isDetached])
         defer { core.reset(.fulfilled(isTrivial: true), nil, .none) }
         return Self.fields.map { byte(core, $0) }
     }

@@ -54,7 +54,7 @@ struct CoreWordTests {
     }
 
     @Test func marksAndANumberAreInOneWord() {
-        let all = CoreMarks([.hasNextStep, .endsRejected, .countsAsWaiting, .mayAdopt])
+        let all = CoreMarks([.hasNextStep, .willBeRejected, .countsAsWaiting, .mayAdopt])
         let word = PromiseCore(root: Void.self)
         expect(word.marks == [] && word.outsideNumber == 0)
         word.outsideNumber = UInt32(OutsideWaiters.largestNumber)
@@ -62,13 +62,13 @@ struct CoreWordTests {
         word.marks = all
         expect(word.marks == all && word.outsideNumber == OutsideWaiters.largestNumber)
         word.outsideNumber = 0
-        word.marks.remove(.endsRejected)
-        expect(word.marks == all.subtracting(.endsRejected) && word.outsideNumber == 0)
+        word.marks.remove(.willBeRejected)
+        expect(word.marks == all.subtracting(.willBeRejected) && word.outsideNumber == 0)
     }
 
     /// A list is swept when tombstones outnumber the others; the count shares a word with the annotations.
     @Test func withdrawalsAreCountedUntilTheListIsSwept() {
-        let all = CoreAnnotations([.isRecorded, .isNoted, .isLetGo])
+        let all = CoreAnnotations([.isRecorded, .isNoted, .isDetached])
         let word = SharedWord()
         word.annotate(all)
         for (few, nodesLeft) in [(16, 100), (100, 1), (16, .max)] {

@@ -52,11 +52,11 @@ let adopting: [Scenario] = [
         let (source, resolver) = Promise<Int>.pending()
         var inner: Promise<Int>? = source.map { $0 + 1 }
         let core = CoreRef(inner!.core)
-        giveAway(inner) { inner in thread { inner?.core.annotate(.isLetGo) } }
+        giveAway(inner) { inner in thread { inner?.core.annotate(.isDetached) } }
         let outer = Promise.value(1).then { _ in inner.take() ?? .value(0) }
         try loop.turn(.poll)
         // The source's list still holds it.
-        check(core.borrow { !$0.state.load().isLink || !$0.has(.isLetGo) }, "a marked promise was linked")
+        check(core.borrow { !$0.state.load().isLink || !$0.has(.isDetached) }, "a marked promise was linked")
         resolver.fulfill(5)
         checkEqual(try hang(outer), 6)
     },
