@@ -2,11 +2,8 @@ import ReactorConsole
 
 // Who may look, and what nobody sees.
 
-@Suite(.serialized, .ownThread)
-struct ConsoleTests {}
-
-extension ConsoleTests {
-    @Test func answers() throws {
+extension Bodies {
+    static func answers() throws {
         try withConsole(at: "127.0.0.1:0") { console in
             let expected = [
                 ("/", "text/html", "<!doctype html>"), ("/text", "text/plain", "LOOPS"),
@@ -29,7 +26,7 @@ extension ConsoleTests {
         }
     }
 
-    @Test func refuses() throws {
+    static func refuses() throws {
         try withConsole(at: "127.0.0.1:0") { console in
             let port = console.address.port
             let expected: [(String, String, String, [String: String], Int)] = [
@@ -74,7 +71,7 @@ extension ConsoleTests {
         }
     }
 
-    @Test func requiresItsToken() throws {
+    static func requiresItsToken() throws {
         try withConsole(at: "127.0.0.1:0", token: "0123456789abcdef") { console in
             let expected: [(String?, Int)] = [
                 (nil, 401), ("Bearer 0123456789abcdef", 200), ("bearer 0123456789abcdef", 200),
@@ -94,7 +91,7 @@ extension ConsoleTests {
         }
     }
 
-    @Test func startsOnlyWhereItIsSafe() throws {
+    static func startsOnlyWhereItIsSafe() throws {
         #expect(throws: ConsoleError.needsToken(try SocketAddress("0.0.0.0:0"))) { try Console.start(at: "0.0.0.0:0") }
         #expect(throws: ConsoleError.shortToken(least: 16)) { try Console.start(at: "127.0.0.1:0", token: "short") }
         #expect(throws: SocketAddress.ParseError.self) { try Console.start(at: "nowhere") }
@@ -113,7 +110,7 @@ extension ConsoleTests {
     }
 
     /// What a client sends, and what the program knows of it, is nowhere; and nowhere is what a browser would run.
-    @Test func showsNoValuesAndNoMarkup() throws {
+    static func showsNoValuesAndNoMarkup() throws {
         let secret = "s3cr3t-of-the-client"
         let markup = "<img src=x onerror=alert(1)>"
         let folder = Folder()

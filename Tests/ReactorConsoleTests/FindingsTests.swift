@@ -2,9 +2,9 @@ import ReactorConsole
 
 // What a reader finds.
 
-extension ConsoleTests {
+extension Bodies {
     /// The console answers while another loop is in a handler, and says in which one.
-    @Test func showsAStuckLoop() throws {
+    static func showsAStuckLoop() throws {
         try withConsole { console in
             let worker = try EventLoop.spawn(name: "worker")
             defer { worker.join() }
@@ -26,7 +26,7 @@ extension ConsoleTests {
         }
     }
 
-    @Test func showsConnections() throws {
+    static func showsConnections() throws {
         try withConsole { console in
             let listener = try Listener.bind("127.0.0.1:0")
             let line = #line + 1
@@ -51,7 +51,7 @@ extension ConsoleTests {
     }
 
     /// What waits for what, from the work at the root, with lines; the same lines are one group.
-    @Test func showsPromisesAsTrees() throws {
+    static func showsPromisesAsTrees() throws {
         try withConsole { console in
             try withTracing {
                 let (made, mapped) = (#line + 1, #line + 2)
@@ -79,7 +79,7 @@ extension ConsoleTests {
     }
 
     /// Promises of a loop that has ended can never settle there.
-    @Test func marksLostPromises() throws {
+    static func marksLostPromises() throws {
         try withConsole { console in
             try withTracing {
                 let kept = EventLoop.withLoop { _ in Promise<Int>.pending() }
@@ -90,7 +90,7 @@ extension ConsoleTests {
         }
     }
 
-    @Test func showsPoolsLimitersAndEvents() throws {
+    static func showsPoolsLimitersAndEvents() throws {
         try withConsole { console in
             let limiter = Limiter(1)
             let (first, end) = Promise<Void>.pending()
@@ -114,7 +114,7 @@ extension ConsoleTests {
     }
 
     /// The file has a track per loop, nested slices, and arrows whose ends are slices.
-    @Test func records() throws {
+    static func records() throws {
         try withConsole { console in
             var rounds = 0
             let line = #line + 1

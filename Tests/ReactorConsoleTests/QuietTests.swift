@@ -1,8 +1,8 @@
 import ReactorConsole
 
-extension ConsoleTests {
+extension Bodies {
     /// Loops that end while the console asks them report nothing, and leave nothing; and the console ends quietly.
-    @Test func reportsNothingOfItsOwn() throws {
+    static func reportsNothingOfItsOwn() throws {
         let reports = Shared<[String]>([])
         let handler = conf.logHandler
         conf.logHandler = { event in reports.change { $0.append("\(event)") } }
