@@ -9,7 +9,7 @@ extension Catchable {
     ///
     /// An error that means "cancelled" is ignored without a report unless the policy is `.allErrors`.
     /// - Parameters:
-    ///   - policy: whether `body` sees errors that mean "cancelled"; by default `conf.catchPolicy`.
+    ///   - policy: decides whether `body` sees cancellations.
     ///   - body: the handler. It runs as a job of this thread's loop.
     /// - Returns: a finalizer, for a `finally` that always runs.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
@@ -33,8 +33,8 @@ public struct Finalizer {
     /// Fulfilled when the chain has ended.
     var end: Guarantee<Void> { Guarantee(core) }
 
-    /// Calls `body` when the chain has ended: after the `catch` handler, after a success, or after a cancellation that
-    /// the handler did not see. `finally` may be called several times.
+    /// Calls `body` when the chain has ended: after the `catch` handler, a success, or a cancellation that the handler
+    /// did not see. May be called several times.
     ///
     /// ```swift
     /// fetch(url).done { show($0) }.catch { print($0) }.finally { print("over") }
@@ -46,10 +46,10 @@ public struct Finalizer {
         _ = end.derived("finally", Ensure<Void>(body), file, line)
     }
 
-    /// Cancels the chain from its end on: the promise that `catch` was called on, unless another handler waits for it,
-    /// and so on up to the work itself; see `Promise.cancel`. Nothing happens if the chain has ended.
+    /// Cancels the promise that `catch` was called on, unless another handler waits for it, and so on up to the work;
+    /// see `Promise.cancel`. Does nothing if the chain has ended.
     ///
-    /// The `catch` handler is called with the cancellation only if its policy is `.allErrors`; `finally` runs in any
+    /// The `catch` handler is called with the cancellation only if its policy is `.allErrors`. `finally` runs in any
     /// case.
     public func cancel() { core.cancel() }
 }

@@ -9,9 +9,9 @@ extension Catchable {
     ///
     /// - Parameters:
     ///   - only: the type of the errors to handle.
-    ///   - policy: whether the handler sees errors that mean "cancelled"; by default `conf.catchPolicy`.
+    ///   - policy: decides whether `body` sees cancellations.
     ///   - body: the handler; called with the error, in a job of this thread's loop.
-    /// - Returns: the rest of the chain: a promise that is rejected with an error that this handler has not taken.
+    /// - Returns: the rest of the chain, rejected with any error that this handler has not taken.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func `catch`<E: Error>(
@@ -22,8 +22,7 @@ extension Catchable {
         return derived("catch", CatchSome<T>(handle), file, line)
     }
 
-    /// Calls `body` if the error is equal to `only`. Other errors pass on; see the form with a type.
-    /// The policy for cancellations does not matter.
+    /// Calls `body` if the error is equal to `only`, whatever the policy for cancellations. Other errors pass on.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func `catch`<E: Error & Equatable>(
@@ -35,7 +34,7 @@ extension Catchable {
 }
 
 extension CatchPolicy {
-    /// The error as an `E`, if it is one and the policy lets a handler see it; otherwise `nil`.
+    /// The error as an `E` if the policy lets a handler see it.
     @inlinable
     func match<E: Error>(_ error: any Error, _ only: E.Type) -> E? {
         guard let match = error as? E, catches(error) else { return nil }

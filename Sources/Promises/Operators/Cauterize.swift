@@ -1,14 +1,14 @@
 import Reactor
 
 extension Catchable {
-    /// Ends a chain whose errors need only a log line: an error that `policy` lets pass is reported as
+    /// Ends a chain whose errors need only a log line: reports an error that `policy` lets pass as
     /// `LogEvent.cauterized`, with the line of this call.
     ///
     /// ```swift
     /// writeFile(figures, to: path).cauterize()
     /// ```
     ///
-    /// - Parameter policy: whether an error that means "cancelled" is logged; by default `conf.catchPolicy`.
+    /// - Parameter policy: decides whether cancellations are logged.
     /// - Returns: a finalizer, for a `finally` that always runs.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
@@ -17,9 +17,8 @@ extension Catchable {
         policy: CatchPolicy = conf.catchPolicy, file: StaticString = #fileID, line: UInt = #line
     ) -> Finalizer {
         let source = asPromise().core
-        // Nothing can go wrong any more. Most writes are fulfilled when they return, and a job for each took 840
-        // instructions. While the promise is being settled, a `finally` must queue behind the handlers that are still
-        // to be notified.
+        // Nothing can go wrong any more. Most writes are fulfilled when they return, and a job for each cost 840
+        // instructions. While the promise settles, `finally` must queue after the handlers still to be notified.
         if source.state.load().isFulfilledForAll && !Tracing.isOn { return Finalizer(PromiseCore.void) }
         let operation = Cauterize<T>(policy, CallSite(file, line))
         return Finalizer(Promise<T>(source).derived("cauterize", operation, file, line).core)

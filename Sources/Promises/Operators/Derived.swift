@@ -1,8 +1,8 @@
 // Makes the promise of an operator: a core whose operation runs once the source has settled, recorded for traces.
 //
-// `then` and `done`, the operators of most protocol steps, consume the promise that they are called on, which is mostly
-// used for nothing else: if it has been fulfilled, its reference becomes the handler's. For a promise that is kept and
-// still pending, that costs a retain and a release, so other operators do not.
+// `then` and `done`, the operators of most protocol steps, consume a promise that is rarely used again. If it has been
+// fulfilled, the handler takes over its reference. For a promise that is kept and still pending, this costs a retain
+// and a release, so other operators do not consume.
 
 extension Thenable {
     @inlinable @inline(__always)
@@ -42,7 +42,7 @@ extension Guarantee {
     }
 }
 
-/// As `derive` of `source`, to which it consumes a reference.
+/// Like `derive` of `source`, but consumes a reference to it.
 @inlinable @inline(__always)
 func makeCore<Op: Operation, Kind>(
     consuming source: CoreRef, by name: StaticString, _ operation: consuming Op, _ type: Kind.Type,

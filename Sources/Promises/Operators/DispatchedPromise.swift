@@ -2,17 +2,17 @@ import Reactor
 
 /// The promise of an operator with `on:`, whose closure runs as a job of a dispatcher.
 ///
-/// It is settled, like the promise of a resolver, by the thread that claims it. A waiter in the source's list passes
-/// the outcome on, inline, on whichever thread settles the source. That waiter, the job, a cancellation, and the
-/// release of a job that never ran compete for the next step: the first that changes the stage, under a lock, takes it.
-// @unchecked: as PromiseCore. The properties are constant, and `progress` has a lock. A closure in there is called by
-// the party that has taken it out, or, `plan`, by the one thread that settles the source.
+/// The thread that claims it settles it, like a resolver's promise. A waiter in the source's list passes the outcome
+/// on, inline, on whichever thread settles the source. That waiter, the job, a cancellation, and the release of a job
+/// that never ran compete: the first to change the stage, under a lock, takes the next step.
+// @unchecked: as PromiseCore. The properties are constant, and `progress` has a lock. A closure in `progress` is called
+// only by the party that has taken it out, and `plan` only by the one thread that settles the source.
 final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     enum Outcome {
-        /// Fulfills the promise that it receives.
+        /// Fulfills the promise that is passed to it.
         case fulfilled((PromiseCore) -> Void)
         case error(any Error, from: CallSite?)
-        /// The closure returned this promise; its outcome will be this one's.
+        /// The promise that the closure returned, whose outcome becomes this one's.
         case following(PromiseCore)
 
         static func value<Value>(_ value: Value) -> Outcome { .fulfilled { $0.fulfill(value) } }
@@ -24,7 +24,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         }
     }
 
-    /// Decides what happens for the outcome of the source. Called on the thread that settles it.
+    /// Decides how to handle the source's outcome. Called on the thread that settles the source.
     typealias Plan = (AnySource) -> DispatchStep
 
     enum DispatchStep {
@@ -35,13 +35,13 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
 
     struct Work {
         let run: () throws -> Outcome
-        /// The outcome if the dispatcher does not run it; by default an error.
+        /// The outcome if the dispatcher does not run the job. By default an error.
         var otherwise: (() -> Outcome)?
     }
 
     private typealias Place = (core: PromiseCore, waiter: PromiseCore)
 
-    // The stage after each event; `=` where it stays, and the closure decides when it ends:
+    // The stage after each event. `=`: it stays, and the closure decides when it ends.
     //
     //                 outcome arrives   job runs   not run   closure ends         cancelled
     //     waiting     queued, ended                                               = and climbs
@@ -49,26 +49,26 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     //     running                                            following, ended     =
     //     following   ended                                                       = and climbs
     //
-    // The count of a job (`Jobs`) begins with `queued`. A pool's is ended by the job when it returns, by the cancellation
-    // that takes it out of the queue, or by `didNotRun`; another's by the party that settles the promise.
+    // The count of a job (`Jobs`) begins with `queued`. For a pool's job, the count ends when the job returns, when a
+    // cancellation takes it out of the queue, or in `didNotRun`. For others, it ends when the promise settles.
     private struct Progress {
         var stage = DispatchStage.waiting
-        /// Set while it waits for the source. Not longer: the dispatcher may retain the job, which must not retain the
-        /// dispatcher.
+        /// Set only while the promise waits for its source: the dispatcher may retain the job, so the job must not
+        /// retain it.
         var dispatcher: (any Dispatcher)?
         var plan: Plan?
         /// Set while it is queued.
         var work: Work?
         /// Set while it is queued at a pool.
         var poolJob: (workers: ThreadPoolWorkers, job: PoolJob)?
-        /// Set while it waits or follows: the promise that it waits for, and its waiter there.
+        /// The promise that this one waits for or follows, and its waiter there.
         var place: Place?
-        /// True while a cancellation replaces the outcome of the promise that it waits for: until the cancellation has
-        /// climbed to that promise, whose outcome then counts.
+        /// True while a cancellation that climbs to the awaited promise replaces its outcome. Once it has arrived, the
+        /// outcome counts.
         var isCancelled = false
-        /// True if it was cancelled while its closure ran, or was about to: the result does not count.
+        /// True if the promise was cancelled while its closure ran or was about to: the result does not count.
         var isOverruled = false
-        /// The first cancellation, with its error, if it has one of its own, which replaces the result.
+        /// The first cancellation, with the error that replaces the result, if it brought one.
         var first: (any Error)??
 
         mutating func cancel(with error: (any Error)?) {
@@ -88,13 +88,13 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
 
     private let progress: LockedValue<Progress>
     private let madeAt: CallSite
-    /// The loop of the thread that attached the handler. If a pool's job attached it, the loop for which that job runs.
+    /// The loop of the thread that attached the handler. Within a pool's job, the loop that the job runs for.
     private let home: LoopRemote
     private let jobs: Jobs
     /// The pool that runs the job, if the dispatcher is one.
     private let pool: ObjectIdentifier?
     private let isGuarantee: Bool
-    /// Whether a cancellation makes the closure run.
+    /// True when a cancellation makes the closure run.
     private let cleansUp: Bool
 
     /// Converts the outcome of another promise into one of this type.
@@ -126,7 +126,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     // MARK: Stages
 
     /// Goes from `stage` to `next`.
-    /// - Returns: the previous stage's fields, to be released outside the lock; `nil` if another party was faster.
+    /// - Returns: the previous stage's fields, to be released outside the lock. `nil` if another party was faster.
     private func leave(_ stage: DispatchStage, for next: DispatchStage, _ work: Work? = nil) -> Progress? {
         progress.withLock { progress in
             guard progress.stage == stage else { return nil }
@@ -146,7 +146,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
             progress.place = (core, waiter)
             return progress.isCancelled || progress.isOverruled
         }
-        // By another thread meanwhile, or while the closure ran: it climbs now.
+        // Cancelled by another thread, or while the closure ran: the cancellation climbs now.
         if isCancelled { cancel() }
     }
 
@@ -156,17 +156,17 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         nextStep(after: source, isCancellation: isCancelled)?()
     }
 
-    // This function and `outcome(of:)` have released the closure when they return: nobody sees the outcome before that.
+    // Releases the closure before it returns, like `outcome(of:)`: nobody sees the outcome before that.
     private func nextStep(after source: AnySource, isCancellation: Bool) -> (() -> Void)? {
         guard let plan = progress.withLock({ $0.plan }) else { return nil }
         switch plan(source) {
         case .pass(let outcome):
             guard let previous = leave(.waiting, for: .ended) else { return nil }
-            // Another thread has cancelled it since it received the outcome.
+            // Another thread has cancelled the promise since it received the outcome.
             let isLate = previous.isCancelled && !isCancellation
             return { self.conclude(isLate ? .error(PromiseError.asCancellation, from: nil) : outcome) }
         case .dispatch(let work):
-            // First: as soon as it is queued, another party may end the count.
+            // Before it is queued: another party may then end the count.
             jobs.begin(home)
             if let previous = leave(.waiting, for: .queued, work) {
                 if previous.isCancelled && !isCancellation { cancel() }
@@ -187,12 +187,11 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
                 try dispatcher.dispatch { ticket.promise.runJob() }
             }
         } catch { didNotRun(error) }
-        // A ticket released before the error is caught would replace the error with its own.
+        // If released before the catch, the ticket would replace the error with its own.
         withExtendedLifetime(ticket) {}
     }
 
-    // The pool, its job and this object retain each other until a thread has taken the job, or a cancellation has
-    // withdrawn it.
+    // The pool, its job and this object retain each other until a thread takes the job or a cancellation withdraws it.
     private func queue(_ job: PoolJob, at workers: ThreadPoolWorkers) throws {
         try workers.take(job)
         let isCancelled = progress.withLock { progress in
@@ -202,7 +201,6 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         if isCancelled { workers.withdraw(job) }
     }
 
-    /// The job.
     private func runJob() {
         var work = leave(.queued, for: .running)?.work
         guard work != nil else { return }
@@ -219,7 +217,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         do { return try work.run() } catch { return .error(error, from: madeAt) }
     }
 
-    /// Settles with this outcome, or waits for the promise that the closure has returned.
+    /// Settles with `outcome`, or waits for the promise that the closure has returned.
     private func conclude(_ outcome: Outcome) {
         switch outcome {
         case .fulfilled(let fulfill): settle { fulfill(self) }
@@ -238,7 +236,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         wait(for: inner, at: .following) { $0.conclude($0.passOn($1)) }
     }
 
-    /// Settles as the cancellation says, or else by `body`.
+    /// Settles with a cancellation's error if there is one, else by `body`.
     private func settle(_ body: () -> Void) {
         let previous = progress.withLock { progress in
             defer { progress = Progress(stage: .ended) }
@@ -251,11 +249,11 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
 
     // MARK: Without a run
 
-    /// The dispatcher has refused the job with `error`, or released it.
+    /// Handles a job that the dispatcher has refused with `error`, or released.
     fileprivate func didNotRun(_ error: (any Error)?) {
         guard let previous = leave(.queued, for: .running) else { return }
         let (otherwise, isCancelled) = (previous.work?.otherwise, previous.rejection != nil)
-        // Otherwise its outcome does not tell the error.
+        // If not rejected, the outcome does not carry the error, so it is reported.
         let isRejected = otherwise == nil && !isCancelled && !isGuarantee
         if let error {
             if !isRejected { Reports.unhandled(error, provenance(callSite: madeAt)) }
@@ -273,10 +271,9 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     // MARK: Cancellation
 
     // A promise that waits or follows receives the error from above. (Before it has stored its place, `wait` cancels it
-    // again.) Of a job that no thread has begun, and which does not clean up, the closure is released; one that runs decides
-    // when the promise ends.
+    // again.) A queued job without clean-up has its closure released. A running job decides when the promise ends.
     override func cancelExternally(with error: (any Error)?) -> Cancellation.Step {
-        // Its closures are released outside the lock.
+        // Keeps the closures, to be released outside the lock.
         let previous = progress.withLock { progress in
             progress.cancel(with: error)
             let previous = progress
@@ -286,7 +283,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         if let (source, waiter) = previous.place { return .climb(to: source, over: waiter, of: self) }
         switch previous.stage {
         case .queued where !cleansUp: dropJob(previous)
-        // So a closure of the library can find out.
+        // So that a closure of the library can find out.
         case .queued, .running: annotate(.isDecidedByCancellation)
         case .waiting, .following: break
         case .ended: return .cannotStop
@@ -300,9 +297,9 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
 
     /// Rejects this promise, whose job was queued.
     private func dropJob(_ previous: Progress) {
-        // So that it no longer counts in the pool's queue.
+        // So that the job no longer counts in the pool's queue.
         if let (workers, job) = previous.poolJob { workers.withdraw(job) }
-        // First: otherwise a loop that waits for the pool only would end before the handlers have run.
+        // Before the job's count ends: a loop that waits only for the pool would end before the handlers have run.
         home.beginExternalWork()
         if claim() { rejectCancelled(with: previous.first ?? nil, at: madeAt) }
         jobs.end(home)
@@ -313,16 +310,16 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
 private enum DispatchStage {
     case waiting, queued, running, following, ended
 
-    /// Whether a dispatcher has the closure, or the promise that the closure returned is awaited.
+    /// True when a dispatcher has the closure, or the promise awaits the closure's promise.
     var isElsewhere: Bool { self == .queued || self == .running || self == .following }
 }
 
-/// How the loop of the thread that attached the handler counts its job.
+/// The way that the loop of the attaching thread counts the job.
 private enum Jobs {
     case none
-    /// The loop stays alive until the job has returned.
+    /// Keeps the loop alive until the job has returned.
     case ofPool
-    /// Until the promise has settled, a `hang` on the loop knows that it may be woken.
+    /// Tells a `hang` on the loop, until the promise has settled, that it may be woken.
     case ofOthers
 
     func begin(_ loop: LoopRemote) {
@@ -342,7 +339,7 @@ private enum Jobs {
     }
 }
 
-/// Held by the job of a dispatched promise, so that its release is noticed.
+/// Held by the job, so that the promise notices the job's release.
 private final class Ticket: Sendable {
     let promise: DispatchedPromise
 
@@ -352,11 +349,11 @@ private final class Ticket: Sendable {
 }
 
 extension Thenable {
-    /// Makes a promise of type `type` from this one, by a closure that `plan` gives to `dispatcher`; `nil` runs it
-    /// inline.
+    /// Makes a promise of type `type` from this one, by a closure that `plan` gives to `dispatcher`. A `nil` dispatcher
+    /// runs it inline.
     /// - Parameters:
     ///   - operation: the name of the operator.
-    ///   - cleansUp: whether the closure also runs if the promise is cancelled, with the cancellation as the outcome.
+    ///   - cleansUp: whether a cancellation also runs the closure, with the cancellation as the outcome.
     func dispatched<Made: Thenable>(
         _ operation: StaticString, on dispatcher: (any Dispatcher)?, as type: Made.Type, isGuarantee: Bool = false,
         cleansUp: Bool = false, _ file: StaticString, _ line: UInt,
@@ -366,7 +363,7 @@ extension Thenable {
         let promise = DispatchedPromise(
             of: Made.T.self, on: dispatcher, isGuarantee: isGuarantee, cleansUp: cleansUp, CallSite(file, line)
         ) { plan($0.of(T.self)) }
-        // First: the promise that the closure returns is recorded with this one.
+        // Before the start, so that the promise that the closure returns is recorded with this one.
         _ = promise.traced(operation, after: source, type, file, line)
         promise.start(after: source)
         return promise

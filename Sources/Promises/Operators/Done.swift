@@ -9,7 +9,7 @@ extension Thenable {
     ///
     /// - Parameter body: called with the value, in a job of this thread's loop.
     /// - Returns: a promise without a value, fulfilled when `body` has returned. Rejected with the error of this
-    ///   promise, or with the error that `body` throws.
+    ///   promise or of `body`.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public consuming func done(
@@ -27,7 +27,7 @@ extension Guarantee {
     ) -> Guarantee<Void> { consumed(by: "done", Done(body), file, line) }
 }
 
-/// `Map` with an output of `Void`. `Map` itself would wrap the body in another closure, which returns a generic `Void`.
+/// `Map` to `Void`, without the closure that `Map` would need around the body to return a generic `Void`.
 @usableFromInline
 struct Done<T>: Operation {
     @usableFromInline let body: (T) throws -> Void

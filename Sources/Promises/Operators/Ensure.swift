@@ -9,7 +9,7 @@ extension Catchable {
     ///     .catch { error in print(error) }
     /// ```
     ///
-    /// `body` is also called when the chain is cancelled, above or below.
+    /// A cancellation of the chain, above or below, also calls `body`.
     /// - Parameter body: called in a job of this thread's loop.
     /// - Returns: a promise that settles as this one, once `body` has been called.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
@@ -25,9 +25,8 @@ extension Catchable {
     /// session.ask(question).ensureThen { session.connection.close() }
     /// ```
     ///
-    /// `body` is also called when the chain is cancelled, and then too the promise settles after the guarantee.
-    /// - Parameter body: called in a job of this thread's loop. The guarantee that it returns is not cancelled with the
-    ///   chain.
+    /// A cancellation of the chain also calls `body`, and the promise still settles after the guarantee.
+    /// - Parameter body: called in a job of this thread's loop. Its guarantee is not cancelled with the chain.
     /// - Returns: a promise that settles as this one, once the guarantee of `body` is fulfilled.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
@@ -46,8 +45,8 @@ extension Guarantee {
         _ body: consuming @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Guarantee<T> { derived("ensure", Ensure<T>(body), file, line) }
 
-    /// Calls `body` when the guarantee is fulfilled, abandoned or cancelled, waits for the guarantee that `body`
-    /// returns, and then passes the value on; see `Promise.ensureThen`.
+    /// Like `ensure`, but waits for the guarantee that `body` returns before it passes the value on; see
+    /// `Promise.ensureThen`.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     @discardableResult
@@ -66,7 +65,7 @@ struct EnsureThen<T>: Operation {
     @inlinable @inline(__always)
     func run(_ source: Source<T>, _ core: PromiseCore) { core.finish(following: held(source, for: core)) }
 
-    /// A separate promise, which stores the outcome until the clean-up has ended. Linking to it keeps the depth at one
+    /// Stores the outcome in a separate promise until the clean-up has ended. Linking to that keeps the depth at one
     /// level, however long a recursion through this operator is.
     @inlinable @inline(__always)
     func held(_ source: Source<T>, for core: PromiseCore) -> Promise<T> {
@@ -83,7 +82,7 @@ struct EnsureThen<T>: Operation {
 struct DelayedOutcome<T>: Operation {
     @usableFromInline typealias Output = T
     @usableFromInline let outcome: PromiseCore
-    /// True when a rejection counts too, as of a clean-up; a pause that was cancelled rejects.
+    /// True when a rejection counts too, as from a clean-up. A cancelled pause rejects.
     @usableFromInline let afterAnyOutcome: Bool
 
     @inlinable init(_ outcome: PromiseCore, afterAnyOutcome: Bool) {
@@ -97,7 +96,7 @@ struct DelayedOutcome<T>: Operation {
     }
 }
 
-/// Like `Tap`, for a body that ignores the outcome: a closure around it would need another block.
+/// `Tap` for a body that ignores the outcome, without another closure around it.
 @usableFromInline
 struct Ensure<T>: Operation {
     @usableFromInline typealias Output = T

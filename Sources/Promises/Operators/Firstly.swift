@@ -7,8 +7,7 @@
 /// ```
 ///
 /// - Parameter body: called once, inside this call.
-/// - Returns: a promise that settles as the one that `body` returns, or that is rejected with the error that `body`
-///   throws.
+/// - Returns: a promise that settles as the promise of `body`, or is rejected with the error that `body` throws.
 @inlinable
 public func firstly<Next: Thenable>(
     _ body: () throws -> Next, file: StaticString = #fileID, line: UInt = #line
@@ -18,8 +17,7 @@ public func firstly<Next: Thenable>(
     }
 }
 
-/// The form for closures of several statements that may `return .value(…)`, or promises on some paths and guarantees on
-/// others.
+/// For closures of several statements that return `.value(…)`, or mix promises and guarantees.
 @inlinable
 @_disfavoredOverload
 public func firstly<T>(

@@ -6,8 +6,8 @@ extension Thenable {
     /// ```
     ///
     /// - Parameter body: called with the value, in a job of this thread's loop.
-    /// - Returns: a promise of the value, fulfilled when `body` has returned. Rejected with the error of this promise,
-    ///   or with the error that `body` throws.
+    /// - Returns: a promise of the value, fulfilled when `body` has returned. Rejected with the error of this promise
+    ///   or of `body`.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func get(

@@ -5,9 +5,8 @@ extension Thenable {
     /// fetch(url).map { page in page.title }
     /// ```
     ///
-    /// - Parameter body: called with the value, in a job of this thread's loop. A rejection of this promise skips it.
-    /// - Returns: a promise of the result of `body`. Rejected with the error of this promise, or with the error that
-    ///   `body` throws.
+    /// - Parameter body: called with the value, in a job of this thread's loop.
+    /// - Returns: a promise of the result of `body`. Rejected with the error of this promise or of `body`.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func map<U>(
@@ -15,14 +14,14 @@ extension Thenable {
     ) -> Promise<U> { map("map", body, file, line) }
 
     /// Discards the value.
-    /// - Returns: a promise without a value, which settles when this one does, with the same error if it is rejected.
+    /// - Returns: a promise that settles when this one does, with the same error if it is rejected.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func asVoid(file: StaticString = #fileID, line: UInt = #line) -> Promise<Void> {
         map("asVoid", { _ in }, file, line)
     }
 
-    /// The common part of the operators that transform the value.
+    /// Implements the operators that transform the value.
     @inlinable @inline(__always)
     package func map<U>(
         _ name: StaticString, _ body: consuming @escaping (T) throws -> U, _ file: StaticString, _ line: UInt
@@ -44,7 +43,7 @@ extension Guarantee {
         map("asVoid", { _ in }, file, line)
     }
 
-    /// The common part of the operators that transform the value.
+    /// Implements the operators that transform the value.
     @inlinable @inline(__always)
     func map<U>(
         _ name: StaticString, _ body: consuming @escaping (T) -> U, _ file: StaticString, _ line: UInt

@@ -9,19 +9,17 @@ extension Thenable where T: Sendable {
     /// image.map(on: ThreadPool.shared) { try resize($0) }.done { show($0) }
     /// ```
     ///
-    /// The promise is rejected with:
-    /// - the error that `body` throws;
-    /// - the error that `dispatcher` throws when it refuses the job;
-    /// - `PromiseError.abandoned` if `dispatcher` releases the job without running it.
+    /// The promise is rejected with the error that `body` throws, the error with which `dispatcher` refuses the job, or
+    /// `PromiseError.abandoned` if `dispatcher` releases the job without running it.
     ///
     /// A rejection of this promise skips both `body` and the dispatcher. The handlers of the result run on the threads
-    /// that attached them, as with all promises. If the result is cancelled before `body` has begun, `body` is released
-    /// without being called. If `body` is running, nothing can stop it: its result is discarded, and the promise is
-    /// rejected when `body` has returned.
+    /// that attached them, as with all promises. A cancellation before `body` has begun releases `body` without calling
+    /// it. A running `body` cannot be stopped: its result is discarded, and the promise is rejected when `body`
+    /// returns.
     ///
-    /// With `nil` in place of a dispatcher, `body` runs inline: on the thread that settles this promise, inside the
-    /// settling call, or immediately if this promise has settled. Inline handlers run one after another, never inside
-    /// each other. Jobs that they dispatch start after they have returned.
+    /// With `nil` as the dispatcher, `body` runs inline: inside the call that settles this promise, on that call's
+    /// thread, or immediately if this promise has settled. Inline handlers run one after another, never inside each
+    /// other. Jobs that they dispatch start after they have returned.
     /// - Parameters:
     ///   - dispatcher: where `body` runs; `nil` for inline.
     ///   - body: called with the value, in a job of the dispatcher.
@@ -32,9 +30,9 @@ extension Thenable where T: Sendable {
 
     /// Calls `body` with the value on `dispatcher`, and waits for the promise that `body` returns. See `map(on:)`.
     ///
-    /// Unlike with `then`, the promises of this operator are settled one by one, and not linked. An endless recursion
-    /// through it therefore does not run in constant memory. `body` attaches handlers only with `on:`, unless
-    /// `dispatcher` is a loop's `remote`: nothing drives the loop of a pool's thread.
+    /// Unlike with `then`, the promises are settled one by one and not linked, so an endless recursion does not run in
+    /// constant memory. `body` may attach handlers only with `on:`, unless `dispatcher` is a loop's `remote`: nothing
+    /// drives the loop of a pool's thread.
     /// - Returns: a promise that settles as the one that `body` returns. Rejected as by `map(on:)` if `body` throws or
     ///   does not run.
     public func then<Next: Thenable>(
@@ -47,8 +45,7 @@ extension Thenable where T: Sendable {
             })
     }
 
-    /// The form for closures of several statements that may `return .value(…)`, or promises on some paths and
-    /// guarantees on others.
+    /// For closures of several statements that return `.value(…)`, or mix promises and guarantees.
     @_disfavoredOverload
     public func then<U: Sendable>(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> any Thenable<U>,
@@ -58,9 +55,8 @@ extension Thenable where T: Sendable {
         return then(on: dispatcher, unwrap, file: file, line: line)
     }
 
-    /// Calls `body` with the outcome on `dispatcher`, and passes the outcome on. The outcome may be a cancellation of
-    /// the chain. `body` is not called if the dispatcher refuses the job or releases it without running it; see
-    /// `map(on:)`.
+    /// Calls `body` with the outcome on `dispatcher`, and passes the outcome on, even a cancellation of the chain.
+    /// `body` is not called if the dispatcher refuses the job or releases it without running it; see `map(on:)`.
     /// - Returns: a promise that settles as this one, once `body` has returned.
     public func tap(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (Result<T, any Error>) -> Void,
@@ -92,8 +88,8 @@ extension Catchable where T: Sendable {
     /// Ends a chain: calls `body` on `dispatcher` with the error, if there is one and `policy` lets the handler see it.
     /// See `map(on:)`.
     ///
-    /// If the dispatcher refuses the job or releases it without running it, the error is an unhandled rejection, and so
-    /// is the error with which it refuses.
+    /// If the dispatcher releases the job without running it, the error is an unhandled rejection. If it refuses the
+    /// job, both the error and its own are.
     /// - Returns: a finalizer, for a `finally` that always runs, on the thread that calls `finally`.
     @discardableResult
     public func `catch`(
@@ -118,10 +114,10 @@ extension Catchable where T: Sendable {
             })
     }
 
-    /// Replaces a rejection with the promise that `body` returns for the error, on `dispatcher`. See `map(on:)` and
-    /// `then(on:)`. An error that `policy` does not let `body` see rejects the result.
-    /// - Returns: a promise of the value, or one that settles as the promise that `body` returns. Rejected as by
-    ///   `map(on:)` if `body` throws or does not run.
+    /// Replaces a rejection with the promise that `body` returns for the error, on `dispatcher`; see `map(on:)` and
+    /// `then(on:)`. An error that `policy` hides from `body` rejects the result.
+    /// - Returns: a promise of the value, or one that settles as the promise of `body`. Rejected as by `map(on:)` if
+    ///   `body` throws or does not run.
     public func recover(
         on dispatcher: (any Dispatcher)?, policy: CatchPolicy = conf.catchPolicy,
         _ body: @escaping @Sendable (any Error) throws -> any Thenable<T>, file: StaticString = #fileID,
@@ -137,14 +133,14 @@ extension Catchable where T: Sendable {
 }
 
 extension Promise where T: Sendable {
-    /// A promise that settles as `body`, which runs on `dispatcher`.
+    /// Makes a promise that settles as `body`, which runs on `dispatcher`.
     ///
     /// ```swift
     /// let digest = Promise(on: .shared) { try hash(contentsOf: path) }
     /// ```
     ///
-    /// Errors and cancellation are as for `map(on:)`: if the promise is cancelled before `body` has begun, `body` is
-    /// released without being called.
+    /// Errors and cancellation are as for `map(on:)`: a cancellation before `body` has begun releases it without
+    /// calling it.
     /// - Parameters:
     ///   - dispatcher: where `body` runs: a pool, or a loop's `remote`; `nil` for this thread, at once.
     ///   - body: called once, as a job of the dispatcher.
@@ -155,24 +151,24 @@ extension Promise where T: Sendable {
 }
 
 extension Guarantee where T: Sendable {
-    /// A guarantee of the result of `body`, which runs on `dispatcher`; see `Promise.init(on:_:)`.
-    ///
-    /// As `Guarantee.map(on:)` if the dispatcher refuses the job or releases it without running it.
+    /// Makes a guarantee of the result of `body`, which runs on `dispatcher`; see `Promise.init(on:_:)`. Like
+    /// `Guarantee.map(on:)` if the dispatcher does not run the job.
     public init(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable () -> T, file: StaticString = #fileID,
         line: UInt = #line
     ) { self = Guarantee<Void>.value.map(Trace.Step.making, on: dispatcher, body, file, line) }
 
     /// Transforms the value on `dispatcher`; see `Promise.map(on:)`.
-    /// - Returns: a guarantee of the result of `body`. A guarantee has no error: if the dispatcher refuses the job or
-    ///   releases it without running it, it is abandoned. Logged is the error with which the dispatcher refuses, as an
-    ///   unhandled rejection, or that it is abandoned.
+    /// - Returns: a guarantee of the result of `body`. Abandoned if the dispatcher refuses the job or releases it
+    ///   without running it, since a guarantee has no error. A refusal's error is logged as an unhandled rejection, a
+    ///   release as an abandoned guarantee.
     public func map<U: Sendable>(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) -> U,
         file: StaticString = #fileID, line: UInt = #line
     ) -> Guarantee<U> { map("map", on: dispatcher, body, file, line) }
 
-    /// A promise as a guarantee. If it is rejected, the guarantee is never fulfilled, like a cancelled one.
+    /// Makes a guarantee of a promise. If the promise is rejected, the guarantee is never fulfilled, like a cancelled
+    /// one.
     package init(certain promise: Promise<T>) { self.init(promise.core) }
 
     func map<U: Sendable>(
@@ -187,7 +183,7 @@ extension Guarantee where T: Sendable {
 }
 
 extension DispatchedPromise.DispatchStep {
-    /// For a closure that is called with the value.
+    /// Makes the step of a closure that is called with the value.
     static func ofValue<Value>(
         _ source: Source<Value>, _ body: @escaping (Value) throws -> DispatchedPromise.Outcome
     ) -> Self {

@@ -6,14 +6,13 @@ extension Catchable {
     /// fetch(url).recover { error in throw Unavailable(error) }
     /// ```
     ///
-    /// Without a declared type, a closure that cannot throw and returns only guarantees or `.value(…)` makes a
-    /// guarantee: see the form that replaces every rejection.
+    /// A closure that cannot throw and returns only guarantees or `.value(…)` makes a guarantee, unless a type is
+    /// declared: see the form that replaces every rejection.
     /// - Parameters:
-    ///   - policy: whether `body` sees errors that mean "cancelled"; by default `conf.catchPolicy`. An error that it
-    ///     does not see rejects the result.
+    ///   - policy: decides whether `body` sees cancellations. Unseen errors reject the result.
     ///   - body: called with the error, in a job of this thread's loop. A value skips it.
-    /// - Returns: a promise of the value, or one that settles as the promise that `body` returns, or that is rejected
-    ///   with the error that `body` throws.
+    /// - Returns: a promise of the value, or one that settles as the promise of `body`. Rejected with the error that
+    ///   `body` throws.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func recover(
@@ -32,8 +31,7 @@ extension Catchable {
     ///
     /// Traps if `body` returns the guarantee that this call returns: a guarantee cannot report that error.
     /// - Parameter body: called with the error, in a job of this thread's loop. A value skips it.
-    /// - Returns: a guarantee of the value, or of the value of the guarantee that `body` returns: the rest of the chain
-    ///   cannot fail.
+    /// - Returns: a guarantee of the value, or of the value of the guarantee that `body` returns.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     @discardableResult
@@ -44,10 +42,10 @@ extension Catchable {
     /// Replaces a rejection with an error of type `only` with the promise that `body` returns.
     /// - Parameters:
     ///   - only: the type of the errors to replace. All other outcomes skip `body`.
-    ///   - policy: whether the handler sees errors that mean "cancelled"; by default `conf.catchPolicy`.
+    ///   - policy: decides whether `body` sees cancellations.
     ///   - body: called with the error, in a job of this thread's loop.
-    /// - Returns: a promise of the value, or one that settles as the promise that `body` returns. Rejected with the
-    ///   error that `body` throws, or with an error that it does not see.
+    /// - Returns: a promise of the value, or one that settles as the promise of `body`. Rejected with the error that
+    ///   `body` throws, or with an error that `body` does not see.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func recover<E: Error>(
@@ -58,8 +56,7 @@ extension Catchable {
         return derived("recover", Recover(replace), file, line)
     }
 
-    /// Replaces a rejection with an error equal to `only`, whatever the policy for cancellations; see the form with a
-    /// type.
+    /// Replaces a rejection with an error equal to `only`, whatever the policy for cancellations.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func recover<E: Error & Equatable>(
@@ -91,8 +88,8 @@ struct Recover<T>: Operation {
 }
 
 #if compiler(>=6.3)
-/// `Recover` without a closure around the program's.
-// 6.2 does not compile it in release: its own check of a stored closure with such a result fails.
+/// `Recover` without a closure around the program's. Swift 6.2 fails to compile this in release: its own check of a
+/// stored closure with this kind of result fails.
 @usableFromInline
 struct RecoverByPolicy<T>: Operation {
     @usableFromInline typealias Output = T

@@ -1,5 +1,5 @@
-/// Settles as its source. The operation retains an object that may settle the core earlier, a timer or a watch of
-/// the peer, and whose release cancels that.
+/// Settles as its source. The operation retains an object, a timer or a watch of the peer, that may settle the core
+/// earlier and is cancelled by its release.
 @usableFromInline
 package struct SettleAsSource<T>: Operation {
     @usableFromInline package typealias Output = T

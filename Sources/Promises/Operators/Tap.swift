@@ -5,7 +5,7 @@ extension Thenable {
     /// fetch(url).tap { result in print(result) }.done { page in show(page) }
     /// ```
     ///
-    /// - Parameter body: called with the outcome, in a job of this thread's loop. It also sees a cancellation of the
+    /// - Parameter body: called with the outcome, in a job of this thread's loop. Also sees a cancellation of the
     ///   chain.
     /// - Returns: a promise that settles as this one, once `body` has returned.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
@@ -16,7 +16,7 @@ extension Thenable {
 }
 
 extension Guarantee {
-    /// Calls `body` with the outcome and passes it on, as `Promise.tap`. The outcome is a failure only if the guarantee was
+    /// Calls `body` with the outcome and passes it on, like `Promise.tap`. A failure means that the guarantee was
     /// abandoned or cancelled.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)

@@ -11,20 +11,19 @@ extension Thenable {
     /// func serve() -> Promise<Void> { read().then { write($0) }.then { serve() } }
     /// ```
     ///
-    /// - Parameter body: called with the value, in a job of this thread's loop. A rejection of this promise skips it.
-    /// - Returns: a promise that settles as the one that `body` returns. Rejected with the error of this promise, with
-    ///   the error that `body` throws, or with `PromiseError.returnedSelf` if `body` returns the result itself.
+    /// - Parameter body: called with the value, in a job of this thread's loop.
+    /// - Returns: a promise that settles as the promise of `body`. Rejected with the error of this promise, with the
+    ///   error that `body` throws, or with `PromiseError.returnedSelf` if `body` returns the result itself.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public consuming func then<Next: Thenable>(
         _ body: consuming @escaping (T) throws -> Next, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Next.T> { consumed(by: "then", Then(body), file, line) }
 
-    // For a closure of several statements the compiler must know the return type from outside, and this form supplies
-    // it. The form above is tried first, so it costs the compiler little.
+    // A closure of several statements needs a return type from outside, which this form supplies. The compiler tries
+    // the form above first, so this one costs it little.
 
-    /// The form for closures of several statements that may `return .value(…)`, or promises on some paths and
-    /// guarantees on others.
+    /// For closures of several statements that return `.value(…)`, or mix promises and guarantees.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     @_disfavoredOverload
@@ -51,9 +50,9 @@ extension Guarantee {
 }
 
 // In the form above, the compiler wraps a closure without parameters in another one, which allocates a block per call.
-// With a fixed type of promise, this form costs the compiler least.
+// A fixed type of promise costs the compiler least.
 extension Promise where T == Void {
-    /// Calls `body` and settles as the promise that `body` returns: the form for a closure without parameters.
+    /// Calls `body` and settles as the promise that `body` returns. For a closure without parameters.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public consuming func then<U>(
