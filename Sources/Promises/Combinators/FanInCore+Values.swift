@@ -9,7 +9,6 @@ extension FanInCore {
         self.init(rule, count, complete: complete, code: .of(Follow<Value>.self))
     }
 
-    /// Waits for `thenables`.
     @inlinable
     convenience init<Each: Thenable, Value>(
         _ rule: Rule, _ thenables: [Each], as type: Value.Type, complete: @escaping (FanInCore, Int) -> Void
@@ -41,7 +40,7 @@ extension FanInCore {
         return all.wait(for: repeat each thenable)
     }
 
-    /// Adds the thenables, whose number is `count`. Their types may differ.
+    /// Adds the thenables, `count` in number. Their types may differ.
     @inlinable
     func wait<each Each: Thenable>(for thenable: repeat each Each) -> FanInCore {
         var index = 0
@@ -68,7 +67,7 @@ extension FanInCore {
 }
 
 extension Promise {
-    /// The promise of a combinator, which is the first of its chain.
+    /// Makes the promise of a combinator, the first of its chain.
     @inlinable
     init(_ core: PromiseCore, of combinator: StaticString, _ file: StaticString, _ line: UInt) {
         self.init(core.traced(root: combinator, Promise<T>.self, file, line))
@@ -76,7 +75,7 @@ extension Promise {
 }
 
 extension Guarantee {
-    /// The guarantee of a combinator, which is the first of its chain.
+    /// Makes the guarantee of a combinator, the first of its chain.
     @inlinable
     init(_ core: PromiseCore, of combinator: StaticString, _ file: StaticString, _ line: UInt) {
         self.init(core.traced(root: combinator, Guarantee<T>.self, file, line))

@@ -1,11 +1,11 @@
 import ReactorLibc
 import Reactor
 
-/// The result of a combinator whose promises are all known from the beginning. It keeps its sources as they settle.
+/// The result of a combinator that knows all its promises from the beginning. It keeps its sources as they settle.
 ///
-/// Each pending source has an `InputNode` in its list. All nodes run on the thread that called the combinator,
-/// whichever threads settle the sources, so values that must not cross threads do not. When a source settles on that
-/// thread, its node runs inline, so a combinator costs no extra job. Only the closure that reads the values is generic.
+/// Each pending source has an `InputNode` in its list. All nodes run on the combinator's thread, whichever threads
+/// settle the sources, so values that must not cross threads do not. A source that settles on that thread runs its node
+/// inline, without an extra job. Only the closure that reads the values is generic.
 // @unchecked: accessed only on its loop's thread, except for what PromiseCore itself allows other threads.
 @usableFromInline
 final class FanInCore: CombinatorCore, @unchecked Sendable {
@@ -18,31 +18,31 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         case each
         /// The first outcome counts: `race`.
         case first
-        /// The first value counts, and a source without one does not: `race` of guarantees.
+        /// The first value counts, and rejections do not: `race` of guarantees.
         case firstValue
-        /// The first value counts, and the rejections if there is none: `race(fulfilled:)`.
+        /// The first value counts, or all rejections if there is none: `race(fulfilled:)`.
         case firstFulfilled
 
-        /// Whether one source decides, so that the others are not needed any more.
+        /// True when one source decides, so that the others are no longer needed.
         fileprivate var isRace: Bool { self != .all && self != .each }
     }
 
     private let rule: Rule
     @usableFromInline let count: Int
-    /// The number of decisive outcomes that are still missing. Exclusivity is unchecked, because no other code is
-    /// called while it changes.
+    /// The number of missing decisive outcomes. Exclusivity is unchecked because no other code is called while it
+    /// changes.
     @exclusivity(unchecked) private var missing: Int
     /// The number of rejected sources in a race that another source may still win.
     private var rejections = 0
-    /// Whether all sources have been added.
+    /// True when all sources have been added.
     private var isSealed = false
-    // One slot for each source, in order. A slot holds the source's node, not owned, until the node runs; then the
-    // source, owned until the result has settled. If sources were kept longer, so would the values of losers. A
-    // sequence of combinators, each the source of the next, would also be freed by nested deinits.
+    // One slot for each source, in order. A slot holds the source's node, unowned, until the node runs, then the
+    // source, owned until the result settles. Keeping sources longer would keep the losers' values, and would free a
+    // sequence of combinators, each the source of the next, by nested deinits.
     private let slots: UnsafeMutablePointer<InputSlot>
     private let complete: (FanInCore, Int) -> Void
 
-    /// An address, with a flag in its lowest bit: objects have addresses that are multiples of 16.
+    /// An address, with a flag in its lowest bit: addresses of objects are multiples of 16.
     private struct InputSlot {
         private let word: UInt
 
@@ -75,14 +75,14 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         self.count = count
         self.complete = complete
         missing = rule.isRace ? 1 : count
-        // malloc: `allocate` would ask for alignment, which the C library serves more slowly. If there is no memory,
-        // the process ends, as wherever Swift allocates.
+        // malloc, because `allocate` asks for alignment, which the C library serves more slowly. Without memory the
+        // process ends, as in every Swift allocation.
         slots = malloc(max(count, 1) * MemoryLayout<InputSlot>.stride)!.bindMemory(to: InputSlot.self, capacity: count)
         slots.initialize(repeating: .empty, count: count)
         super.init(code: code)
     }
 
-    // Whatever settles it has released the sources.
+    // The settling code has released the sources.
     deinit { free(slots) }
 
     override func releaseInputs() {
@@ -93,7 +93,6 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         }
     }
 
-    /// The value of a source that has been fulfilled.
     @inlinable @inline(__always)
     func value<Value>(at index: Int, as type: Value.Type) -> Value {
         settledSource(index).payload.value(as: type)
@@ -125,7 +124,6 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         node.core.borrow { source.attach($0, owned: node.core) }
     }
 
-    /// Declares that all sources have been added.
     @usableFromInline
     func seal() {
         isSealed = true
@@ -154,10 +152,10 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         inputDidEnd()
     }
 
-    /// Handles an outcome that comes too late, or a rejection that does not meet the rule.
+    /// Handles an outcome that is late, or a rejection that does not meet the rule.
     private func handleUnused(_ index: Int, _ source: CoreRef) {
         slots[index] = .empty
-        // A cancellation rejects it.
+        // A cancellation rejects the result.
         if isCancelling { return source.release() }
         switch rule {
         case .all where isOpen, .first where isOpen:
@@ -180,14 +178,14 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         if rule.isRace && isSealed { stopSources() }
     }
 
-    /// Stops waiting for the other sources, which continue.
+    /// Leaves the other sources, which continue.
     private func detachSources() { leaveSources { $0.detachFromSource() } }
 
     /// Cancels the losers of a race, except those that another handler waits for.
     private func stopSources() { leaveSources { $0.withdrawAndCancel() } }
 
-    /// Cancels the losers of a race that was already decided when it was made. A job does that, so that the caller can
-    /// still attach handlers to the losers, as with a race that is decided later.
+    /// Cancels the losers of a race that was decided when it was made. It does so in a job, so that the caller can
+    /// still attach handlers to losers, as in a race decided later.
     private func stopSourcesLater() {
         guard (0..<count).contains(where: { slots[$0].node != nil }) else { return }
         EventLoop.ofCurrentThread.enqueue(InternalJob { [self] in stopSources() })
@@ -198,7 +196,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         for index in 0..<count {
             guard let node = slots[index].node else { continue }
             slots[index] = .empty
-            // The node is in its source's list or queued to run; either retains it.
+            // The node is in its source's list or queued to run, and either retains it.
             leave(node)
         }
     }

@@ -7,13 +7,12 @@
 /// A million items take no more memory than one.
 ///
 /// Cancelling the result cancels the promise of the current item, if no other handler waits for it. To process several
-/// items at a time, see `when(fulfilled:concurrently:)`. For the elements of a promise, write
-/// `then { forEach($0) { … } }`.
+/// items at a time, see `when(fulfilled:concurrently:)`. For a promise of items, write `then { forEach($0) { … } }`.
 /// - Parameters:
 ///   - items: the items. The sequence is iterated once, and each item is taken when its turn comes.
 ///   - body: called with each item, first inside this call and then in jobs of this thread's loop.
-/// - Returns: a promise that is fulfilled after the last item, or immediately without items. It is rejected with the
-///   first error that a promise of `body` is rejected with or that `body` throws; later items are not processed.
+/// - Returns: a promise that is fulfilled after the last item, or immediately without items. Rejected with the first
+///   error that `body` throws or that rejects one of its promises. Later items are not processed.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func forEach<Items: Sequence, Next: Thenable>(
@@ -30,15 +29,16 @@ extension Thenable where T: Sequence {
     /// chunks.thenReduce(0) { sent, chunk in upload(chunk).map { sent + $0 } }
     /// ```
     ///
-    /// A million elements take no more memory than one. Cancelling the result cancels the promise of the current
-    /// element, if no other handler waits for it.
+    /// A million elements take no more memory than one. Cancelling the result cancels the current element's promise, if
+    /// no other handler waits for it.
     /// - Parameters:
     ///   - initial: the first accumulated value.
-    ///   - body: called with the accumulated value and the next element, in jobs of this thread's loop. The value of
-    ///     the promise that it returns is the next accumulated value.
-    /// - Returns: a promise of the last accumulated value, which is `initial` without elements. It is rejected with the
-    ///   error of this promise, or with the first error that a promise of `body` is rejected with or that `body`
-    ///   throws; the later elements are not processed.
+    ///   - body: called with the accumulated value and the next element, in jobs of this thread's loop. Returns a
+    ///     promise
+    ///     of the next accumulated value.
+    /// - Returns: a promise of the last accumulated value, which is `initial` without elements. Rejected with the error
+    ///   of this promise, or with the first error that `body` throws or that rejects one of its promises. Later
+    ///   elements are not processed.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     public func thenReduce<Value, Next: Thenable>(

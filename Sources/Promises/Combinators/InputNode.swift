@@ -1,32 +1,32 @@
-/// The waiter of a combinator for one source: a core whose payload has the combinator and the number of the source.
+/// The waiter of a combinator for one source: a core whose payload holds the combinator and the source's number.
 struct InputNode {
     let core: CoreRef
 
     private struct Input {
-        // Owned until the node has notified it or has left. Not counted, because moving it out of an ordinary reference
-        // took two atomic operations.
+        // Owned until the node has notified it or has left. Not an ordinary reference: moving it out took two atomic
+        // operations.
         var combinator: Uncounted<CombinatorCore>?
         let index: Int
         /// True when the node, which runs inline, brings a value in a job.
         var bringsValueLater = false
     }
 
-    /// A node, with the reference for its source's list.
+    /// Makes a node, with the reference for its source's list.
     /// - Parameter role: `inlineAtHome` for a node that runs when its source settles.
     @inline(__always)
     init(of combinator: CombinatorCore, _ index: Int, role: CoreRole = []) {
-        // The combinator, which does not own the node, forgets its address when the operation is dropped.
+        // The combinator does not own the node, and forgets its address when the operation is dropped.
         core = .retaining(PromiseCore.pending(Self.code, role: role.union(.isNotifiedOfDrop)))
         core.payload.store(Input(combinator: .retaining(combinator), index: index))
     }
 
-    /// As `init`, for a node that brings a rejection when its source settles, and a value in a job.
+    /// Makes a node that brings a rejection when its source settles, and a value in a job.
     init(bringingValuesLaterTo combinator: CombinatorCore, _ index: Int) {
         core = .retaining(PromiseCore.pending(Self.laterCode, role: [.inlineAtHome, .isNotifiedOfDrop]))
         core.payload.store(Input(combinator: .retaining(combinator), index: index, bringsValueLater: true))
     }
 
-    /// A node that a list or a queue holds.
+    /// Wraps a node that a list or a queue holds.
     init(_ core: CoreRef) { self.core = core }
 
     private static var code: CoreCode {
@@ -38,7 +38,7 @@ struct InputNode {
                     $0.inputDidSettle($1, AnySource(word.core, isFulfilled: word.isFulfilled))
                 }
                 SpareCores.releaseOrKeep(node: core.ref)
-            // No outcome will come. Or the combinator has left the source, and is forgotten here.
+            // No outcome will come, or the combinator has left the source and is forgotten here.
             case .drop: notifyCombinator(of: core) { $0.inputWillNotCome($1) }
             case .destroy, .stop, .input: break
             }
@@ -71,13 +71,13 @@ struct InputNode {
     /// Withdraws from the source, which the combinator no longer needs.
     /// - Returns: the source, to be cancelled if nothing else needs it; `nil` if it has settled.
     func leave() -> PromiseCore? {
-        // The list or queue may release the node meanwhile.
+        // Retained, because the list or queue may release the node during this call.
         let node = core.object
-        // Otherwise the loop's end has dropped the payload.
+        // If taken, the loop's end has dropped the payload.
         guard !node.upstream.load().isTaken else { return nil }
         releaseCombinator()
         if let source = node.withdraw() { return source }
-        // It is queued.
+        // The node is queued.
         node.dropOperation()
         node.waitsNoMore()
         return nil
@@ -95,7 +95,7 @@ struct InputNode {
     func withdrawAndCancel() {
         let isCancelled = core.borrow { node in
             let word = node.upstream.load()
-            // Retained: once it is claimed, its resolvers may release it.
+            // Retained, because its resolvers may release it once it is claimed.
             return word.isWaiting && word.core.object.cancel(ifOnly: core)
         }
         guard isCancelled else { return withdrawAndCancelSlow() }

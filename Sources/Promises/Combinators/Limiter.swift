@@ -9,12 +9,12 @@ import Reactor
 /// }
 /// ```
 ///
-/// An operation is in progress until its promise has settled, also after a cancellation: until its clean-ups, the
-/// guarantees of `onCancelThen`, and a closure running on a pool thread have ended. Cancelling a waiting one dequeues
-/// it. A time limit belongs outside, `limiter.run { … }.timeout(…)`: with a `timeout` inside, the operation has settled
-/// when the time is up, while the abandoned work may still be ending.
+/// An operation is in progress until its promise has settled, even after a cancellation: until its clean-ups, the
+/// guarantees of `onCancelThen`, and a closure on a pool thread have ended. Cancelling a waiting operation dequeues it.
+/// Put a time limit outside, `limiter.run { … }.timeout(…)`. With a `timeout` inside, the operation settles at the
+/// limit while the abandoned work may still be ending.
 ///
-/// Belongs to the thread that made it. If the loop ends, waiting operations are rejected with `PromiseError.loopEnded`.
+/// Belongs to the thread that made it. The end of the loop rejects waiting operations with `PromiseError.loopEnded`.
 public final class Limiter {
     package let limit: Int
     /// The number of operations in progress.
@@ -25,10 +25,10 @@ public final class Limiter {
     private var turns = LinkedOrder<PromiseCore>()
     private var nextNumber = 0
     private let loop = EventLoop.ofCurrentThread
-    /// The callback for the end of the loop, while operations wait.
+    /// The registration of the callback for the loop's end, while operations wait.
     private var ending = 0
 
-    /// - Parameter limit: at least 1; with any other number each operation is rejected with `PromiseError.badInput`.
+    /// - Parameter limit: at least 1. A smaller limit rejects each operation with `PromiseError.badInput`.
     public init(_ limit: Int) {
         self.limit = limit
         InspectedObjects.add(self, ofLoop: loop.serial)
@@ -52,8 +52,7 @@ public final class Limiter {
             }, file: file, line: line)
     }
 
-    /// The permission to be in progress, which ends when it is released: with the work, or with a handler that is dropped
-    /// before it runs.
+    /// Makes the permit of one operation, which ends when the work or an unrun handler releases it.
     private func turn() -> Promise<AtRelease> {
         if active < limit {
             active += 1
@@ -67,7 +66,7 @@ public final class Limiter {
         return Promise(turn)
     }
 
-    /// An operation has ended: its permit goes to the first one in the queue.
+    /// Passes the permit of an ended operation to the first waiting one.
     private func workDidEnd() {
         guard let turn = turns.popFirst() else {
             active -= 1
@@ -94,7 +93,8 @@ public final class Limiter {
     }
 
     /// A waiting call of `run`.
-    // The limiter is not owned: it settles all turns before it is released, since the operations in progress retain it.
+    // Unowned: the limiter outlives its turns, because the operations in progress retain it and it settles all turns
+    // first.
     private struct Turn: Operation {
         typealias Output = AtRelease
         unowned(unsafe) let limiter: Limiter

@@ -1,5 +1,4 @@
-/// Values in insertion order, any of which can be removed by its number in constant time: as a `LinkedList`, in a
-/// dictionary.
+/// Values in insertion order. Removes any of them by its number in constant time: a `LinkedList` in a dictionary.
 package struct LinkedOrder<Value> {
     private struct Entry {
         let value: Value
@@ -16,14 +15,13 @@ package struct LinkedOrder<Value> {
     package var count: Int { entries.count }
     package var isEmpty: Bool { entries.isEmpty }
 
-    /// Adds `value` at the end, with a number that no other member has.
+    /// Adds `value` at the end. No other member may have its number.
     package mutating func append(_ value: Value, _ number: Int) {
         entries[number] = Entry(value: value, previous: last)
         if let last { entries[last]?.next = number } else { first = number }
         last = number
     }
 
-    /// - Returns: the value; `nil` if there is none with this number.
     @discardableResult
     package mutating func remove(_ number: Int) -> Value? {
         guard let removed = entries.removeValue(forKey: number) else { return nil }
@@ -37,7 +35,7 @@ package struct LinkedOrder<Value> {
 }
 
 extension LinkedOrder {
-    /// Adds `value`, which belongs to `promise`, at the end. The list must retain the promise.
+    /// Adds `value`, which belongs to `promise`, at the end. The value must retain the promise.
     package mutating func append(_ value: Value, of promise: PromiseCore) {
         append(value, Int(bitPattern: promise.address))
     }

@@ -1,18 +1,17 @@
-/// Settles as the first of `thenables` that settles, even if that is a rejection, and cancels the others, except those
-/// that another handler waits for.
+/// Settles as the first of `thenables` that settles, even with a rejection, and cancels the others, except those that
+/// another handler waits for.
 ///
 /// ```swift
 /// race(fetch(url), after(.seconds(2)).then { Promise<Page>(error: PromiseError.timedOut) })
 /// ```
 ///
-/// If several have already settled, the first one in the list wins. The losers of such a race are cancelled by a job,
-/// so that a handler can still be attached to them after the call. To let a loser continue, attach a handler to it. The
-/// outcomes of the losers are not reported.
+/// If several have already settled, the first in the list wins. A job then cancels the losers, so that a handler can
+/// still be attached to them after the call. To let a loser continue, attach a handler to it. The losers' outcomes are
+/// not reported.
 ///
 /// Cancelling the result cancels the thenables that no other handler waits for.
 /// - Parameter thenables: the competitors; at least one.
-/// - Returns: a promise of the first outcome. It is rejected with the error of that outcome, or with
-///   `PromiseError.badInput` if the list is empty.
+/// - Returns: a promise of the first outcome. Rejected with `PromiseError.badInput` if the list is empty.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func race<Each: Thenable>(
@@ -27,8 +26,8 @@ public func race<T>(
     _ thenables: any Thenable<T>..., file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<T> { race(thenables.map { $0.asPromise() }, file: file, line: line) }
 
-/// Settles as the first of the guarantees that is fulfilled, and cancels the others, except those that another handler
-/// waits for. A guarantee that is abandoned or cancelled does not count.
+/// Settles as the first guarantee that is fulfilled, and cancels the others, except those that another handler waits
+/// for. An abandoned or cancelled guarantee does not count.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func race<T>(
@@ -44,7 +43,7 @@ public func race<T>(
 ///
 /// Cancelling the result cancels the thenables that no other handler waits for.
 /// - Returns: a promise of the first value. It is rejected
-///   - with `PromiseError.noWinner` if all are rejected; it has their errors in the order of the list;
+///   - with `PromiseError.noWinner` if all are rejected, with their errors in the order of the list;
 ///   - with `PromiseError.cancelled` if all are rejected with errors that mean "cancelled";
 ///   - with `PromiseError.badInput` if the list is empty.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")

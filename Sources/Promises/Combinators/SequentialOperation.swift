@@ -1,14 +1,13 @@
-/// Promises that are made one after another: the common part of `forEach`, `thenReduce` and `repeatWhile`.
+/// Promises made one after another: the common part of `forEach`, `thenReduce` and `repeatWhile`.
 ///
-/// The core of the result itself waits for each promise, and runs again when that promise has settled. So a round takes
-/// no extra memory and no stack depth, and cancelling the result reaches the promise of the current round. Each round
-/// is a job of the loop, even if its promise has already settled, so that an endless sequence does not starve other
-/// work.
+/// The result's core itself waits for each promise, and runs again when that promise has settled. So a round takes no
+/// extra memory and no stack depth, and a cancellation reaches the current round's promise. Each round is a job of the
+/// loop, even if its promise has settled, so an endless sequence does not starve other work.
 @usableFromInline
 struct SequentialOperation<Value>: Operation {
     @usableFromInline typealias Output = Value
-    /// Runs one round. The argument is the promise that has been fulfilled, or `nil` in the first round. Returns the
-    /// next promise to wait for, or `nil` if the round has finished the core.
+    /// Runs one round. The argument is the fulfilled promise, `nil` in the first round. Returns the next promise to
+    /// wait for, or `nil` if the round has finished the core.
     @usableFromInline let round: (CoreRef?, PromiseCore) throws -> PromiseCore?
 
     @inlinable init(_ round: @escaping (CoreRef?, PromiseCore) throws -> PromiseCore?) {
@@ -35,7 +34,7 @@ struct SequentialOperation<Value>: Operation {
 
     @inlinable
     func run(after source: CoreRef?, _ core: PromiseCore) {
-        // A handler above may have made a value of the cancellation.
+        // A handler above may have turned the cancellation into a value.
         if core.hasBeenCancelled { return core.finish(throwing: PromiseError.asCancellation) }
         do {
             if let next = try round(source, core) { core.wait(for: next, andRun: self) }

@@ -1,17 +1,17 @@
 extension Thenable where T: Sequence {
-    /// Calls `body` with each element of the value, waits for all promises that it returns, and collects their values
-    /// in the order of the elements.
+    /// Calls `body` with each element of the value, and collects the values of the promises in the order of the
+    /// elements.
     ///
     /// ```swift
     /// firstly { fetchIDs() }.thenMap { id in fetchUser(id) }
     /// ```
     ///
     /// `body` is called for all elements without waiting in between. After a rejection, the other promises continue.
-    /// See `when(fulfilled:)`, and for a limited number at a time `when(fulfilled:concurrently:)`.
-    /// - Parameter body: called with each element, in a job of this thread's loop. An error that it throws counts as
-    ///   the rejection of the element, and it is not called for later elements.
-    /// - Returns: a promise of the values. It is rejected with the error of this promise, or with the first error that
-    ///   a promise of `body` is rejected with.
+    /// See `when(fulfilled:)`, and `when(fulfilled:concurrently:)` to limit the number at a time.
+    /// - Parameter body: called with each element, in a job of this thread's loop. An error that it throws rejects the
+    ///   element, and ends the calls.
+    /// - Returns: a promise of the values. Rejected with the error of this promise, or with the first rejection of an
+    ///   element.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     public func thenMap<Next: Thenable>(
@@ -31,8 +31,7 @@ extension Thenable where T: Sequence {
         return derived("thenMap", each, file, line)
     }
 
-    /// The form for closures of several statements that may `return .value(…)`, or promises on some paths and
-    /// guarantees on others.
+    /// For closures of several statements that return `.value(…)`, or mix promises and guarantees.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     @_disfavoredOverload

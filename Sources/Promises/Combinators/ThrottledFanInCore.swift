@@ -1,19 +1,19 @@
-/// The result of a combinator that takes its sources one after another, with a limited number pending at a time.
+/// The result of a combinator that takes its sources one after another, with a limited number pending.
 ///
-/// User code supplies the sources. So ordinary jobs of the loop take them, and not the code that settles other sources,
-/// as in a `FanInCore`: user code then runs on its own thread and never inside another handler, and a hundred thousand
-/// settled sources take turns with other work.
+/// User code supplies the sources, so ordinary jobs of the loop take them, not the code that settles other sources as
+/// in a `FanInCore`. User code then runs on its own thread and never inside another handler, and a hundred thousand
+/// settled sources alternate with other work.
 ///
-/// There is one node per pending source. For settled sources, only `Callbacks` keeps anything.
+/// There is one node per pending source. Only `Callbacks` keeps anything for settled sources.
 // @unchecked: accessed only on its loop's thread, except for what PromiseCore itself allows other threads.
 @usableFromInline
 final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
     /// The specialized part: closures over the values.
     private struct Callbacks {
-        /// Returns the next source, or `nil` after the last. This is user code: it may do anything, including driving
-        /// the loop.
+        /// Returns the next source, or `nil` after the last. User code, which may do anything, including driving the
+        /// loop.
         let next: () throws -> PromiseCore?
-        /// Stores the value of the source with that number, which is fulfilled.
+        /// Stores the value of the fulfilled source with that number.
         let keep: (Int, CoreRef) -> Void
         /// Fulfills the core with the stored values.
         let complete: (PromiseCore) -> Void
@@ -22,12 +22,12 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
     /// Set until the result settles.
     private var callbacks: Callbacks?
     private let limit: Int
-    /// The nodes of the pending sources, by their numbers. Not owned: a node is in its source's list or queued to run,
-    /// and either retains it.
+    /// The nodes of the pending sources, by number. Unowned: a node is in its source's list or queued to run, and
+    /// either retains it.
     private var nodes: [Int: InputNode] = [:]
     /// The number of sources taken so far.
     private var taken = 0
-    /// Whether `next` has returned `nil`.
+    /// True when `next` has returned `nil`.
     private var isExhausted = false
     private var isTaking = false
 
@@ -42,7 +42,6 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
         super.init(code: code)
     }
 
-    /// Takes the first sources.
     @usableFromInline
     func start() {
         take()
@@ -54,7 +53,7 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
         // If a source settles because user code drives the loop, the next source is taken after that code returns.
         guard !isTaking else { return }
         isTaking = true
-        // `callbacks` is a copy, because user code may cancel the result.
+        // A copy of `callbacks`, because user code may cancel the result.
         while !isExhausted, nodes.count < limit, let callbacks = activeCallbacks {
             let source: PromiseCore
             do {
@@ -68,12 +67,12 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
                 source.cancelUnlessWanted()
                 break
             }
-            // User code has rejected another source, and so the result. This source continues like the others.
+            // User code has rejected another source, and with it the result. This source continues like the others.
             guard isOpen else {
                 source.annotate(.isDetached)
                 break
             }
-            // At once: inside an inline job, the node would run after it.
+            // At once: the node of a settled source would run only after this inline job.
             if let outcome = source.settled, !outcome.isFulfilled {
                 source.markHandled()
                 rejectResult(as: outcome)
@@ -107,10 +106,10 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
         take()
     }
 
-    /// Rejects the result as this source. The others continue.
+    /// Rejects the result as `source`. The other sources continue.
     private func rejectResult(as source: AnySource) {
         reject(source.error, at: source.callSite)
-        // Released last, since that may run user code.
+        // Released last, because that may run user code.
         let unused = callbacks.take()
         for index in nodes.keys.sorted() { nodes.removeValue(forKey: index)?.detachFromSource() }
         withExtendedLifetime(unused) {}

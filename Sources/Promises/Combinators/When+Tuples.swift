@@ -1,6 +1,6 @@
-// Two thenables have a form without a parameter pack: the compiler (Swift 6.3) resolves the result of a pack too late for a
-// closure that does not take the tuple apart, as in `when(fulfilled: a, b).done { print($0.0) }`, and for a comparison
-// with literals, and reports errors that do not say so.
+// Two thenables have a form without a parameter pack. The compiler (Swift 6.3) resolves the result of a pack too late
+// for a closure that does not take the tuple apart, as in `when(fulfilled: a, b).done { print($0.0) }`, and for a
+// comparison with literals, and its error messages do not say so.
 
 /// Waits until two thenables of any types are fulfilled, and combines their values into a tuple.
 ///
@@ -8,8 +8,8 @@
 /// when(fulfilled: user, avatar).done { user, avatar in … }
 /// ```
 ///
-/// The other one continues after a rejection. See the form with a sequence.
-/// - Returns: a promise of both values. It is rejected immediately with the error of the first rejection.
+/// After a rejection the other one continues. See the form with a sequence.
+/// - Returns: a promise of both values, rejected immediately with the first rejection.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<A: Thenable, B: Thenable>(
@@ -18,7 +18,7 @@ public func when<A: Thenable, B: Thenable>(
 
 /// Waits until any number of thenables of any types are fulfilled; see the form for two.
 ///
-/// A closure takes the tuple apart, `{ a, b, c in … }`, or the chain goes on in another statement.
+/// Take the tuple apart in the closure, `{ a, b, c in … }`, or continue the chain in another statement.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<each Each: Thenable>(

@@ -4,17 +4,17 @@
 /// when(fulfilled: urls.map { fetch($0) }).done { pages in print(pages.count) }
 /// ```
 ///
-/// After the first rejection, the other thenables continue, and their outcomes are not reported. Cancelling the result
+/// After the first rejection the other thenables continue, and their outcomes are not reported. Cancelling the result
 /// cancels the thenables that no other handler waits for.
 /// - Parameter thenables: the promises or guarantees. The sequence is iterated once, immediately.
-/// - Returns: a promise of the values; without thenables it is fulfilled immediately. It is rejected immediately with
-///   the error of the first rejection. If several thenables are already rejected, the first one in the sequence counts.
+/// - Returns: a promise of the values, fulfilled immediately without thenables. Rejected immediately with the first
+///   rejection. If several thenables are already rejected, the first in the sequence counts.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Each: Sequence>(
     fulfilled thenables: Each, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<[Each.Element.T]> where Each.Element: Thenable {
-    // For an array, this is the array itself.
+    // Converts an array to itself.
     Promise(FanInCore.values(of: Array(thenables)), of: "when", file, line)
 }
 
@@ -39,8 +39,8 @@ public func when<T>(
 /// Waits until all guarantees are fulfilled and collects their values in the order of the list.
 ///
 /// Cancelling the result cancels the guarantees that no other handler waits for.
-/// - Returns: a guarantee of the values; without guarantees it is fulfilled immediately. If one of them is abandoned or
-///   cancelled, the result is never fulfilled; seen as a promise, it is rejected with that error.
+/// - Returns: a guarantee of the values, fulfilled immediately without guarantees. If one of them is abandoned or
+///   cancelled, the result is never fulfilled. Seen as a promise, it is rejected with that error.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<T>(
@@ -58,8 +58,8 @@ public func when<T>(
 /// ```
 ///
 /// Cancelling the result cancels the thenables that no other handler waits for.
-/// - Returns: a guarantee of the outcomes; without thenables it is fulfilled immediately. The errors are part of its
-///   value, and count as handled.
+/// - Returns: a guarantee of the outcomes, fulfilled immediately without thenables. The errors are part of its value,
+///   and count as handled.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Each: Sequence>(
