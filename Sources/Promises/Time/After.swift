@@ -1,27 +1,27 @@
 import Reactor
 
-/// A guarantee that is fulfilled `delay` from now, by a timer of this thread's loop.
+/// Makes a guarantee that a timer of this thread's loop fulfills `delay` from now.
 ///
 /// ```swift
 /// after(.seconds(1)).done { print("one second later") }
 /// ```
 ///
-/// A delay of zero or less means the loop's next turn. The timer never fires early. Timers with equal deadlines fire in
-/// the order of the calls.
+/// Zero or less means the loop's next turn. The timer never fires early. Timers with equal deadlines fire in call
+/// order.
 @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
 @inlinable @inline(__always)
 public func after(_ delay: Duration, file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
     Guarantee(TimerPromise.make(after: delay).traced(root: "after", Guarantee<Void>.self, file, line))
 }
 
-/// A guarantee that is fulfilled at `deadline`; see `after(_:)`.
+/// Makes a guarantee that is fulfilled at `deadline`; see `after(_:)`.
 ///
 /// ```swift
 /// let end = EventLoop.current.now + .seconds(30)
 /// after(deadline: end).done { print("thirty seconds later") }
 /// ```
 ///
-/// - Parameter deadline: a moment on the clock of this thread's loop. One that has passed means the loop's next turn.
+/// - Parameter deadline: a moment on the clock of this thread's loop. A past moment means the loop's next turn.
 @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
 @inlinable
 public func after(
@@ -30,15 +30,13 @@ public func after(
     Guarantee(TimerPromise.make(at: deadline).traced(root: "after", Guarantee<Void>.self, file, line))
 }
 
-/// The promise of a timer: a plain core, which a loop may reuse, and the job of its own timer. The payload, which is
-/// free until the core settles, holds the timer's id. All of this happens on the loop's thread.
+/// The promise of a timer: a plain core that a loop may reuse, and that is also the timer's job. The payload, free
+/// until the core settles, holds the timer's id. Used on the loop's thread only.
 @usableFromInline
 enum TimerPromise {
-    /// A core that is fulfilled `delay` from now.
     @usableFromInline
     static func make(after delay: Duration) -> PromiseCore { make { $0.addTimer(after: delay, $1) } }
 
-    /// A core that is fulfilled at `deadline`.
     @usableFromInline
     static func make(at deadline: LoopInstant) -> PromiseCore { make { $0.addTimer(at: deadline, $1) } }
 
@@ -46,21 +44,21 @@ enum TimerPromise {
     private static func make(_ start: (EventLoop, PromiseCore) -> UInt64) -> PromiseCore {
         let core = PromiseCore.pending(.of(TimerWait.self))
         let timer = LoopRef.ofThisThread.borrow { start($0, core) }
-        // A loop that has ended has rejected the core, or is about to, and no longer has the timer.
+        // An ended or ending loop rejects the core and drops the timer.
         if core.state.loadRelaxed().isPending { core.payload.store(TimerWait(timer: timer)) }
         return core
     }
 }
 
 extension TimerPromise {
-    /// The timer of a core that has not fired; `nil` if the core is not a timer's. On the thread of its loop.
+    /// The timer of a core that has not fired; `nil` if the core is not a timer's. Call on the thread of its loop.
     static func timer(of core: PromiseCore) -> UInt64? {
         let isTimer = core.code.with([]).bits == CoreCode.of(TimerWait.self).bits
         return isTimer && core.state.loadRelaxed().isPending ? core.payload.value(as: TimerWait.self).timer : nil
     }
 }
 
-/// Represents a timer that has not fired.
+/// An unfired timer.
 private struct TimerWait: Operation {
     let timer: UInt64
 

@@ -6,7 +6,7 @@ extension Thenable {
     /// ```
     ///
     /// A cancellation during the pause removes the timer from the loop.
-    /// - Parameter pause: the time to wait; zero or less means the loop's next turn.
+    /// - Parameter pause: the time to wait. Zero or less means the loop's next turn.
     @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
     @inlinable
     public func delay(_ pause: Duration, file: StaticString = #fileID, line: UInt = #line) -> Promise<T> {

@@ -4,20 +4,19 @@
 /// retry(maxAttempts: 5, delay: .exponential(from: .milliseconds(100))) { _ in fetch(url) }
 /// ```
 ///
-/// The first call of `body` happens inside this call. Later calls are jobs of this thread's loop, each after the pause
-/// that the schedule returns. There is no further attempt after an error that means "cancelled", or one for which
-/// `isRetryable` returns `false`. When there is no further attempt, the last error rejects the result.
+/// The first call of `body` happens inside this call. Later calls are jobs of this thread's loop, each after the
+/// schedule's pause. An error that means "cancelled", or for which `isRetryable` returns `false`, ends the attempts.
+/// The last error rejects the result.
 ///
 /// Cancelling the result cancels the current attempt, or the timer between two attempts. Memory use does not grow with
 /// the number of attempts.
 /// - Parameters:
-///   - maxAttempts: the maximum number of attempts, including the first; `.max` for no limit. A number below 1 rejects
-///     with `PromiseError.badInput`.
+///   - maxAttempts: the maximum number of attempts, including the first; `.max` for no limit. Below 1 rejects with
+///     `PromiseError.badInput`.
 ///   - schedule: how long to wait between attempts.
-///   - isRetryable: returns whether another attempt makes sense after this error. An error that it throws rejects the
+///   - isRetryable: returns true when another attempt makes sense after this error. An error that it throws rejects the
 ///     result instead.
-///   - body: the work. Its argument is the number of the attempt, from 1. An error that it throws counts as a failed
-///     attempt.
+///   - body: the work. Its argument is the attempt's number, from 1. An error that it throws fails the attempt.
 /// - Returns: a promise of the value of the first attempt that succeeds.
 @available(*, noasync, message: "an async function has no loop of its own; write a loop with Task.sleep")
 public func retry<Next: Thenable>(
@@ -29,7 +28,6 @@ public func retry<Next: Thenable>(
     return Promise(retrying.begin().traced(root: "retry", Promise<Next.T>.self, file, line))
 }
 
-/// The arguments of a `retry`.
 private struct Retrying<Next: Thenable> {
     let maxAttempts: Int
     let schedule: RetrySchedule
@@ -52,10 +50,10 @@ private struct Retrying<Next: Thenable> {
         }
     }
 
-    /// The core to follow after attempt `number` of `core` has failed; `nil` if there is no further attempt.
+    /// Returns the core to follow after attempt `number` of `core` has failed; `nil` if there is no further attempt.
     func next(after error: any Error, _ number: Int, _ core: PromiseCore) throws -> PromiseCore? {
         guard number < maxAttempts, !error.isCancelled, try isRetryable(error) else { return nil }
-        // The condition and the schedule are the user's code, which may have cancelled the result.
+        // The condition and the schedule are user code, which may have cancelled the result.
         guard !core.hasBeenCancelled, let pause = schedule.pause(number, error), !core.hasBeenCancelled else {
             return nil
         }

@@ -10,20 +10,19 @@ public struct RetrySchedule {
     /// Returns the pause after a failed attempt, given its number (from 1) and its error. `nil` means no further
     /// attempt.
     let pause: (Int, any Error) -> Duration?
-    /// Why the schedule's parameters are invalid; `nil` if they are valid.
+    /// The reason why the schedule's parameters are invalid; `nil` if they are valid.
     var problem: String?
 
-    /// An equal pause between the end of an attempt and the next one, for any number of attempts.
+    /// Makes an equal pause between attempts, for any number of them.
     public static func constant(_ pause: Duration) -> RetrySchedule { .custom { _, _ in pause } }
 
-    /// Pauses that grow from `first` by `factor`, up to `cap`.
+    /// Makes pauses that grow from `first` by `factor`, up to `cap`.
     ///
-    /// With full jitter, the default, each pause is drawn uniformly between zero and its nominal length. Clients that
-    /// failed at one moment then retry at different moments. (M. Brooker, "Exponential Backoff And Jitter", 2015,
-    /// compares the kinds of jitter.)
+    /// With full jitter, the default, each pause is drawn uniformly between zero and its nominal length, so clients
+    /// that failed together retry at different moments. (M. Brooker, "Exponential Backoff And Jitter", 2015.)
     /// - Parameters:
     ///   - first: the nominal pause before the second attempt.
-    ///   - factor: the ratio of each pause to the previous one, at least 1. Any other value rejects the promise of
+    ///   - factor: the ratio of each pause to the previous one, at least 1. A smaller factor rejects the promise of
     ///     `retry` with `PromiseError.badInput`.
     ///   - cap: the longest pause.
     ///   - isJittered: whether pauses are randomized.
@@ -40,7 +39,7 @@ public struct RetrySchedule {
         return schedule
     }
 
-    /// Pauses computed by a closure, for example from a hint in the server's error.
+    /// Makes pauses that a closure computes, for example from a hint in the server's error.
     ///
     /// ```swift
     /// .custom { attempt, error in (error as? Busy)?.retryAfter ?? .seconds(attempt) }

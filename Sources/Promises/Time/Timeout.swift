@@ -8,8 +8,8 @@ extension Thenable {
     /// ```
     ///
     /// When the limit expires, this promise is cancelled, as by `cancel()`, unless another handler waits for it. The
-    /// timer belongs to this thread's loop. It never fires early, and it is removed from the loop as soon as this
-    /// promise settles. A limit of zero or less expires in the loop's next turn.
+    /// timer belongs to this thread's loop, never fires early, and is removed as soon as this promise settles. A limit
+    /// of zero or less expires in the loop's next turn.
     /// - Parameters:
     ///   - limit: the time that this promise may take, from now on.
     ///   - error: the error of the result when the limit expires.
@@ -19,15 +19,14 @@ extension Thenable {
         _ limit: Duration, error: any Error = PromiseError.timedOut, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<T> { timeout(error, file, line) { $0.schedule(after: limit, $1) } }
 
-    /// Limits the time to settle by a moment on the loop's clock, so that several steps can share one limit; see
-    /// `timeout(_:)`.
+    /// Limits the time to settle by a moment on the loop's clock, which several steps can share; see `timeout(_:)`.
     ///
     /// ```swift
     /// let deadline = EventLoop.current.now.advanced(by: .seconds(5))
     /// connect(to: address).timeout(deadline: deadline).then { greet($0).timeout(deadline: deadline) }
     /// ```
     ///
-    /// A deadline that has passed expires in the loop's next turn.
+    /// A past deadline expires in the loop's next turn.
     @available(*, noasync, message: "an async function has no loop of its own; use it before you await")
     @inlinable
     public func timeout(
@@ -48,7 +47,7 @@ extension Thenable {
     }
 }
 
-/// A timer that cancels a promise. It is removed from the loop when the last reference to this object is released.
+/// A timer that cancels a promise. Releasing the last reference to this object removes the timer from the loop.
 @usableFromInline
 final class LoopDeadline {
     private let loop = EventLoop.ofCurrentThread
@@ -64,18 +63,18 @@ final class LoopDeadline {
         _ core: PromiseCore, _ error: any Error, _ schedule: (EventLoop, @escaping () -> Void) -> EventLoop.Timer
     ) {
         timer = schedule(loop) {
-            // The source may have settled in time, with its notification still queued. That is not too late.
+            // Not late if the source has settled in time and its notification is still queued.
             if core.isWaiting { core.cancelNow(with: error) }
         }
     }
 
     deinit {
-        // Another thread gets here only while the loop ends. The loop then releases its timers itself.
+        // Runs on another thread only while the loop ends and releases its timers itself.
         if loop.isUsableHere { timer?.cancel() }
     }
 }
 
 extension PromiseCore {
-    /// Whether this core is in a source's list and has not been notified yet.
+    /// True when this core is in a source's list and has not been notified.
     package var isWaiting: Bool { upstream.loadRelaxed().isWaiting }
 }

@@ -2,8 +2,8 @@ import Reactor
 
 /// Runs `body` with a new loop for this thread whose time is virtual.
 ///
-/// When nothing is ready, the clock jumps to the next timer. Hours of virtual time therefore pass in the time that
-/// their handlers take.
+/// When nothing is ready, the clock jumps to the next timer, so virtual hours pass in the time that their handlers
+/// take.
 ///
 /// ```swift
 /// withVirtualTime {
@@ -11,8 +11,8 @@ import Reactor
 /// }
 /// ```
 ///
-/// `EventLoop.current.now` is the virtual time, which starts at zero. Handlers that are still pending when `body`
-/// returns or throws are released without being called, and reported as `LogEvent.undeliveredHandlers`. This is
+/// `EventLoop.current.now` is the virtual time, which starts at zero. Handlers still pending when `body` returns or
+/// throws are released without being called, and reported as `LogEvent.undeliveredHandlers`. This is
 /// `EventLoop.withLoop(clock:)` for tests.
 @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
 @discardableResult
@@ -20,8 +20,7 @@ public func withVirtualTime<Value>(_ body: () throws -> Value) rethrows -> Value
     try EventLoop.withLoop(clock: VirtualClock()) { _ in try body() }
 }
 
-/// Runs `body` with a new loop for this thread whose time is virtual, and passes it the clock, which `body` may also
-/// advance explicitly.
+/// Like the other form, but passes the clock to `body`, which may advance it.
 ///
 /// ```swift
 /// withVirtualTime { clock in
