@@ -1,35 +1,35 @@
 import Reactor
 import Synchronization
 
-/// A task that waits for a promise, as a waiter in the list of that promise.
+/// A task that waits in the waiter list of a promise.
 ///
-/// It is also the executor of a `SuspensionActor`: the task hops to it in order to wait. When the wait has ended, it
-/// runs the task's single job, which only returns to where the task came from.
+/// It is also the executor of a `SuspensionActor`: the task hops to it in order to wait. When the wait ends, it runs
+/// the task's single job, which only returns to where the task came from.
 ///
 /// Three events can end the wait: the promise settles, its waiters are released because nothing can settle it any more,
-/// or the task is cancelled. `phase` decides which of them resumes the task, so the job runs exactly once.
-// @unchecked: as PromiseCore. `job` is written once, before `phase` publishes it (releasing). It is read by the thread
-// that moves `phase` to an end state, or that finds it there (acquiring).
+/// or the task is cancelled. `phase` picks the event that resumes the task, so the job runs exactly once.
+// @unchecked: as PromiseCore. `job` is written once, before `phase` publishes it (releasing), and is read by the thread
+// that moves `phase` to an end state or finds it there (acquiring).
 @usableFromInline
 final class AwaitingTask: PromiseCore, @unchecked Sendable {
     private enum WaitPhase {
-        /// The task has not arrived yet.
+        /// The task has not arrived.
         static var idle: UInt8 { 0 }
-        /// The task has arrived; the waiter is being added to the promise's list.
+        /// The task has arrived, and its waiter is being added to the promise's list.
         static var attaching: UInt8 { 1 }
         /// The waiter is in the list, and can be withdrawn.
         static var waiting: UInt8 { 2 }
-        /// Ended by the promise, which has settled or never will. Its report is in `upstream`, owned.
+        /// Ended by the promise, which has settled or never will. `upstream` owns its report.
         static var notified: UInt8 { 3 }
-        /// Ended by a cancellation of the task.
+        /// Ended by the task's cancellation.
         static var cancelled: UInt8 { 4 }
     }
 
     private let phase = Atomic(WaitPhase.idle)
-    // The suspended caller retains the promise.
+    // Retained by the suspended caller.
     private let promise: CoreRef
     @exclusivity(unchecked) private var job: UnownedJob?
-    /// The loop, with a virtual clock, that counts this wait.
+    /// The loop with a virtual clock that counts this wait.
     private let home: LoopRemote?
 
     private init(until promise: PromiseCore) {
@@ -41,11 +41,11 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
             // waiter.
             if case .run = phase { core.release() }
         }
-        // There is no payload: dropping the operation resumes the task.
+        // No payload: dropping the operation resumes the task.
         super.init(state: .pending, loop: nil, role: .isNotifiedOfDrop, code: code)
     }
 
-    /// Suspends until the promise has settled, or nothing is left that could settle it.
+    /// Suspends until the promise has settled, or nothing can settle it any more.
     @usableFromInline
     static func suspend(until promise: PromiseCore, _ isolation: isolated (any Actor)? = #isolation) async
         -> AwaitingTask
@@ -55,9 +55,9 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         return waiter
     }
 
-    /// Suspends until the promise has settled, nothing is left that could settle it, or the task is cancelled. In the
-    /// last case the promise is cancelled too, unless another handler waits for it.
-    /// - Throws: `PromiseError.badInput` if the promise waits for a loop that nothing drives; it is cancelled then.
+    /// Suspends like `suspend`, or until the task is cancelled, which also cancels the promise, unless another handler
+    /// waits for it.
+    /// - Throws: `PromiseError.badInput` if the promise waits for an undriven loop. The promise is cancelled then.
     @usableFromInline
     static func suspendOrCancel(
         until promise: PromiseCore, _ type: Any.Type, _ isolation: isolated (any Actor)? = #isolation
@@ -65,7 +65,7 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         if EventLoop.isNotingHandlers { try promise.refuseToWaitForUndrivenLoop(type, isolation) }
         let waiter = AwaitingTask(until: promise)
         await withTaskCancellationHandler {
-            // A closure that does not name the actor leaves it, for a round trip through Swift's pool.
+            // A closure that does not name the actor would leave it, for a round trip through Swift's pool.
             _ = isolation
             if waiter.isCancelled { return promise.cancelUnlessWanted() }
             await SuspensionActor(waiter).enter()
@@ -75,7 +75,7 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         return waiter
     }
 
-    /// The outcome of the wait. Call it only after the task has resumed.
+    /// Returns or throws the outcome of the wait, once the task has resumed.
     @usableFromInline
     func outcome<T>() throws -> T {
         if isCancelled { throw CancellationError() }
@@ -83,7 +83,6 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         switch word.mark {
         case .fulfilled: return word.core.payload.value(as: T.self)
         case .rejected: throw word.core.payload.error
-        // Released without an outcome.
         case .none, .waiting, .linkedFrom, .taken: throw PromiseError.abandoned
         }
     }
@@ -97,31 +96,31 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         if pass(from: WaitPhase.idle, to: WaitPhase.attaching) {
             promise.borrow { $0.attach(self) }
             if pass(from: WaitPhase.attaching, to: WaitPhase.waiting) {
-                // Only once the waiter is in the list: otherwise the loop could settle the promise, find no waiter to
-                // resume, and advance its clock while this thread is still adding the waiter.
+                // Only once the waiter is in the list. Earlier, the loop could settle the promise, find no waiter, and
+                // advance its clock while this thread still adds the waiter.
                 home?.beginWaitingForLoop()
                 return
             }
-            // The wait has ended meanwhile. If a cancellation ended it, that found no waiter to withdraw.
+            // The wait has ended during `attach`. If a cancellation ended it, it found no waiter to withdraw.
             if isCancelled { withdrawAndCancel() }
         } else {
             cancelPromise()
         }
-        // On another thread: the task is about to leave this one.
+        // On another thread, because the task is about to leave this one.
         resumeElsewhere()
     }
 
     // MARK: End
 
     // Swift's cancellation handler returns before the wait ends, so the promise still exists. The promise's own loop
-    // decides, unless it has ended: a read that is cancelled from another thread may be delivering its bytes at this
-    // moment, and they would be lost.
+    // decides, unless it has ended: it may be delivering a read's bytes right now, which a cancellation from another
+    // thread would lose.
     private func cancel() {
         let promise = promise.object
         guard !promise.role.contains(.externallySettled), let loop = promise.loop, loop != .ofThisThread else {
             return cancelOnOwnThread()
         }
-        // If it has settled, the waiter is notified.
+        // If the promise has settled, the waiter is notified.
         loop.borrow { $0.performCleanup { [self] in cancelOnOwnThread() } }
     }
 
@@ -146,8 +145,8 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         phase.compareExchange(expected: old, desired: new, ordering: .acquiringAndReleasing).exchanged
     }
 
-    /// Ends the wait, unless it has ended, and returns the previous phase. A caller that gets `waiting` must resume the
-    /// task; in an earlier phase, `begin` resumes it.
+    /// Ends the wait, unless it has ended, and returns the previous phase. After `waiting`, the caller must resume the
+    /// task. In an earlier phase, `begin` does.
     private func end(as end: UInt8) -> UInt8 {
         var seen = phase.load(ordering: .acquiring)
         while seen < WaitPhase.notified {
@@ -156,14 +155,14 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
             if done { break }
             seen = now
         }
-        // Here, and not in the task, which resumes later: until it does, the loop must not advance its clock. `begin`
-        // may be about to count the wait; the count allows for that.
+        // Here and not in the task, because the loop must not advance its clock until the task resumes. `begin` may be
+        // about to count the wait, which the count allows for.
         if seen == WaitPhase.waiting { home?.endWaitingForLoop() }
         return seen
     }
 
     private func resume() {
-        // An ending thread no longer has the state that Swift's pool needs to take over a task.
+        // An ending thread lacks the state that Swift's pool needs to take over a task.
         if EventLoop.isEndingOnThisThread { resumeElsewhere() } else { resumeHere() }
     }
 
@@ -171,11 +170,11 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         do { try Self.thread.dispatch { self.resumeHere() } } catch { resumeHere() }
     }
 
-    // A separate thread: the threads for async bodies may all be blocked by code that waits for this task.
+    // A separate thread, because code that waits for this task may block all threads for async bodies.
     private static let thread = try! ThreadPool(name: "resuming", threads: 1, queueLimit: .max)
 
-    // The job runs on this executor, not on Swift's pool: there Swift would continue the task right here, inside the
-    // settling call.
+    // The job runs on this executor. On Swift's pool, Swift would continue the task right here, inside the settling
+    // call.
     private func resumeHere() { job?.runSynchronously(on: asUnownedSerialExecutor()) }
 }
 
@@ -183,7 +182,7 @@ extension AwaitingTask: SerialExecutor {
     /// Called by Swift when the task arrives.
     @usableFromInline
     func enqueue(_ job: consuming ExecutorJob) {
-        // The task may end and release this object before `begin` returns.
+        // Retained, because the task may end and release this object before `begin` returns.
         retain()
         begin(UnownedJob(job))
         release()
@@ -193,14 +192,13 @@ extension AwaitingTask: SerialExecutor {
     func asUnownedSerialExecutor() -> UnownedSerialExecutor { UnownedSerialExecutor(ordinary: self) }
 }
 
-/// The place where a task waits: an actor whose executor is the waiter.
+/// The actor where a task waits. Its executor is the waiter.
 ///
-/// A Swift continuation would work, but it resumes through Swift's pool even for a task of an actor on a loop: a thread
-/// of the pool wakes only to pass the task on to the loop that has just settled the promise. That took four times as
-/// long.
+/// A Swift continuation resumes through Swift's pool, even for a task of an actor on a loop: a pool thread wakes only
+/// to pass the task to the loop that has just settled the promise. That took four times as long.
 private actor SuspensionActor {
     private let waiter: AwaitingTask
-    /// State of the actor, so that Swift must hop to the actor to access it.
+    /// State that makes Swift hop to the actor.
     private var hasEntered = false
     nonisolated var unownedExecutor: UnownedSerialExecutor { waiter.asUnownedSerialExecutor() }
 
@@ -210,8 +208,8 @@ private actor SuspensionActor {
 }
 
 extension PromiseCore {
-    /// Throws if only the loop of this thread can settle the promise, and nothing drives that loop, since an async
-    /// function has made the promise on a thread of Swift's pool.
+    /// Throws if only this thread's loop can settle the promise and nothing drives it, because an async function has
+    /// made the promise on a thread of Swift's pool.
     fileprivate func refuseToWaitForUndrivenLoop(_ type: Any.Type, _ isolation: (any Actor)?) throws {
         guard loop == .ofThisThread, !role.contains(.externallySettled), settled == nil,
             EventLoop.isLeftUndriven(by: isolation)

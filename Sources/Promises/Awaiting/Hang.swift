@@ -7,34 +7,31 @@ import Reactor
 /// let page = try hang(fetch(url), timeout: .seconds(10))
 /// ```
 ///
-/// `hang` is for synchronous tests, command-line tools, and the top level of a program. Other handlers of the loop run
-/// while it waits. `hang` may be called inside a handler: events that the outer turn has fetched are then delivered
-/// here, once and in order, and the outer handler continues afterwards. Because `hang` always drives the loop, waiting
-/// never starves a promise that this loop must settle.
+/// For synchronous tests, command-line tools, and the top level of a program. Other handlers of the loop run while
+/// `hang` waits. Inside a handler, `hang` delivers the remaining events of the outer turn, once and in order, and the
+/// outer handler continues afterwards. Because `hang` drives the loop, waiting never starves a promise that this loop
+/// must settle.
 ///
 /// In three situations `hang` logs an event, once per line of code, and continues to wait:
-/// - `LogEvent.hangDeadlock`: the promise is settled by a handler further down this thread's stack, which cannot return
-///   before `hang` does; this is logged at once. Or this is a job of a pool, and for a second all threads of the pool
-///   have waited, without a time limit, for jobs in the pool's queue.
+/// - `LogEvent.hangDeadlock`: a handler further down this thread's stack settles the promise, and cannot return before
+///   `hang` does. Logged at once. Or this is a job of a pool, and for a second all the pool's threads have waited,
+///   without a time limit, for jobs in its queue.
 /// - `LogEvent.hangStalled`: for a second, nothing on the loop could have settled the promise, and no dispatcher had a
-///   handler of this thread. Only another thread can settle it. With a `timeout`, this is logged when the time limit
-///   expires.
-/// - `LogEvent.hangNested`: a handler calls it that runs inside a turn of another handler. That one, which waits in a
-///   `hang` too, cannot return before this one does. So the handlers of a server wait with `then`: with `hang`, each
-///   client waits for all that come after it.
+///   handler of this thread. Only another thread can settle it. With a `timeout`, logged when the limit expires.
+/// - `LogEvent.hangNested`: this handler runs inside a turn of another handler, whose `hang` cannot return before this
+///   one. Handlers of a server should wait with `then`: with `hang`, each client waits for all later ones.
 ///
 /// - Parameters:
 ///   - promise: the promise to wait for.
-///   - timeout: how long to wait, by the loop's clock; `nil` for no limit.
+///   - timeout: the time limit, by the loop's clock; `nil` for none.
 /// - Throws:
 ///   - the error of the promise;
 ///   - `PromiseError.timedOut` if the time limit expires;
 ///   - `PromiseError.loopEnded` if this loop is being stopped for good, see `EventLoop.spawn`;
 ///   - `SystemError` if the loop cannot open its descriptors;
 ///   - `SystemError` with `EBADF` if the loop has ended: in a `deinit` that runs during its end;
-///   - `SystemError` with `ELOOP` if calls of `hang` are nested so deeply that the thread's stack is nearly used up: in
-///     a release build and a stack of 8 MiB, after some 10,000. A handler that discards this error does not wait, and a
-///     promise that it would settle afterwards stays pending for the other calls.
+///   - `SystemError` with `ELOOP` if nested calls of `hang` nearly exhaust the thread's stack: some 10,000 in a release
+///     build with 8 MiB. If a handler discards this error, the promise that it would settle afterwards stays pending.
 @available(*, noasync, message: "an async function must not block its thread; write try await promise.value")
 @inlinable
 @discardableResult
@@ -42,7 +39,6 @@ public func hang<T>(
     _ promise: Promise<T>, timeout: Duration? = nil, _ file: StaticString = #fileID, _ line: UInt = #line
 ) throws -> T {
     let core = promise.core
-    // One load.
     let seen = core.state.load()
     if seen.isFulfilled { return core.payload.value(as: T.self) }
     let outcome =
@@ -55,19 +51,18 @@ public func hang<T>(
 
 /// Drives this thread's loop until `guarantee` is fulfilled, and returns its value; see the form for promises.
 ///
-/// This form has no error to throw. It therefore traps in these cases:
-/// - the guarantee is abandoned or cancelled;
-/// - the guarantee depends on another loop, and that loop has ended;
-/// - this thread's loop has ended: in a `deinit` that runs during its end.
+/// Without an error to throw, it traps
+/// - if the guarantee is abandoned or cancelled;
+/// - if the guarantee depends on another loop that has ended;
+/// - if this thread's loop has ended: in a `deinit` that runs during its end.
 ///
 /// For the same reason it continues
-/// - while the loop cannot open its descriptors: it logs `LogEvent.watchPaused`, tries again every 10 ms, and meanwhile
-///   runs due timers and jobs that other threads submit;
+/// - while the loop cannot open its descriptors: it logs `LogEvent.watchPaused`, retries every 10 ms, and runs due
+///   timers and jobs of other threads in between;
 /// - when this loop is being stopped;
-/// - on a new stack of 8 MiB when calls of `hang` are nested so deeply that the stack is nearly used up; it traps if
-///   there is no memory for one.
+/// - on a new stack of 8 MiB when nested calls of `hang` nearly exhaust the stack. Traps if there is no memory for one.
 ///
-/// Where that matters, wait for `asPromise()`.
+/// To avoid this, wait for `asPromise()`.
 @available(*, noasync, message: "an async function must not block its thread; write await guarantee.value")
 @inlinable
 @discardableResult
@@ -87,7 +82,7 @@ public func hang<T>(_ guarantee: Guarantee<T>, _ file: StaticString = #fileID, _
 }
 
 /// Drives this thread's loop until `guarantee` is fulfilled or the time limit expires; see the form for promises.
-/// - Throws: the errors of the form for promises, except those of a rejection.
+/// - Throws: the errors of the form for promises, except a rejection's.
 @available(*, noasync, message: "an async function must not block its thread; write await guarantee.value")
 @inlinable
 @discardableResult
@@ -97,21 +92,21 @@ public func hang<T>(
     try hang(guarantee.asPromise(), timeout: timeout, file, line)
 }
 
-/// Turns the loop until this core has settled. Returns how it has settled.
+/// Turns the loop until this core has settled, and returns its outcome.
 @usableFromInline
 func driveLoop(
     until core: PromiseCore, _ timeout: Duration?, waitingFor what: @autoclosure () -> String, _ callSite: CallSite,
     endsWithLoop: Bool = true
 ) throws -> AnySource {
-    // This thread's loop exists as long as the thread is in this call.
+    // This thread's loop outlives this call.
     let loop = LoopRef.ofThisThread
-    // A loop that has ended takes no waiter: the settling thread would release it while this call uses it.
+    // An ended loop takes no waiter: the settling thread would release the waiter while this call uses it.
     try loop.borrow { try $0.checkWhetherItCanWait() }
     // A promise that this thread's own jobs settle needs no wait and no wake-up.
     loop.borrow { $0.runReadyJobs() }
     if let settled = core.settled { return settled }
-    // Another thread that settles the promise posts this waiter to the loop, which ends the wait. The waiter does not
-    // mark a rejection as handled: the `hang` itself does, and may end before there is one.
+    // A thread that settles the promise posts this waiter to the loop, which ends the wait. The waiter does not mark a
+    // rejection as handled: `hang` does, and may end before there is one.
     let wakeUp = loop.borrow { WakeUp.take(on: $0) }
     wakeUp.borrow { core.attach($0, owned: wakeUp.core) }
     defer { loop.borrow { WakeUp.giveBack(wakeUp, to: $0) } }
@@ -137,7 +132,7 @@ func driveLoop(
             continue
         }
         let isStuck = watch.isWatching && !loop.borrow { $0.canWakeItself }
-        // With a time limit, the report is made when the limit expires and this call's own timer has fired.
+        // With a time limit, the report waits until this call's own timer has fired.
         if isStuck && watch.isOver(isTimedOut: timer != nil) {
             HangReports.report(.stalled, core, what, callSite)
             continue
@@ -167,7 +162,7 @@ func driveLoop(
 
 /// Continues a `hang` on a separate stack if `error` refuses it for its depth. Peers may determine how deeply handlers
 /// hang inside each other, and a guarantee cannot report that error.
-/// - Returns: the value of `guarantee`; `nil` after any other error, and if there is no memory for a stack.
+/// - Returns: the value of `guarantee`; `nil` after any other error, or without memory for a stack.
 @usableFromInline
 @inline(never)
 func hangOnNewStack<T>(
@@ -177,16 +172,16 @@ func hangOnNewStack<T>(
     guard (error as? SystemError)?.code == ELOOP, !isRejected else { return nil }
     var value: T?
     var body = { value = hang(guarantee, file, line) }
-    // The closure is called before this returns, by this thread, and nothing keeps the pointer.
+    // The pointer is sound: this thread calls the closure before this returns, and nothing keeps the pointer.
     _ = withUnsafeMutablePointer(to: &body) { body in
         clinux_on_new_stack({ $0!.assumingMemoryBound(to: (() -> Void).self).pointee() }, body)
     }
     return value
 }
 
-/// The waiter of a `hang`. Its operation does nothing, because its arrival is enough.
+/// The waiter of a `hang`. Its arrival is enough, so its operation does nothing.
 ///
-/// After its arrival nothing refers to it. It is then kept with the loop, and the next `hang` of the thread reuses it.
+/// After its arrival nothing refers to it, so the loop keeps it for the thread's next `hang`.
 // @unchecked: as for PromiseCore. The flags are accessed only on the loop's thread.
 private final class WakeUp: PromiseCore, @unchecked Sendable {
     @exclusivity(unchecked) private var isAwaited = true
@@ -196,9 +191,9 @@ private final class WakeUp: PromiseCore, @unchecked Sendable {
         super.init(state: .pending, loop: LoopRef(loop), role: [.leavesUnhandled, .onlyWaking], code: .none)
     }
 
-    /// A waiter that does not wait yet, with a reference for its future list.
+    /// Takes a waiter that does not wait yet, with a reference for its future list.
     static func take(on loop: EventLoop) -> Uncounted<WakeUp> {
-        // Nothing else is ever kept with a loop.
+        // A loop keeps nothing else.
         guard let wakeUp = LoopRef(loop).exchangeKept(nil as Uncounted<WakeUp>?) else {
             return .retaining(WakeUp(loop))
         }
@@ -209,11 +204,11 @@ private final class WakeUp: PromiseCore, @unchecked Sendable {
     /// Ends the use by a `hang`: keeps a waiter that has arrived for reuse, and leaves any other in its list.
     static func giveBack(_ wakeUp: Uncounted<WakeUp>, to loop: EventLoop) {
         if wakeUp.borrow({ $0.hasArrived }) {
-            // Of two, as after a nested `hang`, one is enough.
+            // One is enough, even after a nested `hang`.
             LoopRef(loop).exchangeKept(wakeUp)?.release()
             return
         }
-        // The object exists as long as it has neither arrived nor been withdrawn.
+        // The object exists until it arrives or is withdrawn.
         let wakeUp = wakeUp.object
         wakeUp.isAwaited = false
         wakeUp.withdraw()
@@ -221,11 +216,11 @@ private final class WakeUp: PromiseCore, @unchecked Sendable {
 
     override func runAndRelease() {
         releaseSource()
-        // During a `hang`, the reference that arrives with the waiter passes to the `hang`.
+        // During a `hang`, the `hang` takes over the reference that arrives with the waiter.
         if isAwaited { hasArrived = true } else { release() }
     }
 
-    /// The loop has ended, and every `hang` on it. This may be any thread, so the flags are not accessed.
+    /// The loop and every `hang` on it have ended. The flags are not accessed, because this may be any thread.
     override func discardAndRelease() {
         releaseSource()
         release()

@@ -5,25 +5,22 @@ import Synchronization
 
 /// Measures how long nothing on the loop of a `hang` could have settled its promise.
 struct HangWatch {
-    /// The time after which that is reported, in nanoseconds of real time. A thread of a pool or of Dispatch settles
-    /// most promises sooner.
+    /// The time until the report, in nanoseconds of real time. A pool or Dispatch settles most promises sooner.
     static let gracePeriod = Atomic<Int64>(1_000_000_000)
 
-    /// When the measurement began, by the real clock; 0 if it has not begun.
+    /// The start of the measurement, by the real clock; 0 if it has not begun.
     private var began: Int64 = 0
-    /// Whether it has not been reported yet.
+    /// True until the report.
     private(set) var isWatching = true
 
     fileprivate static var now: Int64 { LoopClock.monotonic.now.nanoseconds }
 
-    /// Restarts the measurement: something on the loop can settle the promise.
+    /// Restarts the measurement, because something on the loop can settle the promise.
     mutating func restart() { began = 0 }
 
-    /// Stops watching, after a report.
     mutating func end() { isWatching = false }
 
-    /// Whether to report now that nothing can settle the promise; true at most once. After a time limit has expired,
-    /// there is no further grace period.
+    /// Returns true, at most once, when the report is due. An expired time limit ends the grace period.
     mutating func isOver(isTimedOut: Bool) -> Bool {
         let now = Self.now
         if began == 0 { began = now }
@@ -32,16 +29,16 @@ struct HangWatch {
         return true
     }
 
-    /// The rest of the grace period.
     var remaining: Duration {
         .nanoseconds(max(began + Self.gracePeriod.load(ordering: .relaxed) - Self.now, 0))
     }
 }
 
-/// A `hang` in a job of a pool, which may wait for a job that no thread of the pool is left to run.
+/// A `hang` in a job of a pool, which may wait for a job that no free thread of the pool can run.
 ///
-/// Apart from cancellation, this is certain when each thread of the pool waits in a `hang` without a time limit, on a
-/// loop that has nothing else to do, for a promise that only a job in the pool's queue settles. A promise with another
+/// That is certain, apart from cancellation, when each thread of the pool waits in a `hang` without a time limit, on an
+/// otherwise idle loop, for a promise that only a queued job of the pool settles. A promise that can settle in another
+/// way, such as a race with a resolver's promise, does not count.
 /// way to settle, such as a race with a resolver's promise, does not count.
 struct PoolWait {
     private let pool: ThreadPoolWorkers
@@ -50,7 +47,7 @@ struct PoolWait {
     /// wait.
     private var began: (moment: Int64, number: Int)?
 
-    /// `nil` on a thread that belongs to no pool.
+    /// Returns `nil` on a thread that belongs to no pool.
     static func ofThisThread(_ loop: LoopRef) -> PoolWait? {
         guard let pool = loop.borrow({ $0.poolOfThread }) else { return nil }
         let wait = PoolWait(pool: pool, loop: loop)
@@ -59,8 +56,8 @@ struct PoolWait {
         return wait
     }
 
-    /// The time until this is reported if all threads of the pool keep waiting: a second in total, during which a
-    /// thread wakes whose job has just run. `nil` if they do not all wait.
+    /// Returns the time until the report, if all threads of the pool keep waiting: a second in total, during which a
+    /// thread wakes whose job has just run. `nil` if not all of them wait.
     mutating func timeUntilReport(of core: PromiseCore) -> Duration? {
         guard loop.borrow({ $0.waitsForOthersOnly }), StackSearch.isHeldUp(core, by: pool) else {
             end()
@@ -77,11 +74,10 @@ struct PoolWait {
         return .nanoseconds(max(begin + HangWatch.gracePeriod.load(ordering: .relaxed) - now, 0))
     }
 
-    /// Ends the wait of this thread.
     func end() { pool.endWait(loop.address) }
 }
 
-/// The reports of calls of `hang`: for each call site one that it cannot end, and one that it is nested.
+/// The reports of `hang`: for each call site one about a wait that cannot end, and one about nesting.
 enum HangReports {
     enum Kind { case stalled, deadlock, nested }
 

@@ -6,19 +6,16 @@ import Reactor
 /// for try await line in connection.lines { try await connection.write(line + "\n").value }
 /// ```
 ///
-/// The sequence is demand-driven: the loop reads or accepts only when the consumer asks for an element, and one element
-/// is requested at a time. A slow consumer therefore slows down its peer. Cancelling the waiting task ends its wait
-/// with a `CancellationError`. No element is lost: one that arrives at that moment is returned by this call or the next
-/// one.
+/// The sequence is demand-driven: the loop reads or accepts only when the consumer asks, one element at a time. A slow
+/// consumer slows down its peer. Cancelling the waiting task ends its wait with a `CancellationError`. An element that
+/// arrives at that moment is not lost: this call or the next returns it.
 ///
-/// The sequence belongs to the loop's thread. Use it in async functions that run there:
-/// - in an actor whose executor is the loop's `remote`;
-/// - on `@MainActor`, if the main thread drives the loop;
-/// - in `EventLoop.run { … }`;
-/// - in a task that prefers the `remote`.
+/// Use the sequence in async functions that run on the loop's thread: in an actor whose executor is the loop's
+/// `remote`, on `@MainActor` if the main thread drives the loop, in `EventLoop.run { … }`, or in a task that prefers
+/// the `remote`.
 ///
-/// On any other thread it throws `PromiseError.badInput`. This includes a thread of Swift's pool whose own loop is not
-/// driven. Each iterator continues where the previous one stopped.
+/// On any other thread, including a thread of Swift's pool with an undriven loop, it throws `PromiseError.badInput`.
+/// Each iterator continues where the previous one stopped.
 public struct LoopSequence<Element>: AsyncSequence {
     /// The errors of the source and of the loop.
     public typealias Failure = any Error
@@ -30,7 +27,7 @@ public struct LoopSequence<Element>: AsyncSequence {
     /// Called by `for await`.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(source) }
 
-    /// Asks the sequence for one element at a time, and reads nothing in between.
+    /// Requests one element at a time, and reads nothing in between.
     public struct AsyncIterator: AsyncIteratorProtocol {
         private let source: any LoopSource<Element>
         private var isOver = false
@@ -39,10 +36,8 @@ public struct LoopSequence<Element>: AsyncSequence {
 
         /// Waits for the next element.
         /// - Returns: the element; `nil` at the end and from then on.
-        /// - Throws:
-        ///   - the error of the source, after which the sequence has ended;
-        ///   - `CancellationError` if the task is cancelled;
-        ///   - `PromiseError.badInput` on a thread other than the loop's.
+        /// - Throws: the error of the source, after which the sequence has ended, `CancellationError` if the task is
+        ///   cancelled, or `PromiseError.badInput` on a thread other than the loop's.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws -> Element? {
             if isOver { return nil }
             guard source.loop.isDrivenHere else {
@@ -62,16 +57,16 @@ public struct LoopSequence<Element>: AsyncSequence {
     }
 }
 
-/// The source of the elements. No closure, because one passed for a `nonisolated(nonsending)` parameter left the
-/// caller's thread (Swift 6.3.1), and one with an isolated parameter may not capture anything of that isolation.
+/// The source of the elements. Not a closure: a closure passed for a `nonisolated(nonsending)` parameter left the
+/// caller's thread (Swift 6.3.1), and a closure with an isolated parameter may not capture anything of that isolation.
 package protocol LoopSource<Element>: AnyObject {
     associatedtype Element
 
-    /// The sequence, in an error.
+    /// The name of the sequence in an error.
     var name: StaticString { get }
     var loop: EventLoop { get }
 
-    /// Requests the next element; `nil` is the end. Called on the loop's thread, which is the caller's.
+    /// Requests the next element; `nil` is the end. Called on the loop's thread.
     func next(isolation _: isolated (any Actor)?) async throws -> Element?
 }
 

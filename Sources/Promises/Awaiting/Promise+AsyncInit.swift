@@ -1,20 +1,19 @@
 import Reactor
 
 extension Promise where T: Sendable {
-    /// A promise that settles as the async function `body`.
+    /// Makes a promise that settles as the async function `body`.
     ///
     /// ```swift
     /// let answer = Promise { try await ask() }
     /// ```
     ///
-    /// The bridge from promises to `await`. Cancelling the promise cancels the task; the promise is rejected when the
-    /// task has ended, whatever its result. This thread's loop counts the task as external work until the task has
-    /// ended.
+    /// The bridge from promises to `await`. Cancelling the promise cancels the task, and the promise is rejected when
+    /// the task has ended, whatever its result. Until then this thread's loop counts the task as external work.
     ///
-    /// The body has the task-local values of the caller.
+    /// The body has the caller's task-local values.
     /// - Parameter body: runs in a new task, on threads of the library.
-    /// - Returns: a promise that is rejected with `SystemError` of `pthread_create`, without calling `body`, if there is
-    ///   no thread for async bodies and none can be started.
+    /// - Returns: a promise. Rejected with the `SystemError` of `pthread_create`, without calling `body`, if no thread
+    ///   for async bodies exists or can be started.
     public init(
         _ file: StaticString = #fileID, _ line: UInt = #line, async body: @escaping @Sendable () async throws -> T
     ) {
@@ -29,25 +28,25 @@ extension Promise where T: Sendable {
 }
 
 extension Promise where T: Sendable {
-    /// A promise that settles as the async function `body`, which runs on this thread's loop.
+    /// Makes a promise that settles as the async function `body`, which runs on this thread's loop.
     ///
     /// ```swift
     /// let rows = Promise(on: .current) { try await session.query("SELECT 1") }
     /// ```
     ///
-    /// `body` begins at once and continues as jobs of the loop, also after it has awaited code that runs elsewhere. It
-    /// may use values that belong to this thread, `Sendable` or not; so may the async functions that it calls and that
-    /// belong to no actor. As with every handler, the compiler does not see all uses of such a value in a `Task` beside
-    /// it; see docs/guides/async.md.
+    /// `body` begins at once and continues as jobs of the loop, even after it has awaited code that runs elsewhere.
+    /// `body`, and the actorless async functions that it calls, may use values that belong to this thread, `Sendable`
+    /// or not. As with every handler, the compiler does not see all uses of such values in a concurrent `Task`; see
+    /// docs/guides/async.md.
     ///
-    /// Cancelling the promise cancels the task; the promise is rejected when the task has ended. The loop stays alive
-    /// until then. If the loop ends first, the promise is rejected with `PromiseError.loopEnded`, and the task
+    /// Cancelling the promise cancels the task, and the promise is rejected when the task has ended. The loop stays
+    /// alive until then. If the loop ends first, the promise is rejected with `PromiseError.loopEnded`, and the task is
     /// cancelled.
     /// - Parameters:
     ///   - loop: the loop of this thread.
-    ///   - body: runs in a new task. If it belongs to an actor, that must live on this loop.
-    /// - Returns: a promise that is rejected with `DispatchError.badInput`, without calling `body`, if `loop` is
-    ///   another thread's, or `body` belongs to an actor that does not live on it.
+    ///   - body: runs in a new task. If it belongs to an actor, the actor must live on this loop.
+    /// - Returns: a promise. Rejected with `DispatchError.badInput`, without calling `body`, if `loop` is another
+    ///   thread's, or `body` belongs to an actor that does not live on it.
     @available(*, noasync, message: "an async function calls the body, or starts a task")
     public init(
         on loop: EventLoop, _ file: StaticString = #fileID, _ line: UInt = #line,
@@ -67,7 +66,7 @@ extension Promise where T: Sendable {
 }
 
 extension EventLoop {
-    /// The error for an async body that would not run on this loop.
+    /// The error of an async body that would not run on this loop.
     fileprivate func refusal(of actor: (any Actor)?) -> DispatchError? {
         guard isUsableHere else { return .badInput("a body for the loop of another thread; use its remote") }
         guard let actor, !runsJobs(of: actor) else { return nil }
@@ -78,14 +77,14 @@ extension EventLoop {
 }
 
 extension Guarantee where T: Sendable {
-    /// A guarantee that is fulfilled with the result of the async function `body`; see the form of `Promise`.
+    /// Makes a guarantee that is fulfilled with the result of the async function `body`; see the form of `Promise`.
     ///
     /// ```swift
     /// let size = Guarantee { await cache.count }
     /// ```
     ///
     /// Cancelling the guarantee cancels the task, and releases the guarantee's handlers without calling them when the
-    /// task has ended; see `cancel()`. If no thread can be started for `body`, it waits for one; see
+    /// task has ended; see `cancel()`. If no thread can be started, `body` waits for one; see
     /// `LogEvent.threadShortage`.
     public init(
         _ file: StaticString = #fileID, _ line: UInt = #line, async body: @escaping @Sendable () async -> T
@@ -98,8 +97,8 @@ extension Guarantee where T: Sendable {
     }
 }
 
-/// Runs the tasks of async bodies. Swift's own pool has one thread per core, and a synchronous test that runs on one
-/// blocks it in `hang`. With as many such tests as cores, no thread would be left for the work that they wait for.
+/// Runs the tasks of async bodies. Swift's own pool has one thread per core, and a synchronous test on such a thread
+/// blocks it in `hang`. As many tests as cores would leave no thread for the work that they wait for.
 final class AsyncBodyExecutor: TaskExecutor {
     static let shared = AsyncBodyExecutor()
 
@@ -109,15 +108,15 @@ final class AsyncBodyExecutor: TaskExecutor {
 
     func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
-        // No refusal is possible: the queue has no limit, since a running task cannot be refused, and keeps jobs.
+        // Cannot fail: a running task cannot be refused, so the queue has no limit and keeps jobs.
         _ = try? Self.threads.ofThisProcess.take(
             PoolJob { job.runSynchronously(on: self.asUnownedTaskExecutor()) })
     }
 
-    /// Called before a task is made. Once there is a thread, it stays.
+    /// Starts a first thread, which stays, before a task is made.
     static func startThreadIfNeeded() throws(SystemError) { try threads.ofThisProcess.startThreadIfNeeded() }
 
-    /// Makes this thread's loop start a thread as soon as that is possible.
+    /// Makes this thread's loop start a thread as soon as possible.
     static func startThreadLater() {
         EventLoop.ofCurrentThread.loopToNotify.startThreadLater(of: threads.ofThisProcess)
     }
@@ -126,23 +125,22 @@ final class AsyncBodyExecutor: TaskExecutor {
 /// The progress of a task that settles a promise.
 private enum TaskStage {
     case running
-    /// The task should end; the promise is rejected then.
+    /// The task should end, and the promise is rejected when it has.
     case cancelled((any Error)?)
     case ended
 }
 
 extension ExternalCore {
-    /// The promise of a task.
     fileprivate static func ofTask<Value>(_ type: Value.Type, _ file: StaticString, _ line: UInt) -> ExternalCore {
         ExternalCore(type, madeAt: CallSite(file, line))
     }
 
-    /// Starts the task that will settle this promise. This thread's loop counts it as external work.
+    /// Starts the task that settles this promise. This thread's loop counts it as external work.
     fileprivate func start(_ work: @escaping @Sendable () async -> Void) {
         let home = EventLoop.ofCurrentThread.loopToNotify
         let stage = LockedValue(TaskStage.running)
         home.beginExternalWork()
-        // It belongs to no actor, since this function does not: an actor's thread may be blocked in `hang`.
+        // Belongs to no actor, like this function: an actor's thread may be blocked in `hang`.
         cancels(
             Task(executorPreference: AsyncBodyExecutor.shared) { [self] in
                 if home.isVirtual { await VirtualTasks.run(for: home, work) } else { await work() }
@@ -151,7 +149,6 @@ extension ExternalCore {
             }, stage)
     }
 
-    /// Starts the task on this thread's loop.
     fileprivate func start(on loop: EventLoop, at callSite: CallSite, _ work: @escaping () async -> Void) {
         let stage = LockedValue(TaskStage.running)
         var task: Task<Void, Never>?
@@ -161,9 +158,8 @@ extension ExternalCore {
             // The task may then wait for something that never happens, such as a timer of the loop.
             if claim() { reject(PromiseError.loopEnded) } else { taskDidEnd(stage) }
         }
-        // Sound because the task's executor is bound to this thread: `work` and its captures are used on no other
-        // thread, nor is the loop unless it has ended. A body that is isolated to an actor runs on this thread too,
-        // which has been checked.
+        // Sound because the task's executor is bound to this thread. No other thread uses `work`, its captures, or the
+        // loop unless the loop has ended. A body isolated to an actor also runs on this thread, as checked.
         let (work, loop) = (OnThread(work), OnThread(loop))
         let started = Task.immediate(executorPreference: ThreadBoundExecutor(loop.value)) { [self] in
             await work.value()

@@ -1,20 +1,19 @@
 import Reactor
 import Synchronization
 
-/// The tasks of `Promise { … }` whose loops have a virtual clock. The clock stands still while such a task works. While
-/// the task waits for a promise of its own loop, the clock must advance, or neither would continue. So a waiter checks
+/// The tasks of `Promise { … }` whose loops have a virtual clock. The clock stands still while a task works. While the
+/// task waits for a promise of the same loop, the clock must advance, or neither would continue. So a waiter checks
 /// here whether its task is listed, and notifies the loop.
 ///
 /// Child tasks, and tasks that the body starts, are not listed: their parent may work while they wait.
 enum VirtualTasks {
-    /// The number of tasks. Zero if no clock is virtual: a wait then costs no more than this check.
+    /// The number of tasks. Zero without a virtual clock, so that a wait costs only this check.
     private static let count = Atomic(0)
-    /// The loops by the hashes of their tasks. Swift computes the hash from the task's address and a secret of the
-    /// process, so two tasks have the same hash only by a chance of one in 2^64. (The task itself must not be
-    /// retained.) A task is listed only while it runs, so no address is in use twice.
+    /// The loops by the hashes of their tasks, which must not be retained. Swift hashes the task's address with a
+    /// secret of the process, so two tasks collide only by a chance of one in 2^64. A task is listed only while it
+    /// runs, so no address is in use twice.
     private static let homes = LockedValue<[Int: LoopRemote]>.ofProcess([:])
 
-    /// Runs `work`, which is external work of `home`, in the current task.
     static func run(for home: LoopRemote, _ work: () async -> Void) async {
         let key = currentTask
         homes.withLock { $0[key] = home }
@@ -24,8 +23,8 @@ enum VirtualTasks {
         homes.withLock { $0[key] = nil }
     }
 
-    /// The loop that counts the current task as external work. `nil` if its clock is not virtual, if `promise` belongs
-    /// to another loop, or if `promise` has a resolver.
+    /// Returns the loop that counts the current task as external work. `nil` if its clock is not virtual, if `promise`
+    /// belongs to another loop, or if `promise` has a resolver.
     static func home(waitingFor promise: PromiseCore) -> LoopRemote? {
         // A task sees its own entry.
         guard count.load(ordering: .relaxed) > 0 else { return nil }
