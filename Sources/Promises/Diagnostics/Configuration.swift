@@ -3,20 +3,20 @@ import ReactorLibc
 import Reactor
 import Synchronization
 
-/// The settings of the library, for the whole process. They may be read and changed on any thread. An operator reads
-/// them when it is called.
+/// The settings of the library, for the whole process. May be read and changed on any thread. An operator reads them
+/// when it is called.
 ///
 /// ```swift
 /// conf.logHandler = { event in log.notice("\(event)") }
 /// ```
 public let conf = Configuration()
 
-/// The settings of this process; `conf` is the only instance. Any thread may change them.
+/// The settings of this process. `conf` is the only instance.
 public final class Configuration: Sendable {
     private let policy = Atomic<UInt8>(CatchPolicy.allErrorsExceptCancellation.rawValue)
     private let handler = LockedValue.ofProcess(ReportHandler<LogEvent> { LoopEvent.print($0.description) })
 
-    /// Sees every event, before the limit: for a console.
+    /// Sees every event before the limit, for a console.
     private let observer = LockedValue.ofProcess(ReportHandler<LogEvent>?.none)
 
     private let limited = LimitedReports<LogKey> { key, count in
@@ -44,48 +44,45 @@ public final class Configuration: Sendable {
         LoopEvent.handler.withLock { $0 = handler }
     }
 
-    /// The policy of `catch` and `recover` if the call names none.
+    /// The policy of a `catch` or `recover` that names none.
     public var catchPolicy: CatchPolicy {
         get { CatchPolicy(rawValue: policy.load(ordering: .relaxed))! }
         set { policy.store(newValue.rawValue, ordering: .relaxed) }
     }
 
-    /// Whether operators record their call sites, for reports, debug descriptions and `EventLoop.pendingPromises`; see
-    /// `Trace`.
+    /// True when operators record their call sites, for reports, debug descriptions and `EventLoop.pendingPromises`;
+    /// see `Trace`.
     ///
-    /// Off by default, and then without cost. When it is on, each promise takes about 200 bytes and half a microsecond
-    /// more. A change applies to promises that are made afterwards.
+    /// Off by default and then free. Costs about 200 bytes and half a microsecond per promise. A change applies to
+    /// later promises.
     public var trace: Bool {
         get { clinux_is_tracing() }
         set { clinux_set_tracing(newValue) }
     }
 
-    /// How many events per kind and source line reach the log handler per period, which begins with the first event
-    /// that passes. Ten per second by default; `nil` for no limit. At least one event per nanosecond passes.
+    /// The number of events per kind and source line that reach the log handler per period, which begins with the first
+    /// event that passes. Ten per second by default; `nil` for no limit. At least one event per nanosecond passes.
     ///
-    /// The limit applies to every handler, because peers can cause many events, and the handler runs on a loop's
-    /// thread.
+    /// Limits every handler, because peers can cause many events and the handler runs on a loop's thread.
     ///
-    /// No event is lost silently: the handler receives a `LogEvent.suppressed` with the number of suppressed events. It
-    /// is sent when the period is over and the next event of that kind and line occurs, or a little later on a thread
-    /// of the library, or when the process ends by exit(3). Events whose errors have different types or different
-    /// kernel codes are counted separately.
+    /// The handler receives the number of suppressed events as a `LogEvent.suppressed`: after the period, with the next
+    /// event of that kind and line, a little later on a thread of the library, or at exit(3). Errors of different types
+    /// or kernel codes are counted separately.
     public var logLimit: (burst: Int, period: Duration)? {
         get { limited.limit.map { ($0.burst, .nanoseconds($0.period)) } }
         set { limited.limit = newValue.map { ReportLimit(burst: $0.burst, period: $0.period.clampedNanoseconds) } }
     }
 
-    /// Receives the library's reports, within `logLimit`. It is called on the thread where the event occurs, and must
-    /// return quickly.
+    /// Receives the library's reports, within `logLimit`, on the thread where the event occurs. Must return quickly.
     ///
-    /// The default handler writes each event as one line to standard error, and never blocks. If standard error does
-    /// not accept a line immediately, for instance because it is a full pipe that no process reads, the line is
-    /// dropped. The next line that it accepts says how many were dropped.
+    /// The default handler writes each event as one line to standard error, and never blocks. It drops a line that
+    /// standard error does not accept immediately, for instance a full pipe without a reader. The next line that is
+    /// accepted has the number of dropped lines.
     public var logHandler: @Sendable (LogEvent) -> Void {
         get { handler.withLock { $0 }.call }
         set {
             let new = ReportHandler(newValue)
-            // The old handler is released outside the lock: its captures may log when they are released.
+            // The old handler is released outside the lock, because its captures may log when they are released.
             let old = handler.withLock { handler in
                 defer { handler = new }
                 return handler
@@ -94,7 +91,7 @@ public final class Configuration: Sendable {
         }
     }
 
-    /// - Parameter body: called with every event, on the thread where it occurs; must not log. `nil` for none.
+    /// - Parameter body: called with every event, on the thread where it occurs. Must not log. `nil` for none.
     package func observe(_ body: (@Sendable (LogEvent) -> Void)?) {
         observer.withLock { $0 = body.map { ReportHandler($0) } }
     }

@@ -1,7 +1,6 @@
 import Reactor
 
-/// Identifies events that are counted together: of one kind and one line, with errors of one type and, for kernel
-/// errors, one code.
+/// Identifies events that are counted together: equal kind, line, error type and, for kernel errors, code.
 struct LogKey: Hashable, Sendable {
     let kind: LogEvent.Kind
     let callSite: CallSite?
@@ -43,6 +42,6 @@ extension LogEvent {
 }
 
 extension Provenance {
-    /// The most specific line: of the last step of the trace, of the creation, or of the `cauterize`.
+    /// The most specific line: the last step of the trace, the creation, or the `cauterize`.
     fileprivate var bestCallSite: CallSite? { trace?.steps.last?.callSite ?? callSite ?? cauterizedAt }
 }

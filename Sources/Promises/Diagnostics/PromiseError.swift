@@ -3,7 +3,7 @@ import Synchronization
 
 /// The errors with which the library itself rejects promises.
 ///
-/// In programs that use Foundation, one line makes it show these texts to people:
+/// With Foundation, one line makes it show these texts to people:
 ///
 /// ```swift
 /// extension PromiseError: @retroactive LocalizedError { public var errorDescription: String? { description } }
@@ -11,28 +11,25 @@ import Synchronization
 public enum PromiseError: Error, Sendable {
     /// The work was cancelled.
     case cancelled
-    /// The time limit given to `timeout(_:)`, or to the `timeout:` of `hang` or `connect`, expired.
+    /// The time limit of `timeout(_:)`, or the `timeout:` of `hang` or `connect`, expired.
     case timedOut
     /// A handler of `then` or `recover` returned the promise that the same call had made, directly or through other
     /// promises (with `on:` only directly). That promise would wait for itself.
     case returnedSelf
     /// The last resolver was released without settling the promise.
     case abandoned
-    /// The event loop that would have settled the promise, or on which its handler was to run, has ended with its
-    /// thread or its scope.
+    /// The event loop that would have settled the promise or run its handler has ended, with its thread or its scope.
     case loopEnded
     /// A callback reported neither a value nor an error.
     case invalidCallingConvention
     /// An invalid argument. The text names the call and the value.
     case badInput(String)
-    /// The closure of a `compactMap` to `type` returned `nil` for `value`, which is given as text of at most 200
-    /// characters.
+    /// The closure of a `compactMap` to `type` returned `nil` for `value`, as text of at most 200 characters.
     case compactMap(value: String, type: String)
-    /// `firstValue` or `lastValue` of `PromiseKitNames` found no element, or none for which its closure returned
-    /// `true`.
+    /// `firstValue` or `lastValue` of `PromiseKitNames` found no element that matched.
     case emptySequence
-    /// At least one promise had to be fulfilled, but all were rejected. The errors are in the order of the promises.
-    /// (If all errors mean "cancelled", the error is `cancelled` instead.)
+    /// One promise had to be fulfilled, but all were rejected. The errors are in the order of the promises. (If all
+    /// errors mean "cancelled", the error is `cancelled` instead.)
     case noWinner([any Error])
 
     /// The error of a promise that can no longer be settled.
@@ -44,8 +41,8 @@ public enum PromiseError: Error, Sendable {
         errors.allSatisfy(\.isCancelled) ? .cancelled : .noWinner(errors)
     }
 
-    /// The text for a value in these errors. It is shortened, because a value may be large, and an error is often
-    /// printed more than once.
+    /// The text for a value in these errors, shortened because a value may be large and an error is often printed
+    /// twice.
     @usableFromInline
     package static func shown<Value>(_ value: Value) -> String {
         let text = String(describing: value)
@@ -77,7 +74,7 @@ extension PromiseError: CustomStringConvertible {
 }
 
 extension PromiseError: Equatable {
-    /// Whether the cases and their values are equal. Errors of `noWinner` that are not `Equatable` are equal if they
+    /// True when the cases and their values are equal. Errors of `noWinner` that are not `Equatable` are equal if they
     /// are the same object, or values of one type with equal descriptions.
     public static func == (one: PromiseError, other: PromiseError) -> Bool {
         switch (one, other) {
@@ -95,20 +92,20 @@ extension PromiseError: Equatable {
 
 /// An error of your own that can mean "cancelled".
 public protocol CancellableError: Error {
-    /// Whether this error means that the work was cancelled rather than that it failed.
+    /// True when the work was cancelled rather than failed.
     var isCancelled: Bool { get }
 }
 
 extension Error {
-    /// Whether the error means "cancelled": `PromiseError.cancelled`, Swift's `CancellationError`, the `SystemError`
-    /// with `ECANCELED` of an operation whose connection the program itself has closed or aborted, or a
+    /// True when the error means "cancelled": `PromiseError.cancelled`, Swift's `CancellationError`, a `SystemError`
+    /// with `ECANCELED` from an operation whose connection the program itself has closed or aborted, or a
     /// `CancellableError` whose `isCancelled` is `true`.
     public var isCancelled: Bool { ErrorInspection.isCancelled(self) }
 }
 
 private enum ErrorInspection {
-    /// The most recent error type that cannot mean "cancelled". Testing a type's conformances at run time took longer
-    /// than three hops of the chain to the `catch` that tests.
+    /// The most recent error type that cannot mean "cancelled". Testing a conformance at run time took longer than the
+    /// three hops of the chain to the `catch` that tests.
     private static let latest = Atomic<UInt>(0)
 
     static func isCancelled(_ error: any Error) -> Bool {
@@ -140,7 +137,7 @@ private enum ErrorInspection {
 public enum CatchPolicy: UInt8, Sendable {
     /// All errors.
     case allErrors
-    /// All errors except those that mean "cancelled", which pass on. This is the default.
+    /// All errors except those that mean "cancelled", which pass on. The default.
     case allErrorsExceptCancellation
 
     @usableFromInline

@@ -1,6 +1,6 @@
 import Reactor
 
-/// Pending promises that were made in the same way: by the same lines, and as parts of chains of the same lines.
+/// Pending promises that were made by the same lines, in chains of the same lines.
 package struct PromiseGroup: Sendable {
     /// The reason why the promises will never settle.
     package enum Loss: String, Sendable {
@@ -16,28 +16,28 @@ package struct PromiseGroup: Sendable {
     package let type: String?
     /// Zero for promises of another loop.
     package internal(set) var count = 0
-    /// The times at which the oldest and the youngest were made, by the monotonic clock.
+    /// The creation times of the oldest and the youngest, by the monotonic clock.
     package internal(set) var oldest = Int64.max
     package internal(set) var youngest = Int64.min
-    /// The work that the oldest one waits for, at the root of a tree.
+    /// The work that the oldest waits for, at the root of a tree.
     package internal(set) var work: PromiseWork?
     package internal(set) var loss: Loss?
 }
 
-/// Lists the recorded pending promises of a loop, grouped into trees of what waits for what: a part of the table of records
-/// at a time, each under the lock.
+/// Lists the recorded pending promises of a loop as trees of waiting groups. It reads a part of the table at a time,
+/// each under the lock.
 package final class PromiseWalk {
     package private(set) var groups: [PromiseGroup] = []
-    /// The promises that were looked at and are pending.
+    /// The number of visited promises that are pending.
     package private(set) var pending = 0
-    /// The parts that were looked at: each has as many records as another one, more or less.
+    /// The number of visited parts, which have about equally many records.
     package private(set) var part = 0
     package static var partCount: Int { TraceRegistry.TracedPromises.partCount }
-    /// Groups beyond this are counted only.
+    /// The maximum number of groups. Promises of further groups are only counted.
     private static var mostGroups: Int { 2000 }
-    /// The longest path that is followed: a longer chain begins anew there.
+    /// The longest path to follow. A longer chain begins anew there.
     private static var mostSteps: Int { 200 }
-    /// The pending promises that are in no group, because there are too many groups.
+    /// The number of pending promises beyond the maximum of groups.
     package private(set) var ungrouped = 0
 
     private struct GroupKey: Hashable {
@@ -48,17 +48,17 @@ package final class PromiseWalk {
     }
 
     private let isMine: (Int) -> Bool
-    /// The number of records that have not been looked at.
+    /// The number of unvisited records.
     private var left = 0
     private let hasEnded: Bool
-    /// The input that the promise at an address waits for, in words.
+    /// Describes the input that the promise at an address waits for.
     private let input: (UnsafeMutableRawPointer) -> String?
     private var indices: [GroupKey: Int] = [:]
-    /// The groups of records, which it retains so that their addresses stay.
+    /// The groups of records, which are retained so that their addresses stay.
     private var known: [ObjectIdentifier: (record: TraceRecord, group: Int)] = [:]
 
-    /// The promises of this thread's loop.
-    /// - Parameter input: the input that the promise at an address waits for, in words. Called under the lock.
+    /// Lists the promises of this thread's loop.
+    /// - Parameter input: describes the input that the promise at an address waits for. Called under the lock.
     package init(on loop: EventLoop, input: @escaping (UnsafeMutableRawPointer) -> String?) {
         let serial = loop.serial
         isMine = { $0 == serial }
@@ -66,20 +66,20 @@ package final class PromiseWalk {
         self.input = input
     }
 
-    /// The promises of loops that have ended, on any thread.
+    /// Lists the promises of ended loops, on any thread.
     package init(except living: Set<Int>) {
         isMine = { $0 != 0 && !living.contains($0) }
         hasEnded = true
         input = { _ in nil }
     }
 
-    /// Looks at the next part.
+    /// Visits the next part.
     /// - Returns: false at the end.
     package func advance() -> Bool {
         guard part < Self.partCount else { return false }
         TraceRegistry.withLock { table in
             if part == 0 { left = table.counts.reduce(0) { isMine($1.key) ? $0 + $1.value : $0 } }
-            // No further part has one, unless it has been made since.
+            // No further part has a record, unless made since.
             if left <= 0 { return part = Self.partCount }
             var roots = Roots()
             for record in table.records(ofPart: part) where isMine(record.loop) {
@@ -100,11 +100,12 @@ package final class PromiseWalk {
         groups[group].youngest = max(groups[group].youngest, record.made)
     }
 
-    /// The group of a pending record, after those of the records that it waits for, from the root on; −1 if there are too many.
+    /// The group of a pending record, after the groups of the records that it waits for, from the root on; −1 if there
+    /// are too many.
     private func group(of record: TraceRecord, _ table: inout TraceRegistry.TracedPromises, _ roots: inout Roots) -> Int
     {
         if let known = known[ObjectIdentifier(record)] { return known.group }
-        // Most promises wait for one that has been looked at, or for work, and nothing waits for them.
+        // Most promises wait for a visited promise, or for work, and nothing waits for them.
         let (source, workOfRecord) = wait(of: record, table, &roots)
         if source == nil || known[ObjectIdentifier(source!)] != nil {
             let parent = source.flatMap { known[ObjectIdentifier($0)]?.group }
@@ -138,7 +139,7 @@ package final class PromiseWalk {
         return parent
     }
 
-    /// - Returns: the group of a record that waits for one of the group `parent`; −1 if there are too many.
+    /// - Returns: the group of a record that waits for a record of the group `parent`; −1 if there are too many.
     private func add(
         _ record: TraceRecord, to parent: Int, _ work: PromiseWork, _ loss: PromiseGroup.Loss?
     ) -> Int {
@@ -186,7 +187,7 @@ package struct RecordedStep: Sendable {
     package let operation: String?
     package let callSite: CallSite?
     package let name: String?
-    /// The number of the promise, and of the one whose outcome the handler got.
+    /// The numbers of the promise, and of its source.
     package let number: Int
     package let source: Int?
 

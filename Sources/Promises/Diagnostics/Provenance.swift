@@ -2,26 +2,26 @@ import Reactor
 
 /// The known facts about a reported promise: its name, and the line that made it.
 public struct Provenance: Hashable, Sendable {
-    /// The name of the promise, if it has one; see `Promise.named`.
+    /// The name, if it has one; see `Promise.named`.
     public let name: String?
-    /// The type, such as `Promise<Int>`. It is known if the promise is being waited for, was traced, or has a name.
+    /// The type, such as `Promise<Int>`. Known if a handler waits for the promise, or it was traced, or has a name.
     public let type: String?
-    /// The line that made the promise, if it called an initializer or `pending()`. For a rejection: the same for the
-    /// promise that was rejected first.
+    /// The line that made the promise, if it called an initializer or `pending()`. In a rejection, the line that made
+    /// the promise rejected first.
     public let callSite: CallSite?
-    /// The chain that leads to the promise, if it was made while `conf.trace` was on.
+    /// The chain that leads to the promise, if it was traced.
     package internal(set) var trace: Trace?
     /// The line of the `cauterize` that has logged the rejection; `nil` in other reports.
     package internal(set) var cauterizedAt: CallSite?
 
-    /// Describes a promise that does not exist, for a test of a `conf.logHandler`.
+    /// Describes a nonexistent promise, to test a `conf.logHandler`.
     public init(name: String? = nil, type: String? = nil, callSite: CallSite? = nil) {
         self.name = name
         self.type = type
         self.callSite = callSite
     }
 
-    /// Whether only the type is known, or nothing.
+    /// True when at most the type is known.
     var isUnknown: Bool { name == nil && callSite == nil && trace == nil }
 
     /// `Promise<Int> "login" made at App/Login.swift:12 → map at App/Login.swift:14`

@@ -2,17 +2,16 @@ import Reactor
 
 /// The steps that led to a promise, oldest first: the line that made the root, then each operator.
 ///
-/// Recorded while `conf.trace` is on. Of a chain longer than 64 steps, it keeps the first step and at least the newest
-/// 32.
+/// Recorded while `conf.trace` is on. A chain of more than 64 steps keeps its first and at least its newest 32.
 package struct Trace: Hashable, Sendable {
     /// One promise of the chain.
     package struct Step: Hashable, Sendable {
         /// The name of the operator that made the promise, such as `map`; `made` for an initializer or `pending()`.
         package let operation: String
         package let callSite: CallSite
-        /// The name of the promise, if it has one; see `Promise.named`.
+        /// The name, if it has one; see `Promise.named`.
         package let name: String?
-        /// The trace of the promise that the handler has returned, if that is still pending.
+        /// The trace of the promise that the handler has returned, if still pending.
         package let awaited: Trace?
     }
 
@@ -25,8 +24,7 @@ extension Trace: CustomStringConvertible {
     /// `made at App/Login.swift:12 → then at App/Login.swift:14 → map at App/Login.swift:17`
     package var description: String { text(namesLast: true) }
 
-    /// The description. `namesLast` tells whether to include the name of the last promise, which a report may show
-    /// elsewhere.
+    /// Returns the description. `namesLast` includes the name of the last promise, which a report may show elsewhere.
     func text(namesLast: Bool) -> String {
         var texts = steps.map { $0.text(isNamed: true) }
         if !namesLast, let last = steps.last { texts[texts.count - 1] = last.text(isNamed: false) }

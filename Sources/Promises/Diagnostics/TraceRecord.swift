@@ -2,12 +2,12 @@ import Reactor
 
 /// Facts about one promise that are stored outside its core: its step in the chain, and its name.
 ///
-/// The records of a chain refer to the previous ones, and outlive their promises as long as a later record needs them.
-/// The list never has more than 64 records, so that neither memory nor the depth of a release grows with the chain. The
-/// 65th record refers instead to copies of the newest ones before it, and to the first one.
-// @unchecked Sendable: the `let`s are constant, and the `var`s are accessed only under the lock of `TraceRegistry`.
+/// Each record of a chain refers to the previous one, and outlives its promise while a later record needs it. The list
+/// has at most 64 records, so neither memory nor the depth of a release grows with the chain. The 65th record refers
+/// instead to copies of the newest records before it, and to the first.
+// @unchecked Sendable: the `let`s are constant, and the lock of `TraceRegistry` guards the `var`s.
 final class TraceRecord: @unchecked Sendable {
-    /// The call that made the promise. `nil` if it was made with tracing off, and only has a name.
+    /// The call that made the promise. `nil` if it was not traced and only has a name.
     let step: (operation: StaticText, callSite: CallSite)?
     let type: Any.Type?
     /// The serial number of the promise's loop.
@@ -15,22 +15,22 @@ final class TraceRecord: @unchecked Sendable {
     /// The position in the order of creation.
     let ordinal: Int
 
-    /// The time at which it was made, by the monotonic clock.
+    /// The time of creation, by the monotonic clock.
     let made = LoopClock.monotonic.now.nanoseconds
 
     let parent: TraceRecord?
     /// The first record of the chain, if the list of parents no longer leads to it.
     private let first: TraceRecord?
-    /// The number of steps from the first to this one.
+    /// The number of steps from the first record to this one.
     private let count: Int
-    /// The number of these steps that are still in the list.
+    /// The number of steps that are still in the list.
     private let kept: Int32
 
     var name: String?
-    /// The record of the promise that the handler has returned. Released with the core, so a release from here ends at
+    /// The record of the promise that the handler has returned. Released with the core, so a chain of releases ends at
     /// the next record whose core is alive.
     var awaited: TraceRecord?
-    /// The core, as long as it is alive; accessed only under the lock.
+    /// The core while it is alive. Accessed only under the lock.
     var core: TracedCore?
 
     private static var mostKept: Int32 { 64 }
@@ -65,7 +65,7 @@ final class TraceRecord: @unchecked Sendable {
         kept = (parent?.kept ?? 0) + 1
     }
 
-    /// Removes the references of a record that has left the table, so its core may be released.
+    /// Drops the references of a record that has left the table, so that its core may be released.
     func leave() {
         core = nil
         awaited = nil
@@ -76,7 +76,7 @@ final class TraceRecord: @unchecked Sendable {
         step.flatMap { $0.operation.text == Trace.Step.making.description ? $0.callSite : nil }
     }
 
-    /// This record, or a copy with a shorter list before it, so that there is room for one more.
+    /// Returns this record, or a copy with a shorter list, with room for one more.
     private func shortened() -> TraceRecord {
         guard kept >= Self.mostKept else { return self }
         let chain = chain
@@ -86,7 +86,7 @@ final class TraceRecord: @unchecked Sendable {
         return copy!
     }
 
-    /// The records up to this one that are still in the list, oldest first.
+    /// The records in the list up to this one, oldest first.
     private var chain: [TraceRecord] {
         var records: [TraceRecord] = []
         var next: TraceRecord? = self
@@ -99,7 +99,7 @@ final class TraceRecord: @unchecked Sendable {
 
     // The lock must have been held since `roots` was made.
 
-    /// - Parameter type: its text, if that is known better than here.
+    /// - Parameter type: its text, if better known than here.
     func provenance(type: String? = nil, callSite: CallSite?, _ roots: inout Roots) -> Provenance {
         var known = Provenance(name: name, type: type ?? self.type.map { "\($0)" }, callSite: callSite)
         known.trace = trace(&roots)
@@ -116,8 +116,8 @@ final class TraceRecord: @unchecked Sendable {
         }
         let steps = chain.map { record in
             let step = record.step!
-            // A settled promise awaits nothing. (Promises that wait for each other would otherwise be described without
-            // end.)
+            // A settled promise awaits nothing. (Without this test, the description of promises that wait for each
+            // other would not end.)
             let isAwaiting = depth < Self.deepest && record.awaited != nil && record.isPending(&roots)
             let awaited = isAwaiting ? record.awaited?.trace(&roots, depth: depth + 1) : nil
             return Trace.Step(
@@ -126,10 +126,10 @@ final class TraceRecord: @unchecked Sendable {
         return Trace(steps: steps, omitted: omitted)
     }
 
-    /// Whether the promise is alive and pending.
+    /// Returns true when the promise is alive and pending.
     func isPending(_ roots: inout Roots) -> Bool {
-        // The core is alive: before its deinit ends, it must remove its record, for which it needs the lock. Its deinit
-        // may have begun, so the core is not retained.
+        // The core is alive: its deinit removes the record under the lock before it ends. The core is not retained,
+        // because its deinit may have begun.
         guard let core else { return false }
         return roots.isPending(core)
     }

@@ -3,11 +3,11 @@ import Reactor
 /// The records of promises, by the address of their core. The table is separate from the cores, so that a promise
 /// without name and trace costs nothing.
 ///
-/// A core whose `annotations` say that it is recorded removes its record before its deinit ends. A core in the table
-/// may therefore be accessed under the lock. No foreign code runs under the lock.
+/// A core whose `annotations` say that it is recorded removes its record before its deinit ends, so a core in the table
+/// may be accessed under the lock. No foreign code runs under the lock.
 enum TraceRegistry {
     struct TracedPromises {
-        /// In parts, so that a table of a million records grows, and is listed, a hundred at a time.
+        /// Split, so that a table of a million records grows, and is listed, a hundred at a time.
         private var parts = ContiguousArray(repeating: [UnsafeMutableRawPointer: TraceRecord](), count: partCount)
         private var ordinal = 0
         /// The number of records of each loop.
@@ -16,14 +16,14 @@ enum TraceRegistry {
         static var partCount: Int { 8192 }
 
         private static func part(of address: UnsafeMutableRawPointer) -> Int {
-            // Addresses are multiples of 16, and often of the size of a core: their product has no pattern.
+            // Addresses are multiples of 16, and often of a core's size. The product has no pattern.
             Int(truncatingIfNeeded: (UInt(bitPattern: address) &* 0x9E37_79B9_7F4A_7C15) >> 51)
         }
 
-        /// The record of the core at that address, which must have one.
+        /// Returns the record of the core at that address, which must have one.
         func record(at address: UnsafeMutableRawPointer) -> TraceRecord? { parts[Self.part(of: address)][address] }
 
-        /// Gives the core a record; the name of an existing one is kept.
+        /// Gives the core a record. The name of an existing record is kept.
         @discardableResult
         mutating func insert(
             _ core: TracedCore, _ step: (operation: StaticText, callSite: CallSite)?, after parent: TraceRecord?,
@@ -63,7 +63,7 @@ enum TraceRegistry {
     /// Removes the record of a core that is being deallocated, before any part of the core is destroyed.
     static func remove(at address: UnsafeMutableRawPointer) -> TraceRecord? { withLock { $0.remove(at: address) } }
 
-    /// The known facts about a promise that may have a record.
+    /// Returns the known facts about a promise that may have a record.
     static func provenance(_ record: TraceRecord?, type: String? = nil, callSite: CallSite?) -> Provenance {
         guard let record else { return Provenance(type: type, callSite: callSite) }
         return withLock { _ in
@@ -72,11 +72,10 @@ enum TraceRegistry {
         }
     }
 
-    /// The pending promises of a loop, in the order of creation.
     static func pending(ofLoop loop: Int) -> [Provenance] {
         withLock { table in
-            // A promise that a handler returned is linked, and each link leads to the last promise. Each link is
-            // followed once.
+            // A promise that a handler returned is linked, and each link leads to the last promise. `roots` follows
+            // each link once.
             var roots = Roots()
             defer { EventLoop.nodesWereVisited(roots.visited) }
             return table.records(ofLoop: loop).filter { $0.isPending(&roots) }.sorted { $0.ordinal < $1.ordinal }

@@ -1,8 +1,9 @@
-/// A record's view of a core: an address without a reference, and a function that inspects the core there. So this
-/// folder does not depend on the core, and the core can depend on this folder.
+/// A record's view of a core: an address without a reference, and a function that inspects the core. This folder does
+/// not depend on the core, so the core can depend on this folder.
 struct TracedCore {
     let address: UnsafeMutableRawPointer
-    /// The progress of the core at an address. The core is alive, but may be in its `deinit`, and so is not retained.
+    /// Returns the progress of the core at an address. The core is alive, but not retained, as it may be in its
+    /// `deinit`.
     let progress: (UnsafeMutableRawPointer) -> TracedProgress
 
     enum TracedProgress {
@@ -13,8 +14,7 @@ struct TracedCore {
     }
 }
 
-/// Remembers which cores are pending while many are searched. A chain of links is then followed once, not again from
-/// each of its cores.
+/// Remembers which cores are pending during a search, so that each chain of links is followed once.
 ///
 /// These cores have records, and their links own the cores that they lead to. Under the lock of `TraceRegistry` none of
 /// them is deallocated, so no address stands for two cores.
