@@ -1,15 +1,15 @@
 import Reactor
 
-/// How a connection has ended; see `Connection.closed`.
+/// The way a connection has ended; see `Connection.closed`.
 public enum ConnectionEnd: Hashable, Sendable {
-    /// In order, by `close`, by the end of a pipe's writer, or because the last reference was released: the kernel has
+    /// In order, by `close`, by the end of a pipe's writer, or by the release of the last reference. The kernel has
     /// taken everything that was written.
     case closed
-    /// By `abort`, or by a limit of `close` that was reached before the kernel had taken everything and before anything
-    /// had failed. Queued and gathered bytes are lost.
+    /// By `abort`, or by a limit of `close` that expired before the kernel had taken everything and before anything
+    /// failed. Queued and gathered bytes are lost.
     case aborted
-    /// By its first error, before a `close` or an `abort` on this side was complete: a reset, the time-out of
-    /// `idleTimeout`, the network. Earlier writes, including gathered bytes, may not have left.
+    /// By its first error, before a `close` or an `abort` on this side was complete: a reset, an idle timeout, the
+    /// network. Earlier writes, including gathered bytes, may not have left.
     case failed(SystemError)
     /// `detach` has given the descriptor away.
     case detached

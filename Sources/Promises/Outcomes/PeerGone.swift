@@ -1,10 +1,9 @@
 import Reactor
 
-/// How a peer has gone; see `Connection.peerGone`. As an error, it is the reason why `cancelWhenPeerGone` has
-/// cancelled.
+/// The way a peer has gone; see `Connection.peerGone`. As an error, the reason of a cancellation by
+/// `cancelWhenPeerGone`.
 public enum PeerGone: Error, Hashable, Sendable {
-    /// The peer has ended its side. It may still be reading ours: a client that has closed its socket and one that has
-    /// only ended its side look the same here.
+    /// The peer has ended its side. It may still read ours: a closed socket and a half-closed one look the same here.
     case ended
     /// The connection has failed, by a reset (`ECONNRESET`) or a network failure (`ETIMEDOUT`).
     case failed(SystemError)

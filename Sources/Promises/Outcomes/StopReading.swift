@@ -1,5 +1,5 @@
-/// Ends a `forEachFrame`, `forEachLine` or `forEachChunk` before the peer ends: its promise is fulfilled when the body
-/// throws this, or when the promise that the body returned is rejected with it.
+/// Ends a `forEachFrame`, `forEachLine` or `forEachChunk` before the peer ends. The loop's promise is fulfilled when
+/// the body throws this error, or when the body's promise is rejected with it.
 ///
 /// ```swift
 /// connection.forEachLine { line -> Promise<Void> in
@@ -8,17 +8,17 @@
 /// }
 /// ```
 ///
-/// To write first, throw it after the write: `connection.write("bye\n").done { throw StopReading() }`. Frames that have
-/// arrived after the last one are left to the next read, so that another protocol can continue there:
+/// To write first, throw it after the write: `connection.write("bye\n").done { throw StopReading() }`. The next read
+/// receives the frames that have arrived since, so another protocol can continue there:
 ///
 /// ```swift
 /// connection.forEachLine { line in if line.isEmpty { throw StopReading() } }
 ///     .then { connection.forEachFrame(LengthPrefixDecoder<UInt32>()) { message, _ in handle(message) } }
 /// ```
 ///
-/// The promise is fulfilled at the peer's end and by a drain, too: `Connection.inputEnd` tells whether more may come.
+/// The promise is also fulfilled at the peer's end and by a drain: `Connection.inputEnd` tells whether more may come.
 ///
-/// Anywhere else it is an ordinary error.
+/// Elsewhere it is an ordinary error.
 public struct StopReading: Error, Hashable, Sendable {
     /// Makes the error, which has no content.
     public init() {}

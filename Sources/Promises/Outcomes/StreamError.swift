@@ -1,5 +1,5 @@
-/// An error in the content of a stream, as opposed to an error of the stream itself. The bytes in question are not
-/// lost: the next read returns them.
+/// An error in the content of a stream, as opposed to an error of the stream itself. No bytes are lost: the next read
+/// returns them.
 public enum StreamError: Error, Hashable, Sendable {
     /// The input that a read expected.
     public enum Expectation: Hashable, Sendable {
@@ -13,12 +13,12 @@ public enum StreamError: Error, Hashable, Sendable {
 
     /// The peer has ended its side after only `got` of the expected bytes.
     case endedEarly(expected: Expectation, got: Int)
-    /// A frame has more than `limit` bytes, or no delimiter was found within them.
+    /// A frame has more than `limit` bytes, or they contain no delimiter.
     case limitExceeded(limit: Int)
     /// A line is not UTF-8; `position` is the index of its first invalid byte.
     case notUTF8(position: Int)
-    /// A limit of `Connection.frameTimeouts` was reached while a read waited. The value is the number of bytes of the
-    /// frame, or of the message, that had arrived: 0 if none had begun.
+    /// A limit of `Connection.frameTimeouts` expired while a read waited. `got` is the number of bytes of the frame, or
+    /// of the message, that had arrived, 0 if none.
     case timedOut(got: Int)
 }
 
