@@ -1,10 +1,10 @@
 import Promises
 
-/// The order of the bytes of an integer.
+/// The byte order of an integer.
 public enum ByteOrder: Sendable {
-    /// The most significant byte first: network byte order.
+    /// Most significant byte first: network byte order.
     case bigEndian
-    /// The least significant byte first.
+    /// Least significant byte first.
     case littleEndian
 }
 
@@ -12,12 +12,12 @@ public enum ByteOrder: Sendable {
 public enum ByteError: Error, Hashable, Sendable {
     /// The input ends at least `missing` bytes before the end of the value.
     case endOfInput(missing: Int)
-    /// At least `missing` bytes of the value have not arrived yet: `endOfInput` in the reader of
-    /// `DecodedFrame.reading`.
+    /// At least `missing` bytes of the value have not arrived. The reader of `DecodedFrame.reading` throws this instead
+    /// of `endOfInput`.
     case incomplete(missing: Int)
     /// The value has more than `limit` bytes.
     case limitExceeded(limit: Int)
-    /// The byte at `position` cannot be part of the value: invalid UTF-8, not a digit, an integer that does not fit.
+    /// The byte at `position` cannot be part of the value: invalid UTF-8, not a digit, or an integer that does not fit.
     case malformed(position: Int)
 }
 
@@ -49,23 +49,23 @@ extension ByteError: CustomStringConvertible {
 /// }
 /// ```
 ///
-/// The bytes are lent: neither a reader nor a span that it returns can leave the scope of the bytes, and nothing is
-/// copied. A call that throws has read nothing. If bytes are missing, a call throws `endOfInput`; the reader of
-/// `DecodedFrame.reading` and its copies throw `incomplete` instead. More input cannot complete a slice of a frame: its
-/// own reader throws `endOfInput`.
+/// The bytes are lent and never copied: a reader and the spans that it returns cannot leave their scope. A call that
+/// throws has read nothing. If bytes are missing, it throws `endOfInput`, or `incomplete` in the reader of
+/// `DecodedFrame.reading` and its copies. A new reader of a part of a frame throws `endOfInput`, because more input
+/// cannot complete the part.
 public struct ByteReader: ~Escapable {
     @usableFromInline let bytes: RawSpan
 
-    /// Whether further bytes may follow.
+    /// True when further bytes may follow.
     @usableFromInline let mayGrow: Bool
 
-    /// The array that contains the bytes, if a connection lends them. Its address, and the array, are valid as long as
-    /// the bytes: the lender holds both.
+    /// The array that contains the bytes, if a connection lends them. Address and array are valid as long as the bytes,
+    /// because the lender holds both.
     @usableFromInline let owner: UnsafePointer<[UInt8]>?
 
     @usableFromInline var offset = 0
 
-    /// The number of bytes that have been read.
+    /// The number of read bytes.
     @inlinable public var position: Int { offset }
 
     /// Makes a reader of all of `bytes`.
@@ -86,20 +86,20 @@ public struct ByteReader: ~Escapable {
         mayGrow ? .incomplete(missing: count) : .endOfInput(missing: count)
     }
 
-    /// The number of bytes that are left.
+    /// The number of unread bytes.
     @inlinable public var remaining: Int { bytes.byteCount - offset }
 
-    /// `true` once all bytes have been read.
+    /// True when all bytes have been read.
     @inlinable public var isAtEnd: Bool { remaining == 0 }
 
     // MARK: Bytes
 
-    /// The next byte.
+    /// Reads a byte.
     @inlinable
     @_lifetime(self: copy self)
     public mutating func byte() throws(ByteError) -> UInt8 { try integer() }
 
-    /// The next `count` bytes. A negative number counts as zero. A decoder must first check a number chosen by a peer.
+    /// Reads `count` bytes; none if negative. A decoder must first check a number chosen by a peer.
     @inlinable
     @_lifetime(copy self)
     public mutating func bytes(_ count: Int) throws(ByteError) -> RawSpan {
@@ -110,7 +110,7 @@ public struct ByteReader: ~Escapable {
         return bytes.extracting(first..<offset)
     }
 
-    /// All bytes that are left.
+    /// Reads all remaining bytes.
     @inlinable
     @_lifetime(copy self)
     public mutating func rest() -> RawSpan {
@@ -119,16 +119,14 @@ public struct ByteReader: ~Escapable {
         return bytes.extracting(first..<offset)
     }
 
-    /// Skips the next `count` bytes. A negative number counts as zero.
+    /// Skips `count` bytes; none if negative.
     @inlinable
     @_lifetime(self: copy self)
     public mutating func skip(_ count: Int) throws(ByteError) { _ = try bytes(count) }
 
-    /// The bytes before the next `delimiter`, which is skipped: with 0, a C string.
-    /// - Parameters:
-    ///   - delimiter: the byte that ends the value.
-    ///   - limit: the maximum number of bytes before it.
-    /// - Throws: `endOfInput` without a delimiter in the available bytes, `limitExceeded`.
+    /// Reads the bytes before the next `delimiter`, and skips it: with 0, a C string.
+    /// - Parameter limit: the maximum number of bytes before the delimiter.
+    /// - Throws: `endOfInput` without a delimiter in the available bytes, or `limitExceeded`.
     @_lifetime(copy self)
     public mutating func bytes(until delimiter: UInt8, limit: Int = 65536) throws(ByteError) -> RawSpan {
         let end = position(of: delimiter)
@@ -139,7 +137,6 @@ public struct ByteReader: ~Escapable {
         return bytes.extracting(first..<first + end)
     }
 
-    /// The number of bytes before the next `delimiter`.
     private func position(of delimiter: UInt8) -> Int? {
         // The span is alive during the call, and the pointer does not leave it.
         bytes.extracting(offset..<bytes.byteCount).withUnsafeBytes {
@@ -147,9 +144,9 @@ public struct ByteReader: ~Escapable {
         }
     }
 
-    /// The bytes of the next line, without the `\n` or `\r\n` that ends it.
+    /// Reads a line, without its `\n` or `\r\n`.
     /// - Parameter limit: the maximum number of bytes of the line.
-    /// - Throws: `endOfInput` without the end of a line in the available bytes, `limitExceeded`.
+    /// - Throws: `endOfInput` without the end of a line in the available bytes, or `limitExceeded`.
     @_lifetime(copy self)
     public mutating func line(limit: Int = 65536) throws(ByteError) -> RawSpan {
         let newline = position(of: 0x0A)
@@ -163,13 +160,13 @@ public struct ByteReader: ~Escapable {
         return bytes.extracting(first..<first + length)
     }
 
-    /// Bytes preceded by their number.
+    /// Reads bytes preceded by their number.
     /// - Parameters:
     ///   - type: the type of the number, which does not include its own size.
     ///   - order: the order of the number's bytes.
-    ///   - limit: the maximum number of bytes. A peer chooses the number: a decoder that waits for that many must
-    ///     refuse more than it is ready to keep.
-    /// - Throws: `endOfInput`, `limitExceeded`.
+    ///   - limit: the maximum number of bytes. A peer chooses the number, so a decoder must refuse more than it is
+    ///     ready to keep.
+    /// - Throws: `endOfInput` or `limitExceeded`.
     @inlinable
     @_lifetime(copy self)
     public mutating func bytes<Length: FixedWidthInteger & UnsignedInteger>(
@@ -178,7 +175,7 @@ public struct ByteReader: ~Escapable {
         let start = offset
         let length = try integer(as: Length.self, order)
         do throws(ByteError) {
-            // The end of the value must not overflow, whatever the limit is.
+            // The end of the value must not overflow, whatever the limit.
             guard let count = Int(exactly: length), count <= min(limit, .max - offset) else {
                 throw .limitExceeded(limit: limit)
             }
@@ -189,9 +186,8 @@ public struct ByteReader: ~Escapable {
         }
     }
 
-    /// Keeps `span`, which this reader has returned, beyond the call that lends it. In the body of
-    /// `forEachFrame` nothing is copied if `span` has at least 16 KiB and takes most of the memory into which
-    /// the connection has received it, as a large payload does. Other bytes are copied.
+    /// Keeps `span`, which this reader has returned, beyond the call that lends it. In the body of `forEachFrame`, a
+    /// span is not copied if it has at least 16 KiB and takes at least half of the memory that received it.
     public func keep(_ span: RawSpan) -> SharedBytes {
         guard span.byteCount >= SharedBytes.leastKept, let array = owner?.pointee, array.capacity / 2 <= span.byteCount
         else { return SharedBytes(span) }
@@ -203,7 +199,7 @@ public struct ByteReader: ~Escapable {
 
     // MARK: Integers
 
-    /// The next integer, of the size of its type.
+    /// Reads an integer, of the size of its type.
     ///
     /// ```swift
     /// let number: UInt32 = try reader.integer()
@@ -216,7 +212,7 @@ public struct ByteReader: ~Escapable {
     ) throws(ByteError) -> Value {
         let size = Value.bitWidth / 8
         if size > remaining { throw missing(size - remaining) }
-        // Byte by byte, since a user-defined type may not allow all bit patterns. The optimiser makes one load of it.
+        // Byte by byte, because a user-defined type may not allow all bit patterns. The optimiser makes it one load.
         var value: Value = 0
         for index in 0..<size {
             // Within the span, by the check above.
@@ -228,10 +224,10 @@ public struct ByteReader: ~Escapable {
         return value
     }
 
-    /// The next integer in groups of seven bits, the least significant first, each but the last with its high bit set:
+    /// Reads an integer in groups of seven bits, the least significant first, each but the last with its high bit set:
     /// LEB128, as in MQTT and Protocol Buffers.
     /// - Parameter limit: the maximum number of bytes; at most 10, which hold 64 bits.
-    /// - Throws: `endOfInput`, `limitExceeded`, and `malformed` for an integer of more than 64 bits.
+    /// - Throws: `endOfInput`, `limitExceeded`, or `malformed` for more than 64 bits.
     @_lifetime(self: copy self)
     public mutating func varint(limit: Int = 10) throws(ByteError) -> UInt64 {
         var value: UInt64 = 0
@@ -249,9 +245,9 @@ public struct ByteReader: ~Escapable {
         throw .limitExceeded(limit: limit)
     }
 
-    /// The decimal integer before the next `delimiter`, which is skipped: digits, optionally after a `-`.
-    /// - Throws: `endOfInput` without a delimiter in the available bytes, `limitExceeded` without one within 40 bytes,
-    ///   and `malformed` if it is not an integer, or does not fit into `Value`.
+    /// Reads the decimal integer before the next `delimiter`, digits after an optional `-`, and skips the delimiter.
+    /// - Throws: `endOfInput` without a delimiter in the available bytes, `limitExceeded` without one in 40 bytes, or
+    ///   `malformed` if it is no integer that fits into `Value`.
     @inlinable
     @_lifetime(self: copy self)
     public mutating func decimal<Value: FixedWidthInteger>(
@@ -268,8 +264,8 @@ public struct ByteReader: ~Escapable {
 }
 
 extension FixedWidthInteger {
-    /// The integer whose decimal digits, optionally after a `-`, are all of `bytes`; `nil` if they are not, or if it
-    /// does not fit.
+    /// Makes an integer from decimal digits, after an optional `-`. `nil` unless they are all of `bytes` and the value
+    /// fits.
     @inlinable
     public init?(decimal bytes: RawSpan) {
         let isNegative = bytes.byteCount > 0 && bytes.unsafeLoad(fromByteOffset: 0, as: UInt8.self) == 0x2D
@@ -292,7 +288,7 @@ extension FixedWidthInteger {
 }
 
 extension String {
-    /// The text whose UTF-8 is all of `bytes`.
+    /// Makes a text of UTF-8.
     /// - Throws: `malformed` with the position of the first byte that is not UTF-8.
     public init(utf8 bytes: RawSpan) throws(ByteError) {
         // The span is alive during the call, and the pointer does not leave it.
@@ -310,15 +306,15 @@ extension String {
 }
 
 extension Array where Element == UInt8 {
-    /// A copy of `bytes`.
+    /// Copies `bytes`.
     public init(_ bytes: RawSpan) { self = bytes.withUnsafeBytes { Array($0) } }
 }
 
 extension DecodedFrame {
-    /// The decoder's result for a frame that `body` reads from the front of `bytes`: the frame, and the number of bytes
-    /// read; or that it is incomplete, if `body` throws `ByteError.incomplete`.
+    /// Makes a decoder's result of a frame that `body` reads from the front of `bytes`. If `body` throws
+    /// `ByteError.incomplete`, the frame is incomplete.
     ///
-    /// `body` starts at the front in each call. For frames that arrive in many parts, check the length first.
+    /// Each call of `body` starts at the front. For frames that arrive in many parts, check the length first.
     /// - Throws: `StreamError.limitExceeded` in place of `ByteError.limitExceeded`, and other errors of `body`.
     @inlinable
     public static func reading(

@@ -18,7 +18,7 @@ public struct ByteWriter: Sendable {
     @usableFromInline var shared: [(place: Int, bytes: SharedBytes)]?
 
     /// Makes a writer.
-    /// - Parameter count: the number of bytes to reserve memory for.
+    /// - Parameter count: the number of bytes to reserve.
     @inlinable
     public init(reserving count: Int = 0) { written.reserveCapacity(count) }
 
@@ -34,8 +34,8 @@ public struct ByteWriter: Sendable {
     @inlinable
     public mutating func append(_ bytes: RawSpan) { bytes.withUnsafeBytes { written.append(contentsOf: $0) } }
 
-    /// Appends shared bytes. From 16 KiB on they are not copied: `Connection.write` sends them in place, in one call
-    /// with the bytes before and after them, and shares their memory until the kernel has taken them.
+    /// Appends shared bytes. From 16 KiB on, `Connection.write` sends them in place instead of a copy, in one call with
+    /// the bytes around them, and shares their memory until the kernel has taken them.
     public mutating func append(_ bytes: SharedBytes) {
         if bytes.count < SharedBytes.leastKept { return bytes.withUnsafeBytes { written.append(contentsOf: $0) } }
         let part = (place: written.count, bytes: bytes)
@@ -74,7 +74,7 @@ public struct ByteWriter: Sendable {
         let count = bytes.count
         append(atMost: count) { place in
             let to = place.baseAddress!
-            // Most texts are short: two words, which overlap, take a third of a call's instructions.
+            // Most texts are short. Two overlapping words take a third of a call's instructions.
             if 8...16 ~= count {
                 let last = from.loadUnaligned(fromByteOffset: count - 8, as: UInt64.self)
                 to.storeBytes(of: from.loadUnaligned(as: UInt64.self), as: UInt64.self)
@@ -86,8 +86,7 @@ public struct ByteWriter: Sendable {
         }
     }
 
-    /// Appends at most `count` bytes, which `body` writes in place.
-    /// - Parameter body: returns the number of bytes written.
+    /// Appends at most `count` bytes, which `body` writes in place. `body` returns their number.
     @inlinable @inline(__always)
     package mutating func append(atMost count: Int, _ body: (UnsafeMutableRawBufferPointer) -> Int) {
         written.append(atMost: count, body)
@@ -99,7 +98,7 @@ public struct ByteWriter: Sendable {
         for place in 0..<Value.bitWidth / 8 { written.append(Self.byte(place, of: value, order)) }
     }
 
-    /// A byte of `value`, by its place in the message.
+    /// Returns the byte of `value` at a place in the message.
     @inlinable
     static func byte<Value: FixedWidthInteger>(_ place: Int, of value: Value, _ order: ByteOrder) -> UInt8 {
         let place = order == .bigEndian ? Value.bitWidth / 8 - 1 - place : place
@@ -144,8 +143,8 @@ public struct ByteWriter: Sendable {
     ///   - type: the type of the number, which does not include its own size.
     ///   - order: the order of the number's bytes.
     ///   - body: called once, inside this call.
-    /// - Throws: `ByteError.limitExceeded` if the number does not fit into its type, and the error of `body`. Nothing
-    ///   is appended then.
+    /// - Throws: `ByteError.limitExceeded` if the number does not fit into its type, or the error of `body`. Nothing is
+    ///   appended then.
     @inlinable
     public mutating func append<Length: FixedWidthInteger & UnsignedInteger>(
         prefixedBy type: Length.Type, _ order: ByteOrder = .bigEndian, _ body: (inout ByteWriter) throws -> Void
@@ -156,7 +155,7 @@ public struct ByteWriter: Sendable {
         let (before, beforeCount) = (shared, sharedCount)
         do {
             try body(&self)
-            // A body that has replaced this writer by another one may have left fewer bytes.
+            // A body that has replaced this writer may have left fewer bytes.
             guard written.count >= first,
                 let length = Length(exactly: written.count - first + sharedCount - beforeCount)
             else {

@@ -12,49 +12,47 @@ public struct FilterOutput {
 
     init() {}
 
-    /// Sends bytes to the peer, after those of earlier calls.
-    ///
-    /// If the method also delivers bytes, or a client becomes ready, these leave with the next write in this turn, or
-    /// at its end at the latest.
+    /// Sends bytes to the peer, after earlier ones. If the method also delivers bytes, or a client becomes ready, they
+    /// leave with the next write in this turn, or at its end.
     @inlinable
     public mutating func send(_ bytes: some Collection<UInt8>) { Self.append(bytes, to: &sent) }
 
     @inlinable
     static func append(_ bytes: some Collection<UInt8>, to all: inout [UInt8]) {
-        // The usual filter passes one array per call, which need not be copied.
+        // Most filters pass one array per call, which need not be copied.
         if all.isEmpty, let array = bytes as? [UInt8] { all = array } else { all.append(contentsOf: bytes) }
     }
 
-    /// Sends lent bytes to the peer, after those of earlier calls.
+    /// Sends lent bytes to the peer, after earlier ones.
     @inlinable
     public mutating func send(_ bytes: RawSpan) { bytes.withUnsafeBytes { sent.append(contentsOf: $0) } }
 
-    /// Delivers plain bytes to the connection's reads, after those of earlier calls.
+    /// Delivers plain bytes to the connection's reads, after earlier ones.
     @inlinable
     public mutating func deliver(_ bytes: some Collection<UInt8>) { Self.append(bytes, to: &delivered) }
 
-    /// Delivers lent bytes to the connection's reads, after those of earlier calls.
+    /// Delivers lent bytes to the connection's reads, after earlier ones.
     @inlinable
     public mutating func deliver(_ bytes: RawSpan) { bytes.withUnsafeBytes { delivered.append(contentsOf: $0) } }
 
     /// Ends the handshake: the promise of `Connection.filter` is fulfilled, and the connection takes reads and writes.
     public mutating func becomeReady() { isReady = true }
 
-    /// Ends the plain stream after the delivered bytes: the peer's end record has been received. Later bytes of the
-    /// peer are ignored.
+    /// Ends the plain stream after the delivered bytes, because the peer's end record has been received. Later bytes of
+    /// the peer are ignored.
     public mutating func endInput() { endsInput = true }
 
-    /// Defers this `write`: its bytes can only be sent after further input, as during a TLS renegotiation. The
-    /// connection reads, even without a pending read, and calls `write` again with these bytes after each `receive`;
-    /// later writes wait. Without effect in other methods.
+    /// Defers this `write`: its bytes need further input first, as in a TLS renegotiation. The connection reads, even
+    /// without a pending read, and calls `write` again with these bytes after each `receive`. Later writes wait. Has no
+    /// effect in other methods.
     ///
-    /// Plain bytes that are delivered meanwhile are buffered. The connection fails with `ENOBUFS` at more than 1 MiB of
-    /// them without a pending read, or more than 1 MiB of output that the peer does not take. If the peer ends its
-    /// stream first, deferred writes are rejected with `EPIPE`, and the connection continues.
+    /// Plain bytes delivered until then are buffered. The connection fails with `ENOBUFS` at more than 1 MiB of them
+    /// without a pending read, or of output that the peer does not take. If the peer ends its stream first, deferred
+    /// writes are rejected with `EPIPE`, and the connection continues.
     public mutating func waitForInput() { waitsForInput = true }
 
-    /// Ends the work of the filter, and the handshake if that has not ended: the connection continues without a filter,
-    /// and may be given another. Received bytes that were not delivered must be delivered in this call.
+    /// Ends the filter's work, and a pending handshake. The connection continues without a filter, and may get another.
+    /// This call must deliver all received bytes.
     public mutating func removeFilter() {
         isReady = true
         removesFilter = true

@@ -1,37 +1,31 @@
 /// Time limits for reads of frames; see `Connection.frameTimeouts`. `nil` and values of zero or less mean no limit.
 ///
-/// Time in a handler does not count, since no read is pending; the clock for bytes that arrive meanwhile starts at the
-/// next read.
+/// Time in a handler does not count, since no read is pending. For bytes that arrive in that time, the clock starts at
+/// the next read.
 ///
-/// If the loop was delayed past a limit, the peer gets as much time again as was lost, at most the longest limit, once for
-/// each frame or message.
+/// If the loop was delayed past a limit, the peer gets the lost time again, at most the longest limit, once for each
+/// frame or message.
 ///
-/// A read that continues a request, such as the read of a body after its header, reads a separate frame: `idle` applies
-/// until its first byte, and `message` to all reads of the request together. At the limit of `message`, the error has
-/// the number of bytes of the whole message.
+/// A read that continues a request, such as a body's after its header, reads a separate frame: `idle` applies until its
+/// first byte, and `message` to all reads of the request together. The error at the limit of `message` has the number
+/// of bytes of the whole message.
 ///
 /// A pending read costs one clock reading. All reads of a connection share one timer, which is moved at most once per
 /// limit.
 public struct FrameTimeouts: Hashable, Sendable {
-    /// The time between two frames: from when a read begins to wait to the first byte.
+    /// The time between two frames: from the beginning of a read's wait to the first byte.
     public var idle: Duration?
-    /// The time for one frame: from its first byte, or the first that its decoder skipped before it, to its last.
+    /// The time for one frame, from its first byte, or the first that its decoder skipped before it, to its last.
     /// Further bytes do not prolong it.
     public var frame: Duration?
-    /// The time for one message, which may have several frames: from its first byte to its last, while reads wait for
-    /// it. `Connection.beginMessage` defines a message.
+    /// The time for one message of one or more frames, from its first byte to its last, while reads wait for it.
+    /// `Connection.beginMessage` defines a message.
     public var message: Duration?
-    /// The number of bytes per second that the peer must send. With a rate, `frame` and `message` grow by the time that
-    /// the received bytes take at this rate: they become the time that a peer may be behind. A large message that keeps
-    /// arriving is then never late.
+    /// The number of bytes per second that the peer must send. `frame` and `message` grow by the time that the received
+    /// bytes take at this rate, so a large message that keeps arriving is never late.
     public var minimumRate: Int?
 
-    /// Limits for reads of frames; `nil` for no limit.
-    /// - Parameters:
-    ///   - idle: the limit for the time between two frames; see `idle`.
-    ///   - frame: the limit for the time of one frame; see `frame`.
-    ///   - message: the limit for the time of one message; see `message`.
-    ///   - minimumRate: the bytes per second by which `frame` and `message` grow; see `minimumRate`.
+    /// Makes limits for reads of frames; `nil` for no limit. See the properties.
     public init(
         idle: Duration? = nil, frame: Duration? = nil, message: Duration? = nil, minimumRate: Int? = nil
     ) {
@@ -43,7 +37,7 @@ public struct FrameTimeouts: Hashable, Sendable {
 
     var longest: Duration { [idle, frame, message].lazy.compactMap(\.self).max() ?? .zero }
 
-    /// `limit` after `count` bytes; `nil` if there is none.
+    /// Returns `limit` after `count` bytes; `nil` without a limit.
     func grown(_ limit: Duration?, by count: Int) -> Duration? {
         guard let limit, limit > .zero else { return nil }
         guard let minimumRate, minimumRate > 0 else { return limit }

@@ -8,8 +8,8 @@ struct InputBuffer {
     /// The array is released when the last byte is taken.
     var isEmpty: Bool { bytes.isEmpty }
     /// The memory of the bytes, including consumed bytes and free room. The machine assigns no page to reserved room
-    /// before it is written to, so at most as much of it counts as there are bytes.
-    // Each step that leaves fewer bytes moves them to less memory, or to none that is more than twice their size.
+    /// before it is written to, so at most as much of it counts as there are bytes. Each step that leaves fewer bytes
+    /// moves them to less memory, unless it is at most twice their size.
     var memory: Int { bytes.usedMemory }
 
     mutating func append(_ new: UnsafeRawBufferPointer) {
@@ -28,15 +28,15 @@ struct InputBuffer {
 
     // MARK: In place
 
-    /// One system call fills at most this much of a large frame; then other connections have their turn.
+    /// The maximum that one system call reads of a large frame, so that other connections have their turn.
     private static var mostReceived: Int { 256 << 10 }
 
-    /// Lets `receive` fill memory after the bytes, with room for a frame of `missing` further bytes: the frame is then
-    /// in one piece, and is taken without a copy.
+    /// Lets `receive` fill memory after the bytes, with room for a frame of `missing` further bytes, so that the frame
+    /// is in one piece and is taken without a copy.
     /// - Parameters:
     ///   - expected: the minimum to reserve.
     ///   - receive: returns the number of bytes that it has stored; below 1 if none.
-    /// - Returns: its result.
+    /// - Returns: the result of `receive`.
     mutating func receive(
         _ missing: Int, expecting expected: Int, _ receive: (UnsafeMutableRawBufferPointer) -> Int
     ) -> Int {
@@ -52,7 +52,6 @@ struct InputBuffer {
         return result
     }
 
-    /// Moves the bytes to separate memory.
     private mutating func move(reserving room: Int = 0) {
         var moved: [UInt8] = []
         moved.reserveCapacity(count + room)
@@ -61,22 +60,22 @@ struct InputBuffer {
         start = 0
     }
 
-    /// Appends a whole array, which is not copied if the buffer is empty.
+    /// Appends a whole array, without a copy if the buffer is empty.
     mutating func append(_ new: [UInt8]) {
         if bytes.isEmpty { bytes = new } else { new.withUnsafeBytes { append($0) } }
     }
 
-    /// Moves the bytes to less memory if they, and the `missing` bytes still to come, take less than a quarter of it: a
+    /// Moves the bytes to less memory if they, and the `missing` bytes still to come, take less than a quarter of it. A
     /// peer may have sent a large frame, and the beginning of a small one.
     mutating func shrink(awaiting missing: Int) {
         guard bytes.capacity > Self.leastShrunk else { return }
         if (count + [UInt8].room(for: missing, behind: count)) * 4 < bytes.capacity { move() }
     }
 
-    /// Memory of this size stays: the next small read reuses it.
+    /// Memory of this size stays, for the next small read.
     private static var leastShrunk: Int { 4096 }
 
-    /// The first `count` bytes, which must exist.
+    /// Takes the first `count` bytes, which must exist.
     mutating func take(_ count: Int) -> [UInt8] {
         var taken: [UInt8] = []
         if start == 0 && count == bytes.count {
@@ -89,7 +88,7 @@ struct InputBuffer {
         return taken
     }
 
-    /// Drops the first `count` bytes. The memory is released with the last byte: an idle connection holds none.
+    /// Drops the first `count` bytes. The memory is released with the last byte, so an idle connection holds none.
     mutating func drop(_ count: Int) {
         start += count
         guard start >= bytes.count else { return }
@@ -101,7 +100,7 @@ struct InputBuffer {
     ///
     /// `body` may be user code that closes the connection, which drops the bytes. So the array is retained during the
     /// call, and at most the remaining bytes are dropped.
-    /// - Parameter callsUser: false if `body` calls no user code; nothing is retained then.
+    /// - Parameter callsUser: false if `body` calls no user code, so that nothing is retained.
     @inline(__always)
     mutating func consume(callsUser: Bool, _ body: (UnsafeRawBufferPointer) throws -> Int) rethrows {
         if !callsUser {
@@ -112,7 +111,7 @@ struct InputBuffer {
         if consumed > 0 { drop(min(consumed, count)) }
     }
 
-    /// Lends all bytes, and the array that contains them, to `body`, which calls user code: the array is retained
+    /// Lends all bytes, and the array that contains them, to `body`. It calls user code, so the array is retained
     /// during the call.
     @inline(__always)
     func lend<Result>(_ body: (UnsafeRawBufferPointer, UnsafePointer<[UInt8]>) throws -> Result) rethrows -> Result {
@@ -122,22 +121,21 @@ struct InputBuffer {
         }
     }
 
-    /// The array, with a separate reference. A plain copy has none in release builds: the optimizer assumes that the
-    /// property does not change while it is being accessed, and relies on the existing reference. It must not see what
-    /// this returns.
+    /// Returns the array, with a separate reference. In release builds a plain copy has none: the optimizer assumes
+    /// that the property does not change during its access. It must not see the result of this function.
     @inline(never) @_optimize(none)
     private static func retaining(_ bytes: [UInt8]) -> [UInt8] { bytes }
 
-    /// Whether the byte at `address`, in a lent array that is still retained, is the first unconsumed one.
+    /// Returns true when the byte at `address`, in a lent array that is still retained, is the first unconsumed byte.
     func begins(at address: UnsafeRawPointer) -> Bool {
         !bytes.isEmpty && bytes.withUnsafeBytes { $0.baseAddress! + start == address }
     }
 }
 
 extension [UInt8] {
-    /// The room to reserve for the `missing` bytes of a frame after its first `count` ones. Memory for an announced
-    /// frame is reserved as it arrives, at most fifteen times as much as there is: so a frame of up to a megabyte is
-    /// moved at most once. The machine assigns no page of that room before it is written to.
+    /// The room to reserve for the `missing` bytes of a frame after its first `count`. Room grows as the frame arrives,
+    /// to at most fifteen times as much as there is, so a frame of up to a megabyte is moved at most once. The machine
+    /// assigns no page of it before it is written to.
     fileprivate static func room(for missing: Int, behind count: Int) -> Int {
         Swift.min(missing, Swift.max(65_536, 15 * count))
     }
@@ -145,8 +143,8 @@ extension [UInt8] {
     /// The memory of the bytes, and of the room after them that may have been written to.
     package var usedMemory: Int { Swift.min(capacity, Swift.max(2 * count, 4096)) }
 
-    /// Makes room for `count` further bytes of a peer and for the bytes that may follow, so that each byte is moved at
-    /// most a few times.
+    /// Makes room for `count` further bytes of a peer, and for later ones, so that each byte is moved at most a few
+    /// times.
     /// - Parameter missing: the number of bytes to come, including these; `nil` if unknown.
     package mutating func makeRoom(for count: Int, of missing: Int? = nil) {
         let needed = self.count + count

@@ -1,5 +1,5 @@
-/// Immutable bytes in shared memory: a copy of this value, or a part of it, refers to the same memory, which is
-/// released with the last of them. For values that are stored, and sent to many clients.
+/// Immutable bytes in shared memory. Copies and parts refer to the same memory, which the last of them releases. For
+/// values that are stored, and sent to many clients.
 ///
 /// ```swift
 /// let page = SharedBytes(Array("a large page".utf8))
@@ -11,8 +11,8 @@
 /// }
 /// ```
 ///
-/// A connection sends large ones in place (`ByteWriter.append`), and `ByteReader.keep` keeps a large payload where it
-/// was received.
+/// A connection sends large ones in place (`ByteWriter.append`). `ByteReader.keep` keeps a large payload where it was
+/// received.
 public struct SharedBytes: Sendable {
     @usableFromInline
     enum Memory: Sendable {
@@ -25,7 +25,7 @@ public struct SharedBytes: Sendable {
     /// The number of bytes.
     public let count: Int
 
-    /// Fewer bytes are copied, which is cheaper than sharing.
+    /// The minimum to share. Copying fewer bytes is cheaper.
     static var leastKept: Int { 16_384 }
 
     private init(_ memory: Memory, _ start: Int, _ count: Int) {
@@ -34,31 +34,30 @@ public struct SharedBytes: Sendable {
         self.count = count
     }
 
-    /// The bytes of an array, without a copy.
+    /// Shares an array, without a copy.
     public init(_ bytes: [UInt8]) { self.init(.array(bytes), 0, bytes.count) }
 
-    /// A copy of lent bytes.
+    /// Copies lent bytes.
     public init(_ bytes: RawSpan) { self.init([UInt8](bytes)) }
 
-    /// Memory of another owner, such as a mapped file, without a copy.
+    /// Shares another owner's memory, such as a mapped file, without a copy.
     /// - Parameters:
     ///   - memory: must not change until `release` is called.
-    ///   - release: called once, when nothing refers to the memory any more, on the thread that had the last reference.
+    ///   - release: called once, on the thread that had the last reference to the memory.
     public init(unsafe memory: UnsafeRawBufferPointer, release: @escaping @Sendable () -> Void) {
         self.init(.foreign(ForeignMemory(memory, release)), 0, memory.count)
     }
 
-    /// `true` if there are no bytes.
     package var isEmpty: Bool { count == 0 }
 
-    /// A part of the bytes, in the same memory.
+    /// Returns a part of the bytes, in the same memory.
     /// - Parameter range: positions from 0 to `count`.
     public subscript(range: Range<Int>) -> SharedBytes {
         precondition(range.lowerBound >= 0 && range.upperBound <= count, "bytes \(range) of \(count)")
         return SharedBytes(memory, start + range.lowerBound, range.count)
     }
 
-    /// Calls `body` with the bytes, which are lent for the call.
+    /// Lends the bytes to `body`.
     public func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
         switch memory {
         case .array(let array):
@@ -73,7 +72,7 @@ public struct SharedBytes: Sendable {
     /// The place of the bytes in the memory.
     var range: Range<Int> { start..<start + count }
 
-    /// The start of the memory, which identifies it, and its size. Valid while this exists.
+    /// The address of the memory, which identifies it, and its size. Valid while this value exists.
     var extent: (address: UnsafeRawPointer?, count: Int) {
         switch memory {
         case .array(let array): (array.withUnsafeBytes { $0.baseAddress }, array.capacity)
@@ -93,12 +92,12 @@ extension SharedBytes: Hashable {
 }
 
 extension Array where Element == UInt8 {
-    /// A copy of `bytes`.
+    /// Copies `bytes`.
     public init(_ bytes: SharedBytes) { self = bytes.withUnsafeBytes { Array($0) } }
 }
 
 extension [SharedBytes] {
-    /// A copy of all of them, one after another.
+    /// A copy of all bytes in sequence.
     var joined: [UInt8] {
         var joined: [UInt8] = []
         joined.reserveCapacity(reduce(0) { $0 + $1.count })
@@ -107,7 +106,7 @@ extension [SharedBytes] {
     }
 }
 
-/// Memory that is released with the last reference to it.
+/// Memory that its last reference releases.
 // @unchecked: both are constant, nothing writes to the memory, and `release` may be called by any thread.
 @usableFromInline
 final class ForeignMemory: @unchecked Sendable {

@@ -1,8 +1,8 @@
 extension String {
-    /// A text of at most 15 bytes of ASCII, which needs no allocation; `nil` for any other bytes.
+    /// Makes a text of at most 15 bytes of ASCII, without an allocation; `nil` for other bytes.
     ///
-    /// Most lines of protocols are short: numbers and commands. The validation of UTF-8, which any text goes through,
-    /// takes twice as many instructions as all of this.
+    /// Most protocol lines are short: numbers and commands. Validating UTF-8, as for any text, takes twice as many
+    /// instructions.
     @inline(__always)
     init?(shortASCII bytes: UnsafeRawBufferPointer) {
         guard bytes.count <= 15, Self.isASCII(bytes) else { return nil }
@@ -12,11 +12,10 @@ extension String {
         }
     }
 
-    /// Of at most 16 bytes.
     @inline(__always)
     private static func isASCII(_ bytes: UnsafeRawBufferPointer) -> Bool {
         let count = bytes.count
-        // Two words that overlap where there are less than two.
+        // Two words, which overlap below 16 bytes.
         if count >= 8 {
             let words =
                 bytes.loadUnaligned(as: UInt64.self) | bytes.loadUnaligned(fromByteOffset: count - 8, as: UInt64.self)
