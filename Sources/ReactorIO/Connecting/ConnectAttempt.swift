@@ -2,11 +2,10 @@ import Promises
 import Reactor
 import ReactorLibc
 
-/// One socket that is connecting to one address. The poller or a timer retains it meanwhile.
+/// One socket that is connecting to one address. The poller or a timer retains it.
 final class ConnectAttempt: ReadinessHandler {
     let address: SocketAddress
-    // The race and the attempt retain each other until the attempt succeeds, fails or is abandoned. The end of the loop
-    // abandons it too.
+    // Race and attempt retain each other until the attempt succeeds, fails, or is abandoned, also by the loop's end.
     private let race: ConnectRace
     private let loop: EventLoop
     private var socket: Socket?
@@ -14,7 +13,7 @@ final class ConnectAttempt: ReadinessHandler {
     private var tries = 0
     private let began: LoopInstant
 
-    /// How long a Unix connect without a time limit is retried: as long as the kernel would try TCP.
+    /// The time for which a Unix connect without a time limit is retried: as long as the kernel would try TCP.
     private static var retryLimit: Duration { .seconds(120) }
 
     init(_ address: SocketAddress, _ race: ConnectRace) {
@@ -35,7 +34,7 @@ final class ConnectAttempt: ReadinessHandler {
     private func advance(_ socket: Socket) throws(SystemError) {
         let code = socket.startConnect(to: address)
         if code == 0 { return try loop.setInterest([.writing, .error, .hangUp], of: socket.fd, handler: self) }
-        // A Unix listener whose backlog is full: no event reports when there is room.
+        // A Unix listener whose backlog is full. No event reports room.
         guard code == EAGAIN, address.isUnix, began.advanced(by: Self.retryLimit) > loop.now else {
             throw SystemError(.connect, code, detail: address.description)
         }
@@ -54,14 +53,14 @@ final class ConnectAttempt: ReadinessHandler {
         return []
     }
 
-    /// - Parameter hasError: otherwise the kernel has none, and a call to ask for it is saved.
+    /// - Parameter hasError: false saves the call that asks the kernel for an error.
     private func mayHaveConnected(_ socket: Socket, hasError: Bool) {
         var code = hasError ? socket.takeError() : 0
         // A connect to a port in this machine's ephemeral range may connect to itself: two ends, one socket.
         if code == 0 && !address.isUnix && socket.localAddress == address { code = ECONNREFUSED }
         guard code == 0 else { return fail(SystemError(.connect, code, detail: address.description)) }
         self.socket = nil
-        // The registration is kept: the connection takes it over.
+        // The connection takes over the registration, which is kept.
         do throws(SystemError) { try loop.setInterest([], of: socket.fd, handler: nil) } catch {}
         race.attemptDidConnect(by: self, socket)
     }

@@ -1,19 +1,18 @@
 import Promises
 import Reactor
 
-/// No connection could be opened to any of several addresses.
+/// No connection to any of several addresses could be opened.
 public struct ConnectError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The target of the connect, as the caller gave it: `example.com:80`.
     public let target: String
-    /// The addresses that were tried and their errors, in the order in which they failed. Empty if a name has no
-    /// address.
+    /// The addresses that were tried and their errors, in order of failure. Empty if a name has no address.
     public let failures: [Failure]
 
-    /// An address to which no connection could be opened, and the reason.
+    /// An address without a connection, and the reason.
     public struct Failure: Hashable, Sendable {
         /// The address that refused, did not answer in time, or could not be reached.
         public let address: SocketAddress
-        /// The error that the kernel reported.
+        /// The kernel's error.
         public let error: SystemError
     }
 

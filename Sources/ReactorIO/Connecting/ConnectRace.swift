@@ -2,8 +2,8 @@ import Promises
 import Reactor
 import ReactorLibc
 
-/// A connect in progress, to one address or to the fastest of several, as `connect` describes. A pending attempt retains
-/// this object; before the first attempt, the handler of the lookup does.
+/// A connect in progress, to one address or to the fastest of several, as `connect` describes. Retained by the lookup's
+/// handler, and then by a pending attempt.
 final class ConnectRace: IOProducer {
     let loop: EventLoop
     private(set) lazy var promise = PromiseCore.pending(Connection.self, by: self)
@@ -18,7 +18,7 @@ final class ConnectRace: IOProducer {
     private var deadline: EventLoop.Timer?
     private var nextStart: EventLoop.Timer?
     private var isOver = false
-    // Weak: the handler of the lookup retains this object.
+    // Weak, because the handler of the lookup retains this object.
     private weak var lookup: PromiseCore?
 
     /// RFC 8305, section 5: "Connection Attempt Delay".
@@ -38,8 +38,8 @@ final class ConnectRace: IOProducer {
     // The handler of a lookup was released without being called, for instance because the loop ended.
     deinit { if !isOver { loopWillEnd() } }
 
-    /// Alternates the families, starting with the first address's, which the system prefers. Keeps the order within a
-    /// family. See RFC 8305, section 4.
+    /// Alternates the families, starting with the first address's, which the system prefers, in their order. See RFC
+    /// 8305, section 4.
     static func interleaved(_ addresses: [SocketAddress]) -> [SocketAddress] {
         var seen: Set<SocketAddress> = []
         let distinct = addresses.filter { seen.insert($0).inserted }
@@ -58,14 +58,14 @@ final class ConnectRace: IOProducer {
 
     func start(_ timeout: Duration?, lookingUp host: String, port: UInt16) {
         startDeadline(timeout)
-        // getaddrinfo returns both families together, so no resolution delay applies.
+        // No resolution delay, because getaddrinfo returns both families together.
         let found = names.addresses(of: host, port: port).done { [self] in begin(Self.interleaved($0)) }
         self.lookup = found.core
         found.catch(policy: .allErrors) { [self] in fail($0) }
     }
 
     private func startDeadline(_ timeout: Duration?) {
-        // `promise` is lazy. It must exist before anything can settle it.
+        // `promise` is lazy, and must exist before anything can settle it.
         _ = promise
         deadline = timeout.map { loop.schedule(after: $0) { [self] in fail(PromiseError.timedOut) } }
     }
@@ -122,7 +122,7 @@ final class ConnectRace: IOProducer {
     func attemptDidConnect(by attempt: ConnectAttempt, _ socket: Socket) {
         end()
         let connection = Connection(socket, peer: attempt.address, isUnix: attempt.address.isUnix, on: loop)
-        // `Connection` sets a default for this option; the caller's value takes precedence.
+        // `Connection` sets a default for this option, which the caller's value overrides.
         for option in options where option.isNoDelay { try? socket.apply(option) }
         promise.fulfill(connection)
     }
@@ -135,7 +135,6 @@ final class ConnectRace: IOProducer {
 
     func loopWillEnd() { fail(SystemError(.connect, ECANCELED, detail: "the loop has ended")) }
 
-    /// Ends the race because its promise was cancelled.
     func stop(_ promise: PromiseCore) -> Bool {
         end()
         return true
@@ -148,7 +147,7 @@ final class ConnectRace: IOProducer {
         let rest = attempts
         attempts = []
         for attempt in rest { attempt.giveUp() }
-        // In a job: the cancellation may reach an inline user handler, which must not observe a half-ended race.
+        // In a job, because the cancellation may reach an inline user handler, which must not see a half-ended race.
         if let lookup {
             self.lookup = nil
             if !loop.hasEnded { loop.enqueue { Promise<Void>(lookup).cancel() } }

@@ -1,23 +1,22 @@
 import Promises
 import Reactor
 
-/// Finds the addresses of a host name: the system's lookup, your own cache, or a table in a test. It also decides which
-/// addresses may be connected to.
+/// Finds the addresses of a host name, and decides which addresses may be connected to: the system's lookup, your own
+/// cache, or a table in a test.
 public protocol NameLookup: Sendable {
-    /// Finds the addresses of `host`.
-    ///
-    /// Called on the thread that connects. The promise is cancelled when the answer is no longer needed.
+    /// Finds the addresses of `host`. Called on the thread that connects. The promise is cancelled when nobody needs
+    /// the answer any more.
     /// - Parameters:
     ///   - host: the name, without brackets and port.
     ///   - port: the port that each address gets.
     /// - Returns: a promise of the addresses, in the order of preference.
     func addresses(of host: String, port: UInt16) -> Promise<[SocketAddress]>
 
-    /// Returns whether a connect may go to `address`. By default all may.
+    /// Returns true when a connect may go to `address`. By default all may.
     ///
-    /// Called on the thread that connects, before each attempt, wherever the address is from: a name, `localhost`, a
-    /// numeric host, an address of the program's, a redirect. An address that is not allowed fails with `EACCES`, and
-    /// the next one is tried. A proxy connects to addresses that this side never sees.
+    /// Called on the thread that connects, before each attempt, wherever the address comes from: a name, `localhost`, a
+    /// numeric host, the program, a redirect. Any other address fails with `EACCES`, and the next is tried. A proxy
+    /// connects to addresses that this side never sees.
     func allows(_ address: SocketAddress) -> Bool
 }
 
@@ -26,26 +25,26 @@ extension NameLookup {
     public func allows(_ address: SocketAddress) -> Bool { true }
 }
 
-/// The system's lookup, getaddrinfo(3): hosts file, name servers, and what nsswitch.conf configures.
+/// The system's lookup, getaddrinfo(3): hosts file, name servers, and the other sources of nsswitch.conf.
 ///
 /// getaddrinfo(3) blocks and cannot be interrupted, so the lookup has separate threads. Equal lookups in progress share
-/// one thread and one answer. So a name whose servers do not answer delays others only if there are as many such names
-/// as threads. A queued lookup is removed when its last promise is cancelled; a running one continues, and later
-/// lookups of that name join it.
+/// one thread and one answer, so names without an answer delay others only if there are as many such names as threads.
+/// A queued lookup is removed when its last promise is cancelled. A running lookup continues, and later lookups of that
+/// name join it.
 public struct SystemNameLookup: NameLookup {
     private let lookups: SharedLookups
 
-    // 16 is valid, so this is never `nil`; the initialiser cannot know that.
+    // Never `nil`, because 16 is valid. The initialiser cannot know that.
     /// The lookup that `connect` uses, with 16 threads.
     public static let shared = (try? SystemNameLookup()) ?? SystemNameLookup(pool: .shared)
 
-    /// A lookup with its own threads, which are started as they are needed.
-    /// - Parameter threads: how many names may be looked up at the same time, at least 1.
+    /// Makes a lookup with its own threads, which start when needed.
+    /// - Parameter threads: the number of names to look up at the same time, at least 1.
     public init(threads: Int = 16) throws(DispatchError) {
         self.init(pool: try ThreadPool(name: "lookup", threads: threads))
     }
 
-    /// As the public initializer, with a function in place of getaddrinfo(3).
+    /// Like the public initializer, with a function in place of getaddrinfo(3).
     package init(
         threads: Int, queueLimit: Int = 65_536,
         find: @escaping @Sendable (String) throws(NameLookupError) -> [SocketAddress]

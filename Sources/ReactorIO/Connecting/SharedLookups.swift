@@ -1,8 +1,7 @@
 import Promises
 import Reactor
 
-/// Lookups in progress, by name. Equal ones share one call of getaddrinfo(3), and so one thread, whichever threads began
-/// them.
+/// Lookups in progress, by name. Equal lookups, of any threads, share one call of getaddrinfo(3), and so one thread.
 final class SharedLookups: Sendable {
     /// Finds the addresses of a name, with port 0.
     typealias Find = @Sendable (String) throws(NameLookupError) -> [SocketAddress]
@@ -13,17 +12,17 @@ final class SharedLookups: Sendable {
 
     private struct Lookup {
         let number: Int
-        /// By order of arrival. Empty if all were cancelled while a thread looks the name up.
+        /// The callers by order of arrival. Empty if all were cancelled while a thread looks the name up.
         var callers: [Int: LookupCaller] = [:]
     }
 
-    /// Names are in lower case.
+    /// Keyed by names in lower case.
     private struct Lookups {
         var all: [String: Lookup] = [:]
         /// The names that wait for a thread, each with a caller, by the numbers of their lookups.
         var waiting = LinkedOrder<String>()
-        /// The jobs in the pool's queue, at least one for each name that waits. A job takes the name that has waited
-        /// longest; so the job of a name that nobody waits for any longer is there for the next one.
+        /// The jobs in the pool's queue, at least one per waiting name. A job takes the name that has waited longest,
+        /// so the job of an abandoned name serves the next one.
         var jobs = 0
         var last = 0
 
@@ -45,14 +44,14 @@ final class SharedLookups: Sendable {
             if waiting.remove(lookup.number) != nil { all[name] = nil }
         }
 
-        /// For a job that has begun.
+        /// Called by a job that has begun.
         mutating func next() -> String? {
             jobs -= 1
             return waiting.popFirst()
         }
 
-        /// For a job that the pool has refused.
-        /// - Returns: the name for which there is no job now.
+        /// Called for a job that the pool has refused.
+        /// - Returns: the name that now has no job.
         mutating func refused() -> String? {
             jobs -= 1
             return jobs < waiting.count ? waiting.popLast() : nil
@@ -65,7 +64,7 @@ final class SharedLookups: Sendable {
 
     init(on pool: ThreadPool, _ find: @escaping Find) { (self.pool, self.find) = (pool, find) }
 
-    /// Starts a lookup, or joins the one for the same name.
+    /// Starts a lookup, or joins the lookup of the same name.
     func begin(_ host: String, _ port: UInt16) -> PromiseCore {
         let caller = LookupCaller(host: host, port: port)
         caller.home.beginExternalWork()
@@ -97,13 +96,13 @@ final class SharedLookups: Sendable {
         do throws(NameLookupError) { settle(name, .success(try find(name))) } catch { settle(name, .failure(error)) }
     }
 
-    // The name is forgotten first: a retry after a failure gets a new lookup.
+    // Forgets the name first, so that a retry after a failure gets a new lookup.
     private func settle(_ name: String, _ result: Result<[SocketAddress], any Error>) {
         for caller in lookups.withLock({ $0.take(name) }) { caller.settle(result) }
     }
 }
 
-/// A caller of a lookup, who has the promise. The caller's loop counts it as external work.
+/// A caller of a lookup, with its promise. The caller's loop counts it as external work.
 private struct LookupCaller {
     let host: String
     let port: UInt16
