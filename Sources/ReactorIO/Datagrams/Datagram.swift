@@ -1,12 +1,12 @@
 import Reactor
 
-/// A datagram that was received or is to be sent.
+/// A received datagram, or a datagram to send.
 public struct Datagram: Hashable, Sendable {
     /// The payload, which may be empty.
     public var bytes: [UInt8]
-    /// The sender of a received datagram, or the destination of one to send; `nil` for the peer of a connected socket.
+    /// The sender of a received datagram, or the destination; `nil` for the peer of a connected socket.
     public var address: SocketAddress?
-    /// `true` if the datagram was longer than the socket's `packetSize`, so that its end was lost.
+    /// True when the datagram was longer than the socket's `packetSize`, so that its end was lost.
     public var isTruncated: Bool
 
     /// Makes a datagram to send.
@@ -29,6 +29,6 @@ public struct Datagram: Hashable, Sendable {
 public struct DatagramMetadata: Hashable, Sendable {
     /// The sender; `nil` if the kernel did not report it.
     public let address: SocketAddress?
-    /// `true` if the datagram was longer than the socket's `packetSize`, so that its end was lost.
+    /// True when the datagram was longer than the socket's `packetSize`, so that its end was lost.
     public let isTruncated: Bool
 }

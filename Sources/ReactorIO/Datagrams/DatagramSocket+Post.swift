@@ -9,17 +9,17 @@ extension DatagramSocket {
     /// socket.forEachPacket { bytes, origin in socket.post(answer(to: bytes), to: origin.address) }
     /// ```
     ///
-    /// The datagrams of a turn leave at its end, 32 per system call; or at once if the loop is not being driven. Posts
+    /// The datagrams of a turn leave at its end, 32 per system call, or at once if the loop is not being driven. Posts
     /// and sends keep the order of the calls, and `close` sends the posts first. A datagram that the kernel refuses is
-    /// tried once more, since the error may be that of an earlier one, as `ECONNREFUSED` is on a connected socket: such
-    /// an error is reported to the waiting `receive` or `forEachPacket`. `lostPosts` counts those that were not sent.
+    /// tried once more: the error may belong to an earlier one, like `ECONNREFUSED` on a connected socket, and is
+    /// reported to the waiting `receive` or `forEachPacket`. `lostPosts` counts the datagrams that were not sent.
     /// - Returns: false if the datagram was dropped: 1024 wait for the kernel, or the socket is closed.
     @discardableResult
     public func post(_ bytes: some Collection<UInt8>, to address: SocketAddress? = nil) -> Bool {
         post(Datagram(bytes, to: address))
     }
 
-    /// Posts borrowed bytes, such as those of `forEachPacket`, which are copied; see the form with bytes.
+    /// Posts a copy of borrowed bytes, such as those of `forEachPacket`; see the form with bytes.
     @discardableResult
     public func post(_ span: RawSpan, to address: SocketAddress? = nil) -> Bool {
         post(span.withUnsafeBytes { Datagram($0, to: address) })
@@ -49,7 +49,7 @@ extension DatagramSocket {
             hasPostJob = false
             sendGathered()
         }
-        // The job keeps the socket, as a pending operation does.
+        // The job keeps the socket, like a pending operation.
         loop.enqueueAtEndOfTurn(InternalJob(send, ifLoopEnds: { [self] in loopWillEnd() }))
     }
 
@@ -60,7 +60,7 @@ extension DatagramSocket {
         updateInterest()
     }
 
-    /// Passes over the next one of the posts if the kernel has refused it twice: the first error may be an earlier one's.
+    /// Passes over the next post if the kernel has refused it twice: the first error may be an earlier datagram's.
     func pass(_ posts: inout Outgoing, _ error: SystemError) {
         if posts.refusal == nil {
             posts.refusal = error

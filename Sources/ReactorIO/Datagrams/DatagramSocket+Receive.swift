@@ -21,14 +21,13 @@ extension DatagramSocket {
     /// ```
     ///
     /// Cancelling the promise leaves later datagrams to the next call. The promise is rejected with a `SystemError` of
-    /// `recvmmsg`:
+    /// recvmmsg(2):
     /// - the error that the kernel reports; `leavesSocketUsable` says whether the next call can continue;
     /// - `EBUSY` if another `receive` or `forEachPacket` waits;
     /// - `EINVAL` if `limit` is below 1;
     /// - `EBADF` after `close`;
     /// - `ECANCELED` if the socket is closed during the wait.
     ///
-    /// See recvmmsg(2).
     /// - Parameter limit: the maximum number of datagrams; at least 1.
     public func receive(
         upTo limit: Int = 32, file: StaticString = #fileID, line: UInt = #line
@@ -38,16 +37,14 @@ extension DatagramSocket {
 
     /// Calls `body` with each datagram, in the order of arrival, until the socket is closed or `body` throws.
     ///
-    /// The bytes are borrowed from the socket's buffer for the duration of the call. One turn of the loop delivers at
-    /// most 32 datagrams. Cancelling the promise ends the iteration. Datagrams that were received together with the
-    /// last delivered one are left to the next call.
+    /// The bytes are borrowed from the socket's buffer. A turn of the loop delivers at most 32 datagrams. Cancelling
+    /// the promise ends the iteration. The next call gets the undelivered datagrams.
     ///
-    /// After some errors the socket lives on, as `SystemError.leavesSocketUsable` says: most of them concern a datagram
-    /// that was sent earlier, as `ECONNREFUSED` does on a connected socket, whose peer is not there. They are passed to
-    /// `onError`, and the iteration continues, unless that throws. Without `onError` they end the iteration of a
-    /// connected socket; of one with many peers, they are ignored. A shortage of memory is ignored. If an error occurs
-    /// 256 times within a second without a success in between, the socket pauses for 100 ms at a time, reported once per
-    /// episode as `LogEvent.watchPaused`.
+    /// The socket outlives some errors, as `SystemError.leavesSocketUsable` says. Most concern a datagram sent earlier,
+    /// like `ECONNREFUSED` on a connected socket without a peer. They are passed to `onError`, and the iteration
+    /// continues unless that throws. Without `onError` they end the iteration of a connected socket, and are ignored
+    /// for a socket with many peers. A shortage of memory is ignored. After 256 errors within a second without a
+    /// success, the socket pauses for 100 ms at a time, reported once per episode as `LogEvent.watchPaused`.
     ///
     /// The promise is rejected with:
     /// - the error that `body` or `onError` throws;
@@ -56,9 +53,8 @@ extension DatagramSocket {
     /// - without `onError`, an error of an earlier datagram of a connected socket; the next call can continue.
     ///
     /// - Parameters:
-    ///   - onError: called with each error after which the socket lives on.
-    ///   - body: called with the bytes of each datagram, which are valid during the call only, and with its other
-    ///     properties.
+    ///   - onError: called with each error that the socket outlives.
+    ///   - body: called with the bytes of each datagram, valid during the call only, and with its other properties.
     /// - Returns: a promise that does not succeed: the iteration ends with an error or a cancellation.
     public func forEachPacket(
         onError: ((SystemError) throws -> Void)? = nil,
@@ -98,7 +94,7 @@ extension DatagramSocket {
     }
 
     func receiveNow() {
-        // A handler of a send that was ready too may have turned the loop, and so received, and begun another reception.
+        // A handler of a send may have turned the loop, received, and begun another reception.
         guard received.isEmpty, !isDelivering, let reception else { return }
         let count = batch.receive(socket.fd, upTo: reception.limit, loop.kernel)
         if count == -Int(EAGAIN) { return noteSpuriousReadiness(.receiveMessages, count) }
@@ -119,11 +115,11 @@ extension DatagramSocket {
         promise?.reject(error)
     }
 
-    /// Reports an error after which the socket lives on to the waiting reception.
+    /// Reports an error that the socket outlives to the waiting reception.
     private func report(_ error: SystemError) {
         guard let reception, ![ENOMEM, ENOBUFS].contains(error.code) else { return }
         if let onError = reception.onError {
-            // It may end the reception, begin another, or close the socket.
+            // `onError` may end the reception, begin another, or close the socket.
             do { try onError(error) } catch {
                 if self.reception?.promise === reception.promise { endReception(error) }
             }
@@ -132,7 +128,7 @@ extension DatagramSocket {
         }
     }
 
-    /// Reports, in a job, the error of an earlier datagram that a post has met.
+    /// Reports, in a job, an earlier datagram's error that a post has met.
     func noteRefusal(_ error: SystemError) {
         guard let promise = reception?.promise else { return }
         let reportIt = { [self] in
@@ -173,8 +169,8 @@ extension DatagramSocket {
         return taken.map { Datagram([UInt8](batch.bytes($0)), origin($0)) }
     }
 
-    /// Delivers the rest to another reception in a job, since it may have begun inside the previous body. The poller
-    /// does not know of it, so the end of the loop reaches the job.
+    /// Delivers the rest to another reception, in a job since the previous body may have begun it. The poller does not
+    /// know of it, so the loop's end reaches the job.
     private func deliverLater() {
         if received.isEmpty || isDelivering || reception == nil { return }
         let deliverRest = { [self] in

@@ -8,14 +8,15 @@ extension DatagramSocket {
         /// `nil` for posts.
         let promise: PromiseCore?
         var packets: [Datagram]
-        /// Whether the send was for several datagrams, so that its value is the number sent.
+        /// True for a send of several datagrams, whose value is the number sent.
         let isCounted: Bool
         var sent = 0
-        /// The error of the next one of the posts, which is tried once more.
+        /// The error of the next post, which is tried once more.
         var refusal: SystemError?
     }
 
-    /// How many sends may wait for the kernel, and how many posts. Beyond that, a send is rejected with `ENOBUFS`.
+    /// The maximum number of sends, and of posts, that wait for the kernel. Beyond that, a send is rejected with
+    /// `ENOBUFS`.
     static var queueLimit: Int { 1024 }
 
     /// Sends `bytes`, which may be empty, as one datagram to `address`, or to the peer of a connected socket.
@@ -24,9 +25,8 @@ extension DatagramSocket {
     /// socket.send("ping".utf8).then { socket.receive().timeout(.seconds(1)) }
     /// ```
     ///
-    /// The promise is fulfilled when the kernel has accepted the datagram; that does not mean that it arrives. Sends
-    /// are made in the order of the calls. After an error the socket remains usable. The promise is rejected with a
-    /// `SystemError` of `sendmmsg`:
+    /// The promise is fulfilled when the kernel has accepted the datagram, which may still get lost. Sends keep the
+    /// order of the calls. The socket outlives errors. The promise is rejected with a `SystemError` of sendmmsg(2):
     /// - `EMSGSIZE` if the datagram is too long;
     /// - `ECONNREFUSED` because of an earlier datagram;
     /// - `EACCES` for a broadcast without that option;
@@ -34,8 +34,6 @@ extension DatagramSocket {
     /// - `ENOBUFS` if 1024 sends already wait;
     /// - `EBADF` after `close`;
     /// - `ECANCELED` if the socket is closed while the send waits.
-    ///
-    /// See sendmmsg(2).
     public func send<Bytes: Collection>(
         _ bytes: Bytes, to address: SocketAddress? = nil, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> where Bytes.Element == UInt8 {
@@ -44,8 +42,8 @@ extension DatagramSocket {
         return Promise(promise.core.traced(root: "send", Promise<Void>.self, file, line))
     }
 
-    /// Sends borrowed bytes, such as those of `forEachPacket`; see the form with bytes. Bytes that the kernel does not
-    /// accept immediately are copied.
+    /// Sends borrowed bytes, such as those of `forEachPacket`; see the form with bytes. Copies them if the kernel does
+    /// not accept them immediately.
     public func send(
         _ span: RawSpan, to address: SocketAddress? = nil, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
@@ -53,11 +51,10 @@ extension DatagramSocket {
         return Promise(promise.core.traced(root: "send", Promise<Void>.self, file, line))
     }
 
-    /// Sends several datagrams, 32 per system call, and waits while the kernel accepts no more. Cancelling the promise
-    /// has no effect once one of them has been sent: the others follow, and the promise is fulfilled.
-    /// - Returns: a promise of the number of datagrams sent. It is less than the total if the kernel refused a
-    ///   datagram, which is the next one in the array. If the kernel refused the first one, the promise is rejected as
-    ///   in the form with one datagram.
+    /// Sends several datagrams, 32 per system call, and waits while the kernel accepts no more. Once one is sent,
+    /// cancelling the promise has no effect: the others follow, and the promise is fulfilled.
+    /// - Returns: a promise of the number of datagrams sent, less than the total if the kernel refused the next one in
+    ///   the array. If it refused the first one, the promise is rejected as in the form with one datagram.
     public func send(
         _ packets: [Datagram], file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Int> {
@@ -106,10 +103,10 @@ extension DatagramSocket {
         SystemError(.sendMessages, CInt(-result), detail: (address ?? peerAddress)?.description)
     }
 
-    /// Sends the rest of `send`, and settles it. Returns `false` if the kernel accepts no more for now. That is
+    /// Sends the rest of `send`, and settles it. Returns false if the kernel accepts no more for now, which is
     /// unexpected only if the socket has just been reported as ready.
     private func advance(_ send: inout Outgoing, isReady: Bool) -> Bool {
-        // At most 16 calls, as with streams; then other work takes its turn.
+        // At most 16 calls, as with streams. Then other work takes its turn.
         for _ in 0..<16 where send.sent < send.packets.count && !isClosed {
             let rest = send.packets[send.sent...].lazy.map { (bytes: $0.bytes, address: $0.address) }
             let result = DatagramBatch.send(rest, socket.fd, loop.kernel)
@@ -143,7 +140,8 @@ extension DatagramSocket {
     func flush() {
         defer { waitsForRoom = !outgoing.isEmpty }
         for number in 0..<32 {
-            // Removed from the queue meanwhile: an inline handler of its promise may close the socket, or send more.
+            // Removed from the queue during the call: an inline handler of its promise may close the socket, or send
+            // more.
             guard !isClosed, !outgoing.isEmpty else { return }
             var send = outgoing.removeFirst()
             guard advance(&send, isReady: number == 0 && waitsForRoom) else { return outgoing.insert(send, at: 0) }

@@ -11,18 +11,18 @@ import ReactorLibc
 /// }.catch { error in log(error) }
 /// ```
 ///
-/// An error of one datagram is the outcome of that call, and the socket remains usable. This includes `ECONNREFUSED`:
-/// on a connected socket, no process received an earlier datagram. `SystemError.leavesSocketUsable` tells such an error
-/// from one after which every call fails. A pending operation keeps the socket alive. Without
-/// one, releasing the last reference closes the socket.
+/// An error of one datagram is the outcome of that call, and the socket outlives it, even `ECONNREFUSED`: on a
+/// connected socket, no process received an earlier datagram. `SystemError.leavesSocketUsable` tells such an error from
+/// an error after which every call fails. A pending operation keeps the socket alive. Without it, releasing the last
+/// reference closes the socket.
 public final class DatagramSocket: IOProducer {
-    /// The local address, with the actual port if the caller asked for port 0. `nil` only if the kernel does not report
-    /// it, which does not happen with a bound or connected socket.
+    /// The local address, with the actual port if the caller asked for port 0. `nil` if the kernel does not report it,
+    /// which does not happen with a bound or connected socket.
     public let localAddress: SocketAddress?
-    /// The peer, if the socket is connected: it then receives only from that address.
+    /// The peer of a connected socket, which receives only from that address.
     public let peerAddress: SocketAddress?
     package let packetSize: Int
-    /// `true` once the socket is closed.
+    /// True when the socket is closed.
     package private(set) var isClosed = false
 
     let socket: Socket
@@ -30,19 +30,20 @@ public final class DatagramSocket: IOProducer {
     /// The operation that waits for datagrams; at most one at a time.
     var reception: Reception?
     private(set) lazy var batch = DatagramBatch(packetSize: packetSize)
-    /// The datagrams of the batch that have not been delivered: some are left when `forEachPacket` ends. None are read
-    /// meanwhile, since they would overwrite those.
+    /// The undelivered datagrams of the batch: some are left when `forEachPacket` ends. Until they are delivered
+    /// nothing is received, which would overwrite them.
     var received = 0..<0
-    /// Whether a body is being called, with bytes of the batch.
+    /// True while a body is being called, with bytes of the batch.
     var isDelivering = false
     var outgoing: [Outgoing] = []
-    /// Whether the kernel has not taken the first of them. Otherwise they are posts, which leave at the end of the turn.
+    /// True when the kernel has not taken the first of `outgoing`. If false, they are posts, which leave at the end of
+    /// the turn.
     var waitsForRoom = false
     var hasPostJob = false
-    /// The number of posts in `outgoing` that have not been sent.
+    /// The number of unsent posts in `outgoing`.
     package var waitingPosts = 0
-    /// The number of datagrams of `post` that were dropped: refused by the kernel, or for lack of room, or posted to a
-    /// closed socket.
+    /// The number of posts that were dropped: refused by the kernel, for lack of room, or because the socket was
+    /// closed.
     public internal(set) var lostPosts = 0
     /// The number of calls that have received or sent something.
     var successes = 0
@@ -64,9 +65,9 @@ public final class DatagramSocket: IOProducer {
 
     /// Makes a socket that receives at `endpoint`, from any sender. An IPv6 socket receives IPv6 only.
     /// - Parameters:
-    ///   - endpoint: the local address; `localhost` is 127.0.0.1 here, and other names are not looked up.
+    ///   - endpoint: the local address. `localhost` is 127.0.0.1 here, and other names are not looked up.
     ///   - packetSize: the maximum length of a datagram that is received without truncation, 1 to 65,535 bytes.
-    ///     Receiving takes a buffer of 32 times that size, which is allocated on first use.
+    ///     Receiving takes a buffer of 32 times that size, allocated on first use.
     ///   - options: socket options, set before the socket is bound.
     /// - Throws: `SocketAddress.ParseError` for a text that is no address, or a `SystemError` with the call and the
     ///   address:
@@ -80,9 +81,9 @@ public final class DatagramSocket: IOProducer {
         try make(from: endpoint._endpoint.address(for: .bind), to: nil, packetSize, options)
     }
 
-    /// Makes a socket that sends to `peer` and receives only from it. This call sends nothing. The peer and the others
-    /// are as for `bind`; without a `source` the kernel chooses the local address.
-    /// - Throws: the errors of `bind`, and those of connect(2), such as `ENETUNREACH`.
+    /// Makes a socket that sends to `peer` and receives only from it. This call sends nothing. `peer` and the other
+    /// arguments are as for `bind`. Without a `source` the kernel chooses the local address.
+    /// - Throws: the errors of `bind` and of connect(2), such as `ENETUNREACH`.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public static func connect(
         to peer: some Endpoint, from source: SocketAddress? = nil, packetSize: Int = 2048,
@@ -148,7 +149,7 @@ public final class DatagramSocket: IOProducer {
         for send in outgoing { send.promise?.reject(error(.sendMessages)) }
     }
 
-    /// Ends an operation that was cancelled. Returns `false` for a send of several datagrams if some have been sent.
+    /// Ends a cancelled operation. Returns false for a send of several datagrams if some have been sent.
     package func stop(_ promise: PromiseCore) -> Bool {
         if reception?.promise === promise {
             reception = nil
@@ -172,7 +173,7 @@ public final class DatagramSocket: IOProducer {
         do throws(SystemError) {
             try loop.setInterest(wanted, of: socket.fd, handler: self)
         } catch {
-            // The kernel refused the registration: it would never report an event.
+            // The kernel refused the registration, and would never report an event.
             interest = []
             rejectAll { _ in error }
         }
