@@ -1,12 +1,12 @@
 /// An element of an `AscendingOrder`.
 protocol Numbered: AnyObject {
     var number: Int { get }
-    /// The index in its order; `nil` if it is in none. Only the order changes this.
+    /// The index in its order; `nil` if it is in none. Changed only by the order.
     var place: Int? { get set }
 }
 
-/// A priority queue of objects that arrive in any order: the one with the smallest number is next, and any one can be
-/// removed, in logarithmic time. A binary heap. An object is in one such order at most.
+/// A priority queue of objects: the smallest number is next, and any object can be removed, in logarithmic time. A
+/// binary heap. An object is in at most one order.
 struct AscendingOrder<Element: Numbered> {
     private var heap: [Element] = []
 

@@ -11,10 +11,8 @@ protocol Linked: AnyObject {
     subscript(list: List) -> Links<Self> { get set }
 }
 
-/// Objects in insertion order, any of which can be removed in constant time: a doubly linked list.
-///
-/// Requests leave the middle of a queue when they are cancelled, and so do idle connections when their peers leave: an
-/// array would move its elements each time.
+/// Objects in insertion order, any of which can be removed in constant time: a doubly linked list. Cancelled requests
+/// and lost idle connections leave from the middle, where an array would move its elements.
 final class LinkedList<Node: Linked> {
     private let list: Node.List
 
@@ -43,7 +41,7 @@ final class LinkedList<Node: Linked> {
         count += 1
     }
 
-    /// - Returns: whether `node` was a member.
+    /// - Returns: true if `node` was a member.
     @discardableResult
     func remove(_ node: Node) -> Bool {
         let links = node[list]

@@ -17,15 +17,15 @@ final class Parking: ConnectionAttachment {
 }
 
 extension Parking {
-    /// Starts watching an idle connection for the peer's end. The poller retains the connection meanwhile, but the
-    /// watch does not keep the loop alive.
+    /// Starts watching an idle connection for the peer's end. The poller retains the connection, but the watch does not
+    /// keep the loop alive.
     func begin(on connection: Connection) {
         connection.attachment = self
         // If the kernel refused the watch, the connection has failed, and its number may be closed.
         if connection.attachment === self { Self.setReferenced(false, connection) }
     }
 
-    /// Stops the watch; does nothing if the connection is not parked.
+    /// Stops the watch, if the connection is parked.
     static func end(on connection: Connection) {
         guard connection.attachment is Parking else { return }
         connection.attachment = nil
@@ -36,8 +36,8 @@ extension Parking {
         if connection.lifecycle.hasDescriptor { connection.loop.setReferenced(isReferenced, of: connection.fd) }
     }
 
-    /// Closes a connection that no request uses any more. No answer is awaited, even if its request has begun the
-    /// close. Queued bytes have `time` to leave, or the time that the request has set.
+    /// Closes a connection that no request uses, without waiting for an answer, even if its request has begun the
+    /// close. Queued bytes have `time` to leave, or the request's own limit.
     static func close(_ connection: Connection, linger time: Duration = .zero) {
         end(on: connection)
         guard connection.lifecycle.hasDescriptor else { return }
@@ -48,7 +48,7 @@ extension Parking {
         }
     }
 
-    /// Resets the settings that a request may have changed, for the next one.
+    /// Resets the settings that a request may have changed, for the next request.
     static func resetSettings(of connection: Connection) {
         connection.frameTimeouts = nil
         guard connection.cold?.rare != nil else { return }
@@ -59,14 +59,14 @@ extension Parking {
         connection.writeWatermarks = WriteLimits.defaultWatermarks
     }
 
-    /// Whether the next request can begin: nothing is in progress, nothing is buffered and nothing has failed.
+    /// Returns true when the next request can begin: nothing is in progress, buffered or failed.
     static func isReusable(_ connection: Connection) -> Bool {
         connection.lifecycle == .open && connection.reader.isFree && !connection.reader.hasEnded
             && !connection.owesAnything && connection.writer.isUnused && connection.cold?.peerWatches.isEmpty != false
     }
 
-    /// Whether the kernel reports anything that makes a connection unfit for another request: unsolicited input, the
-    /// peer's end, or an error.
+    /// Returns true when the kernel reports unsolicited input, the peer's end, or an error, so that no request can
+    /// follow.
     static func hasUnexpectedEvent(_ connection: Connection) -> Bool {
         // POLLRDHUP, which the Glibc module lacks.
         connection.loop.kernel.poll(connection.fd, Int16(POLLIN | 0x2000)) != 0

@@ -2,14 +2,12 @@ import Promises
 import Reactor
 import ReactorLibc
 
-// The pool's side effects. `PoolState` decides; resources, promises and timers are changed only here.
+// The pool's side effects. `PoolState` decides. Resources, promises and timers are changed only here.
 
 extension Pool {
-    /// Executes the state's actions.
-    ///
-    /// User code may be called in between, the check or an inline handler of a connection, and may call the pool or
-    /// turn the loop. So each action is removed from the queue before it is executed, and an inner call executes the
-    /// rest of the queue first.
+    /// Executes the state's actions. The check or an inline handler of a connection is user code, which may call the
+    /// pool or turn the loop. So each action is removed before it is executed, and an inner call executes the rest of
+    /// the queue first.
     func perform() {
         while let action = state.actions.popFirst() { execute(action) }
         updateTimer()
@@ -41,7 +39,7 @@ extension Pool {
         var timer: EventLoop.Timer?
         var isLate = false
         member.budget = budget
-        // A `tap` on the promise itself: if cancelled, it still receives a resource made in time, which nothing else
+        // A `tap` on the promise itself: a cancelled one still receives a resource made in time, which nothing else
         // would close.
         let making = firstly { try makeResource(member) }.tap { [self] outcome in
             timer?.cancel()
@@ -49,7 +47,7 @@ extension Pool {
             switch outcome {
             case .success(let resource):
                 member.resource = PoolBox(resource)
-                // The request was cancelled when the resource was on its way here.
+                // The request was cancelled while the resource was on its way here.
                 guard member.isMaking else { return member.close(closeResource) }
                 if let connection = member.connection { noteSettings(of: connection, member) }
                 state.didMake(member, at: loop.now)
@@ -74,7 +72,7 @@ extension Pool {
     private func lend(_ member: PoolMember, _ request: PoolRequest) {
         if let connection = member.connection { Parking.end(on: connection) }
         request.begin(with: member, of: self)
-        // If the request has been cancelled meanwhile, the lease is released unused.
+        // If the request has been cancelled, the lease is released unused.
         request.resolver.take()?.fulfill(request)
     }
 
@@ -104,20 +102,20 @@ extension Pool {
 
     // MARK: Time
 
-    /// Sets the pool's one timer. It fires for the earliest deadline, or earlier, since it is not moved when a resource
-    /// is reused; it keeps the loop alive while requests wait that it will reject.
+    /// Sets the pool's one timer, for the earliest deadline or earlier, since reusing a resource does not move it. It
+    /// keeps the loop alive while waiting requests have a deadline.
     private func updateTimer() {
         if loop.hasEnded { return }
         defer { updateBackgroundSources() }
         if state.members.isEmpty && state.waiting.isEmpty { return timer.cancel() }
-        // Weak: waiting requests retain the pool, and idle resources must not.
+        // Weak, because waiting requests retain the pool, and idle resources must not.
         timer.set(
             to: state.nextDeadline, keepsAlive: state.hasWaitDeadline, on: loop,
             InternalJob({ [weak self] in self?.timerFired() }, ifLoopEnds: { [weak self] in self?.loopWillEnd() }))
     }
 
-    /// Neither an idle resource nor this timer settles anything, so a `hang` that only they could end is reported as
-    /// stalled.
+    /// Counts idle resources and this timer, which settle nothing, so that a `hang` that only they could end is
+    /// reported as stalled.
     private func updateBackgroundSources() {
         let sources = state.idle.count + (timer.isUnreferenced ? 1 : 0)
         if sources == backgroundSources { return }
@@ -131,7 +129,7 @@ extension Pool {
         perform()
     }
 
-    /// The loop ends: no handler of this pool will run any more.
+    /// The loop ends, and no handler of this pool will run any more.
     private func loopWillEnd() {
         draining?.noteRest(of: state)
         for member in state.members.all {

@@ -2,35 +2,33 @@ import Promises
 import Reactor
 import ReactorLibc
 
-// Resources that are connections, or use one: how they are opened, what is reset after a request, and how the pool
-// reacts to their peers.
+// Resources that are connections, or use one: opening, resetting after a request, and reacting to the peer.
 
 extension Pool {
-    /// A pool of resources with one connection each, such as sessions: the pool connects, closes the connection with
-    /// the resource, and watches it while it is idle.
+    /// Makes a pool of resources with one connection each, such as sessions. The pool connects, closes the connection
+    /// with the resource, and watches it while idle.
     ///
     /// ```swift
     /// let sessions = Pool(to: "db.internal:5432") { connection, _ in Session.open(on: connection) }
     /// ```
     ///
-    /// An idle resource is closed at once when the peer ends or resets its connection; this reads nothing. Before a
-    /// resource is reused, its connection is checked: if the peer has closed, or has sent anything since the last
-    /// request, the resource is closed, and the request gets another one.
+    /// An idle resource is closed at once when the peer ends or resets its connection, without reading. Before a
+    /// resource is reused, the pool checks its connection: if the peer has closed, or has sent anything since the last
+    /// request, the resource is closed, and the request gets another.
     /// - Parameters:
     ///   - server: the key of requests without a key.
     ///   - limits: as in the form with `make`; `makeTimeout` includes the connect and `prepare`.
     ///   - options: the socket options of each connection.
     ///   - lookup: finds the addresses of a name.
-    ///   - route: where to connect for a key, if not to the key itself: to a proxy, for example. Called on the pool's
-    ///     thread for each new connection. If it throws, a request is rejected with that error, as after a failed
-    ///     connect.
+    ///   - route: the endpoint to connect to for a key, if not the key itself: a proxy, for example. Called on the
+    ///     pool's thread for each new connection. If it throws, a request is rejected as after a failed connect.
     ///   - check: as in the form with `make`, after the pool's own check of the connection.
-    ///   - close: ends a resource; the pool closes the connection itself.
+    ///   - close: ends a resource. The pool closes the connection itself.
     ///   - keepsAfter: as in the form with `make`.
     ///   - prepare: makes a resource on a new connection, with the key of the requests: it logs in, for example. If it
-    ///     throws or its promise is rejected, the connection is closed, and a request rejected with that error, as
-    ///     after a failed connect. Filters and socket options that it sets stay; `idleTimeout`, `writeTimeout`,
-    ///     `frameTimeouts`, `readRate`, `writeQueueLimit` and `writeWatermarks` are reset to their defaults.
+    ///     fails, the connection is closed, and a request is rejected as after a failed connect. Its filters and socket
+    ///     options stay. `idleTimeout`, `writeTimeout`, `frameTimeouts`, `readRate`, `writeQueueLimit` and
+    ///     `writeWatermarks` are reset to their defaults.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public convenience init(
         to server: PoolKey = "the pool", limits: PoolLimits = PoolLimits(), options: [SocketSetting] = [],
@@ -53,8 +51,8 @@ extension Pool {
 }
 
 extension Pool where Resource == Connection {
-    /// A pool of connections; see the form with a `prepare` that makes a resource. Here `prepare` is called once with
-    /// each new connection, and the connection is the resource: it installs a filter, or logs in.
+    /// Makes a pool whose resources are connections; see the other form. `prepare` is called once with each new
+    /// connection, to install a filter or log in.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public convenience init(
         to server: PoolKey = "the pool", limits: PoolLimits = PoolLimits(), options: [SocketSetting] = [],
@@ -86,13 +84,13 @@ extension Pool {
         parking.begin(on: connection)
     }
 
-    /// The pool's own check of an idle connection.
+    /// Checks an idle connection before its reuse.
     func canServe(_ connection: Connection) -> Bool {
         Parking.end(on: connection)
         return Parking.isReusable(connection) && !Parking.hasUnexpectedEvent(connection)
     }
 
-    /// The request that used this connection has ended.
+    /// Handles the end of the request that used this connection.
     func release(_ connection: Connection, of member: PoolMember, isKept: Bool) {
         if !isKept { connection.abort() }
         let isReusable = Parking.isReusable(connection) && member.hasOriginalSettings
@@ -104,30 +102,30 @@ extension Pool {
 }
 
 extension PoolMember {
-    /// Whether a request has left the connection's socket options and filter unchanged.
+    /// True when no request has changed the connection's socket options and filter.
     fileprivate var hasOriginalSettings: Bool {
         guard let cold = connection?.cold else { return false }
         return !cold.hasChangedOptions && cold.filter === filter
     }
 
-    /// The number of bytes that the connection has delivered: after its filter, which a closed connection no longer
+    /// The number of bytes that the connection has delivered, after its filter, which a closed connection no longer
     /// has.
     var deliveredBytes: Int { filter?.deliveredCount ?? connection?.bytesReceived ?? 0 }
 }
 
 extension PoolRequest {
-    /// Whether a request met a connection that the peer had abandoned: another request had used it before, the peer has
-    /// ended or reset it, and not a byte of an answer has arrived.
+    /// Returns true when the request met a connection that the peer had abandoned: another request had used it before,
+    /// the peer has ended or reset it, and no byte of an answer has arrived.
     func isStale(after error: (any Error)?) -> Bool {
         guard let member, let connection = member.connection, error?.isCancelled != true else { return false }
-        // A filter's records need not belong to an answer: its end record does not. An incomplete record may.
+        // A filter's complete records, such as its end record, need not belong to an answer. An incomplete one may.
         let isInsideAnswer = member.filter.map { $0.isBusy || $0.isRemoved } ?? false
         guard isReused, member.deliveredBytes == bytesBefore, !isInsideAnswer else { return false }
         return switch connection.failure?.code {
         case ECONNRESET, EPIPE: true
         // The body may have aborted the connection after the end.
         case nil, ECANCELED: connection.reader.hasEnded
-        // A time-out of the connection is not the peer's doing: a slow server would be asked again and again.
+        // Not a time-out of the connection: a slow server would be asked again and again.
         default: connection.reportedFailure as? ConnectionFilterError == .truncated
         }
     }

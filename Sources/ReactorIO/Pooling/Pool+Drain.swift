@@ -2,17 +2,17 @@ import Promises
 import Reactor
 
 extension Pool {
-    /// Closes the pool: idle resources at once, the others when their requests have ended. Waiting requests, and all
-    /// later ones, are rejected with `PoolError.closed`.
+    /// Closes the pool: idle resources at once, the others when their requests have ended. Waiting and later requests
+    /// are rejected with `PoolError.closed`.
     public func close() {
         loop.assertOwner()
         state.close()
         perform()
     }
 
-    /// Ends the pool in an orderly way, within `deadline`: closes idle resources at once, and lets existing requests
-    /// finish, including waiting ones. At the deadline it rejects those that still wait, closes the resources in use
-    /// and cancels the promises of their requests. New requests are rejected with `PoolError.closed`.
+    /// Ends the pool in an orderly way: closes idle resources at once, and lets existing requests finish, including
+    /// waiting ones. At the deadline it rejects waiting requests, closes the resources in use and cancels their
+    /// requests' promises. New requests are rejected with `PoolError.closed`.
     ///
     /// A request that waits for the result waits until the deadline.
     /// - Parameter deadline: the time that the requests have from now on. Ignored in further calls.
@@ -24,7 +24,7 @@ extension Pool {
         if let draining { return draining.guarantee }
         let drain = PoolDrain(state.waiting.count + state.leasedCount)
         draining = drain
-        // First, so that the timer exists when the last resource is closed inside `perform`.
+        // The timer must exist when the last resource is closed inside `perform`.
         drain.timer = loop.schedule(after: deadline) { [self] in
             drain.noteRest(of: state)
             state.abort()
@@ -36,12 +36,12 @@ extension Pool {
     }
 }
 
-/// How the requests of a drained pool ended.
+/// The outcome of a drained pool's requests.
 public struct PoolDrainResult: Hashable, Sendable {
     /// Requests that ended before the deadline, fulfilled or not.
     public internal(set) var finished = 0
-    /// Requests whose resources were closed at the deadline, or that ended with the loop; also those that had ended
-    /// with queued bytes that the peer had not taken by then.
+    /// Requests whose resources were closed at the deadline or with the loop, or whose queued bytes the peer had not
+    /// taken by then.
     public internal(set) var aborted = 0
     /// Requests without a resource at the deadline.
     public internal(set) var rejected = 0
@@ -53,7 +53,6 @@ final class PoolDrain {
     /// The number of requests at the beginning.
     private let all: Int
     var result = PoolDrainResult()
-    /// The deadline, until the end.
     var timer: EventLoop.Timer?
 
     init(_ all: Int) {
@@ -61,7 +60,7 @@ final class PoolDrain {
         (guarantee, resolve) = Guarantee<PoolDrainResult>.pending()
     }
 
-    /// The requests that are about to be aborted and rejected.
+    /// Counts the requests that are about to be aborted and rejected.
     func noteRest(of state: PoolState) {
         result.rejected = state.waiting.count
         result.aborted = state.leasedCount

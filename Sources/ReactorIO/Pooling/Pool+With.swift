@@ -9,37 +9,36 @@ extension Pool {
     /// }
     /// ```
     ///
-    /// The resource is an idle one or a new one; if neither is possible, the request waits in line. The resource
+    /// `body` gets an idle resource or a new one. If neither is possible, the request waits in line. The resource
     /// returns to the pool when the promise of `body` is *fulfilled*, or rejected with an error that `keepsAfter`
-    /// accepts. If it is otherwise *rejected or cancelled*, the resource is closed, and a connection aborted: nobody
+    /// accepts. After another *rejection or a cancellation* the resource is closed, and a connection aborted: nobody
     /// knows how much of an answer is still to arrive, and the peer must not take half a request for a complete one.
     ///
-    /// A connection, also one used by another resource, does not return if it cannot be reused: `body` has closed,
-    /// detached or half-closed it; the peer has ended; a read, a write or a `peerGone()` is pending; unread input is
-    /// buffered; `body` has set a socket option, or has installed or removed a filter. So call `connection.close()` in
-    /// `body` to prevent reuse. Its time-outs, limits and watermarks are reset to their defaults.
+    /// A connection, even one that another resource uses, does not return if it cannot be reused: `body` has closed,
+    /// detached or half-closed it, the peer has ended, a read, a write or a `peerGone()` is pending, unread input is
+    /// buffered, or `body` has set a socket option, or installed or removed a filter. To prevent reuse, call
+    /// `connection.close()` in `body`. Time-outs, limits and watermarks are reset to their defaults.
     ///
     /// `body` must not use the resource after that. Put a time limit outside, `pool.with { … }.timeout(…)`: the
-    /// resource is then closed when a closure that a thread runs for `body` has returned. A `timeout` inside settles
-    /// when the time is up, and the resource is closed while that thread may still use it.
+    /// resource is then closed when the closure of `body` on another thread has returned. With a `timeout` inside, the
+    /// resource is closed at the limit, while that thread may still use it.
     ///
     /// Cancelling the result while the request waits removes it from the line, and cancels the making of a resource
     /// that no other request needs.
     ///
-    /// The peer of a connection may close it while a request is on its way. `body` then sees a reset, or an end where
-    /// it expects an answer, although nothing is wrong with the server. With `isIdempotent: true` the request is then
-    /// retried if another one has used the connection before, and not a byte of an answer has arrived: `body` is called
-    /// again, with another connection, whatever the outcome of the first call. A restarted server may have closed all
-    /// of them, so this repeats until there is an answer, or a connection that no request has used before; not once the
-    /// pool is closed or drained. Only the caller knows whether a request may be repeated.
+    /// The peer may close a connection while a request is on its way. `body` then sees a reset, or an end instead of an
+    /// answer, although the server is well. `isIdempotent: true` retries the request, with another connection and
+    /// whatever the outcome of `body`, if a request has used the connection before and no byte of an answer has
+    /// arrived. A restarted server may have closed all connections, so this repeats until there is an answer, a
+    /// connection is new, or the pool is closed or drained. Only the caller knows whether a request may be repeated.
     ///
     /// - Parameters:
     ///   - key: selects the resources, usually a server; `nil` for the pool's default key.
-    ///   - isIdempotent: whether the request may be repeated.
+    ///   - isIdempotent: true if the request may be repeated.
     ///   - body: makes the request, in a job of this thread's loop.
-    /// - Returns: a promise that settles as the one of `body`. Also rejected with `PoolError`; with the error of making
-    ///   a resource for this request or a later one; with `PromiseError.badInput` if the pool's limits are invalid; and
-    ///   with `SystemError` (`ECANCELED`) if the loop ends while the request waits.
+    /// - Returns: a promise that settles as the promise of `body`. Also rejected with `PoolError`, with the error of
+    ///   making a resource for this or a later request, with `PromiseError.badInput` if the pool's limits are invalid,
+    ///   or with `SystemError` (`ECANCELED`) if the loop ends while the request waits.
     @available(*, noasync, message: "an async function on the loop calls the form with an async body")
     @inlinable
     public func with<Work: Thenable>(
@@ -70,16 +69,15 @@ extension Pool {
         return ended
     }
 
-    /// As the form with promises, for async functions on the pool's loop: calls `body` in the task and in the isolation
-    /// of its caller.
+    /// The form for async functions on the pool's loop. Calls `body` in the task and the isolation of its caller.
     ///
     /// ```swift
     /// let rows = try await sessions.with { session in try await session.query("SELECT 1") }
     /// ```
     ///
-    /// The body owns the resource until it has returned, even if the task is cancelled: the body may clean up. Only the
-    /// deadline of a drain and the end of the loop close the resource earlier.
-    /// - Throws: the errors of the form with promises; `CancellationError` if the task is cancelled while it waits;
+    /// The body owns the resource until it returns, even after a cancellation of the task, so it may clean up. Only a
+    /// drain's deadline and the loop's end close the resource earlier.
+    /// - Throws: the errors of the form with promises, `CancellationError` if the task is cancelled while it waits, or
     ///   `PromiseError.badInput` on a thread other than the loop's.
     public nonisolated(nonsending) func with<Value>(
         _ key: PoolKey? = nil, isIdempotent: Bool = false,
@@ -100,7 +98,7 @@ extension Pool {
         }
     }
 
-    /// A promise of a resource, which returns to the pool by `end`, or when the lease is released unused.
+    /// Makes a promise of a resource, which returns to the pool by `end`, or when the lease is released unused.
     @usableFromInline
     func lease(_ key: PoolKey?, _ file: StaticString, _ line: UInt) -> Promise<PoolRequest> {
         loop.assertOwner()
@@ -111,7 +109,7 @@ extension Pool {
         if let refusal = request.refusal { return Promise(error: refusal, file, line) }
         let (promise, resolver) = Promise<PoolRequest>.pending(file, line)
         request.resolver = resolver
-        // On the loop's thread a cancelled request gives its place in line back at once, before that job runs.
+        // On the loop's thread a cancelled request leaves the line at once, before that job runs.
         promise.core.whenSettled { [self] in if loop.isUsableHere { withdraw(request) } }
         // While the request waits, this closure retains the pool.
         resolver.onCancel { [self] in
@@ -121,7 +119,7 @@ extension Pool {
         return promise
     }
 
-    /// For a request that has been cancelled. `perform` is called later.
+    /// Removes a cancelled request. `perform` is called later.
     private func withdraw(_ request: PoolRequest) { if request.resolver.take() != nil { state.cancel(request) } }
 
     @usableFromInline
@@ -160,9 +158,9 @@ extension Pool {
         didReturn(member, isReusable: member.connection.map(Parking.isReusable) ?? true)
     }
 
-    /// Repeats the request of `outcome` if it has met a stale connection.
-    // This terminates: each retry leaves one reused connection fewer, and a new one is never stale.
-    // Inlinable, so that it is specialised for the types of other modules.
+    /// Repeats the request of `outcome` if it has met a stale connection. Terminates: each retry leaves one reused
+    /// connection fewer, and a new connection is never stale. Inlinable, so that it is specialised for the types of
+    /// other modules.
     @inlinable
     func again<Value>(
         _ outcome: Promise<Value>, _ retry: PoolRetry, _ request: @escaping () -> Promise<Value>
@@ -173,15 +171,15 @@ extension Pool {
         }
     }
 
-    /// Not in a pool that has been closed or drained meanwhile: it would refuse the request, and the outcome be lost.
+    /// False in a closed or drained pool, which would refuse the request and lose the outcome.
     @usableFromInline
     func isNeeded(_ retry: PoolRetry) -> Bool { retry.isNeeded && state.phase == .open }
 
     @usableFromInline
     func closed(_ key: PoolKey?) -> PoolError { .closed(key: key ?? defaultKey) }
 
-    /// Like `with`, for a body that may end its lease before its promise settles, by `giveBack`. With `isIdempotent` it
-    /// must not succeed without an answer.
+    /// Like `with`, for a body that may end its lease by `giveBack` before its promise settles. With `isIdempotent` the
+    /// body must not succeed without an answer.
     @inlinable
     package func lend<Work: Thenable>(
         _ key: PoolKey, isIdempotent: Bool, _ body: @escaping (Resource, PoolRequest) throws -> Work

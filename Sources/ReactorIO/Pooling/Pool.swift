@@ -2,7 +2,7 @@ import Promises
 import Reactor
 
 /// Resources that are made on demand, kept while idle, and reused: connections, or sessions with state beside their
-/// connection. Their number is limited, per key and in total; further requests wait in order.
+/// connection. Their number is limited, per key and in total. Further requests wait in order.
 ///
 /// ```swift
 /// let pool = Pool<Connection>(limits: PoolLimits(perKey: 4))
@@ -13,14 +13,14 @@ import Reactor
 /// }
 /// ```
 ///
-/// A pool and its resources belong to this thread's loop: a server on several loops has a pool on each, in a
+/// A pool and its resources belong to this thread's loop. A server on several loops has a pool on each, in a
 /// `LoopLocal`.
 ///
-/// Of a key's idle resources, the one used last is reused first, so that surplus ones reach `idleTimeout`. An idle
-/// resource does not keep the loop alive.
+/// The idle resource of a key that was used last is reused first, so that surplus ones reach `idleTimeout`. Idle
+/// resources do not keep the loop alive.
 ///
-/// Waiting requests, resources being made and resources in use retain the pool. When its last reference is released, it
-/// closes the idle ones.
+/// Waiting requests, and resources being made or in use, retain the pool. Releasing its last reference closes the idle
+/// ones.
 public final class Pool<Resource>: PoolOwner {
     // `@exclusivity(unchecked)`: one thread, and no foreign code runs during a change.
     @usableFromInline let loop: EventLoop
@@ -38,17 +38,16 @@ public final class Pool<Resource>: PoolOwner {
 
     /// Makes a pool on this thread's loop, without resources.
     /// - Parameters:
-    ///   - limits: the number of resources, and time limits. If a number is below its minimum, each request is rejected
-    ///     with `PromiseError.badInput`.
-    ///   - make: makes a resource for a key. If it throws or its promise is rejected, the request that has waited
-    ///     longest is rejected with the error. The promise is cancelled when no request needs the resource any more,
-    ///     and at `makeTimeout`: the cancelled work closes whatever it has opened. The pool retains this closure, and
-    ///     the following ones.
+    ///   - limits: the number of resources, and time limits. A number below its minimum rejects each request with
+    ///     `PromiseError.badInput`.
+    ///   - make: makes a resource for a key. If it throws or its promise is rejected, the error rejects the longest
+    ///     waiting request. The promise is cancelled when no request needs the resource any more, and at `makeTimeout`.
+    ///     The cancelled work closes whatever it has opened. The pool retains this closure and the following ones.
     ///   - check: called before each reuse of a resource. If it throws or its promise is rejected, the resource is
-    ///     closed, and the request gets another one. Its time counts as waiting.
-    ///   - close: ends a resource that the pool discards: called exactly once for each resource.
-    ///   - keepsAfter: whether a resource can be reused although a body was rejected with this error. Not called after
-    ///     a cancellation, which may have left anything half done: the resource is closed. Without it, each error
+    ///     closed, and the request gets another. Its time counts as waiting.
+    ///   - close: ends a resource that the pool discards. Called exactly once for each resource.
+    ///   - keepsAfter: returns true if a resource can be reused after this error of a body. Not called after a
+    ///     cancellation, which may have left anything half done, so the resource is closed. Without it, each error
     ///     closes the resource.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public convenience init(
@@ -74,8 +73,8 @@ public final class Pool<Resource>: PoolOwner {
         InspectedObjects.add(state, ofLoop: loop.serial)
     }
 
-    // Everything but idle resources retains the pool, so only those are left. The poller retains idle connections, by
-    // their watches.
+    // Everything but idle resources retains the pool, so only those are left. The watches of idle connections make the
+    // poller retain them.
     deinit {
         loop.performCleanup { [loop, timer, state, closeResource, backgroundSources] in
             let hasEnded = loop.hasEnded
@@ -89,7 +88,7 @@ public final class Pool<Resource>: PoolOwner {
                 if hasEnded { member.connection.take()?.loopWillEnd() }
                 member.close(closeResource)
             }
-            // Waiting requests whose handlers were discarded retain their lines, and vice versa.
+            // Waiting requests whose handlers were discarded form a retain cycle with their lines.
             if hasEnded { state.abort() }
         }
     }

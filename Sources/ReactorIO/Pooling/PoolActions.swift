@@ -3,7 +3,7 @@ enum PoolAction {
     case make(PoolMember)
     case cancelMake(PoolMember)
     case lend(PoolMember, PoolRequest)
-    /// The resource has been used before: find out whether it can be reused, and report it by `didCheck`.
+    /// Check whether the used resource can be reused, and report by `didCheck`.
     case check(PoolMember)
     case park(PoolMember)
     case close(PoolMember)
@@ -12,7 +12,7 @@ enum PoolAction {
     case reject(PoolRequest, any Error)
 }
 
-/// The pending actions of a pool, in order. A single one, the usual case, needs no queue, which would make a lease
+/// The pending actions of a pool, in order. A single action, the usual case, needs no queue, which would make a lease
 /// dearer by a fifth.
 struct PoolActions {
     private var first: PoolAction?

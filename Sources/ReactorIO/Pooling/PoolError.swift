@@ -1,9 +1,9 @@
-/// Why a `Pool` gave a request no resource.
+/// The reason why a `Pool` gave a request no resource.
 public enum PoolError: Error, Hashable, Sendable {
     /// No resource for `key` became free, or could be made, within the pool's `waitTimeout`. `limit` is the pool's
-    /// limit per key, `waited` the time since the request was made.
+    /// limit per key, `waited` the time since the request.
     case timedOut(key: PoolKey, limit: Int, waited: Duration)
-    /// As many requests as `PoolLimits.waiting` allows were already waiting for `key`.
+    /// `PoolLimits.waiting` requests were already waiting for `key`.
     case tooManyWaiting(key: PoolKey, limit: Int)
     /// The pool has been closed, or is being drained.
     case closed(key: PoolKey)

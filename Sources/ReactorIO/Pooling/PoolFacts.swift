@@ -2,7 +2,7 @@ import Promises
 import Reactor
 
 extension PoolState: Inspected {
-    /// The most keys that are shown one by one.
+    /// The maximum number of keys to show one by one.
     private static var mostKeys: Int { 20 }
 
     /// All keys together, and then the first ones with their own numbers.

@@ -3,14 +3,14 @@ import Reactor
 
 /// Identifies the server that a pooled resource is connected to, or any other group of interchangeable resources.
 ///
-/// All texts for one address are one key, equal to the address: `[::1]:80`, `[0::1]:80`. `localhost:80`, which is two
+/// All texts for one address are one key, equal to the address: `[::1]:80`, `[0::1]:80`. `localhost:80`, which has two
 /// addresses, is a separate key.
 public enum PoolKey: Hashable, Sendable {
     /// An address.
     case address(SocketAddress)
-    /// A list of addresses; the first that accepts is used. The list as a whole is the key.
+    /// A list of addresses, which is the key as a whole. The first address that accepts is used.
     case addresses([SocketAddress])
-    /// A host name and a port, looked up for each new connection; or any text, in a pool of other resources.
+    /// A host name and a port, looked up for each new connection, or any text, in a pool of other resources.
     case name(String)
 
     /// The canonical form, equal for all texts of one address.

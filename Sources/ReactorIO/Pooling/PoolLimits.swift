@@ -1,34 +1,34 @@
-/// Limits on the number of a pool's resources and requests, and time limits.
+/// Limits on the number of a pool's resources and requests, and on their time.
 public struct PoolLimits: Hashable, Sendable {
     /// The maximum number of resources per key, including those being made; at least 1.
     public var perKey: Int
-    /// The maximum number of resources of all keys together; at least 1. When no place is left, the resource that has
-    /// been idle longest is closed for a request with another key. If none is idle, requests wait, and the next place
-    /// goes to the key whose first request in line has waited longest: a returning resource is closed for it, unless a
-    /// request for its own key has waited longer.
+    /// The maximum number of resources of all keys together; at least 1. At the limit, a request for another key closes
+    /// the resource that has been idle longest. If none is idle, requests wait, and the next place goes to the key with
+    /// the longest waiting first request: a returning resource is closed for it, unless its own key's request has
+    /// waited longer.
     public var total: Int
-    /// The maximum number of requests per key that wait because no resource can be made for them. Further ones are
-    /// rejected with `PoolError.tooManyWaiting`.
+    /// The maximum number of requests per key that wait for a resource. Further ones are rejected with
+    /// `PoolError.tooManyWaiting`.
     public var waiting: Int
-    /// How long a request may be without a resource: in line, while one is made and while one is checked. Then it is
-    /// rejected with `PoolError.timedOut`. A repetition of an idempotent request has this time anew. `nil` for no
+    /// The maximum time of a request without a resource: in line, while one is made and while one is checked. Then the
+    /// request is rejected with `PoolError.timedOut`. Repeating an idempotent request restarts the time. `nil` for no
     /// limit, here and below.
     public var waitTimeout: Duration?
-    /// The limit for making a resource. Then it is cancelled, and has failed with `PromiseError.timedOut`.
+    /// The maximum time to make a resource, which is then cancelled, and has failed with `PromiseError.timedOut`.
     public var makeTimeout: Duration?
-    /// The limit for a check. Then it is cancelled, and the resource counts as unusable, so that an unresponsive peer
+    /// The maximum time of a check. Then it is cancelled, and the resource is unusable, so that an unresponsive peer
     /// does not use up the request's `waitTimeout`.
     public var checkTimeout: Duration?
-    /// How long a resource may be idle before it is closed.
+    /// The maximum time that a resource stays idle before it is closed.
     public var idleTimeout: Duration?
-    /// The maximum age of a resource. Then it is closed, at once if it is idle, and after its request otherwise; so
-    /// connections move to a name's current addresses, and to new servers.
+    /// The maximum age of a resource, which is then closed, after its request if in use. So connections move to a
+    /// name's current addresses, and to new servers.
     public var maxLifetime: Duration?
-    /// The memory that the connections may hold together, in bytes, like `ServeOptions.memoryLimit` for a listener's:
-    /// operations on a connection that is reset for it fail with `ENOBUFS`.
+    /// The maximum memory of all connections together, in bytes, like a listener's `ServeOptions.memoryLimit`.
+    /// Operations on a connection that is reset for it fail with `ENOBUFS`.
     public var memoryLimit: Int?
 
-    /// Each parameter is the property of its name.
+    /// Sets the property of each parameter's name.
     public init(
         perKey: Int = 8, total: Int = .max, waiting: Int = .max, waitTimeout: Duration? = .seconds(30),
         makeTimeout: Duration? = .seconds(10), checkTimeout: Duration? = .seconds(1),
@@ -39,7 +39,7 @@ public struct PoolLimits: Hashable, Sendable {
         (self.idleTimeout, self.maxLifetime, self.memoryLimit) = (idleTimeout, maxLifetime, memoryLimit)
     }
 
-    /// Why the numbers are invalid.
+    /// The reason why the numbers are invalid.
     var problem: String? {
         if perKey < 1 { return "perKey: \(perKey) is below 1" }
         if total < 1 { return "total: \(total) is below 1" }

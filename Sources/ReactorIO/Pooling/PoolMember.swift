@@ -2,7 +2,7 @@ import Promises
 import Reactor
 
 // The objects that `PoolState` moves: resources, requests, and the state per key. Their fields are
-// `@exclusivity(unchecked)`: one thread, and none is being changed while foreign code runs.
+// `@exclusivity(unchecked)`: one thread, and no foreign code runs during a change.
 
 /// A resource of a pool, from its making to its end.
 final class PoolMember: Linked {
@@ -18,29 +18,27 @@ final class PoolMember: Linked {
     let number: Int
     let line: PoolLine
     @exclusivity(unchecked) var use = Use.making
-    /// When it was made.
     @exclusivity(unchecked) var opened = LoopInstant.distantFuture
-    /// How long its peer keeps it without a request, as far as it has said so.
+    /// The time that its peer keeps it without a request, if known.
     @exclusivity(unchecked) var idleLimit: Duration?
-    /// Whether its lifetime is over: it is closed when its request has ended.
+    /// True when its lifetime is over. It is closed when its request has ended.
     @exclusivity(unchecked) var isOld = false
     enum List: Int { case all, ofLine, idle, aging }
     @exclusivity(unchecked) private var links: InlineArray<4, Links<PoolMember>> = .init(repeating: Links())
 
-    /// The resource for the pool; the state does not use this.
+    /// The resource, for the pool only.
     @exclusivity(unchecked) var resource: AnyObject?
     /// The resource's connection, from its connect on.
     @exclusivity(unchecked) var connection: Connection? {
         didSet { if let connection { budget?.begin(for: connection) } }
     }
     @exclusivity(unchecked) var budget: MemoryBudget?
-    /// The watch of the connection while it is idle.
     @exclusivity(unchecked) var parking: Parking?
     /// The filter that was installed before the first request.
     @exclusivity(unchecked) var filter: InstalledFilter?
-    /// The making, the check or the request that uses it, until that settles.
+    /// The making, the check or the request that uses the resource, until it settles.
     @exclusivity(unchecked) var work: PromiseCore?
-    /// Whether no request has used it yet.
+    /// True when no request has used it.
     @exclusivity(unchecked) var isFresh = true
 
     init(_ number: Int, _ line: PoolLine) {
@@ -53,7 +51,7 @@ final class PoolMember: Linked {
         _modify { yield &links[list.rawValue] }
     }
 
-    /// Cancels `work` if user code, which has just started it, has also ended the pool or the request.
+    /// Cancels `work` if the user code that has just started it has also ended the pool or the request.
     func begin(_ work: PromiseCore) { if case .gone = use { work.cancel() } else { self.work = work } }
 
     var isLeased: Bool { if case .leased = use { true } else { false } }
@@ -66,23 +64,23 @@ package final class PoolRequest: Numbered, Linked {
     let number: Int
     let line: PoolLine
     let since: LoopInstant
-    /// Its index in line.
+    /// The index in line.
     @exclusivity(unchecked) var place: Int?
     @exclusivity(unchecked) private var links = Links<PoolRequest>()
-    /// The resource that is being checked for the request; `nil` while it waits in line.
+    /// The resource that is being checked for the request; `nil` while the request waits in line.
     @exclusivity(unchecked) var checks: PoolMember?
 
-    // The remaining fields are for the pool; the state does not use them.
+    // For the pool only.
 
-    /// Set while it waits, unless it is answered at once.
+    /// Set while the request waits, unless it is answered at once.
     @exclusivity(unchecked) var resolver: Resolver<PoolRequest>?
-    /// Why it was refused, at once.
+    /// The reason of an immediate refusal.
     @exclusivity(unchecked) var refusal: (any Error)?
     /// The lent resource.
     @exclusivity(unchecked) private(set) var member: PoolMember?
     /// The pool that an unfinished lease returns to.
     @exclusivity(unchecked) private var owner: (any PoolOwner)?
-    /// Whether another request has used the resource, and how much its connection had delivered then.
+    /// True if another request has used the resource. `bytesBefore` is what its connection had delivered then.
     @exclusivity(unchecked) package private(set) var isReused = false
     @exclusivity(unchecked) private(set) var bytesBefore = 0
     @exclusivity(unchecked) var retry: PoolRetry?
@@ -98,33 +96,33 @@ package final class PoolRequest: Numbered, Linked {
         _modify { yield &links }
     }
 
-    // In a job, since a lease may be released anywhere in the library, and on any thread.
+    // In a job, because a lease may be released anywhere in the library, and on any thread.
     deinit {
         guard let owner, let member else { return }
         let loop = owner.loop
         loop.performCleanup { if !loop.hasEnded { loop.enqueue { owner.didNotUse(member) } } }
     }
 
-    /// Makes this object a lease, which is returned when the object is released unless `finish` was called.
+    /// Makes this object a lease. Releasing the object returns it, unless `finish` was called.
     func begin(with member: PoolMember, of owner: any PoolOwner) {
         (self.member, self.owner) = (member, owner)
         (isReused, bytesBefore) = (!member.isFresh, member.deliveredBytes)
         member.isFresh = false
     }
 
-    /// - Returns: false if the lease has ended already.
+    /// - Returns: false if the lease has already ended.
     func finish() -> Bool { owner.take() != nil }
 
-    /// Ends the lease before the promise of its body settles, which must then be fulfilled: the body no longer needs
-    /// the resource.
-    /// - Parameter idleLimit: the time after which no further request may use the resource, although its peer has not
-    ///   ended it yet; `nil` for no limit but the pool's.
+    /// Ends the lease before the promise of its body settles, because the body no longer needs the resource. The
+    /// promise must then be fulfilled.
+    /// - Parameter idleLimit: the time after which no request may reuse the resource, even if its peer has not ended
+    ///   it; `nil` for the pool's limit.
     package func giveBack(idleLimit: Duration? = nil) {
         member?.idleLimit = idleLimit
         owner?.didFinish(self)
     }
 
-    /// Cancelled if the pool takes the resource back.
+    /// Sets the work to cancel if the pool takes the resource back.
     @usableFromInline
     func note(_ work: PromiseCore) { if owner != nil { member?.begin(work) } }
 }
@@ -141,7 +139,7 @@ final class PoolLine: Numbered {
     let idle = LinkedList<PoolMember>(.ofLine)
     /// The oldest request is first.
     @exclusivity(unchecked) var waiting = AscendingOrder<PoolRequest>()
-    /// The request for which it is in `PoolState.blocked`.
+    /// The request that put this line into `PoolState.blocked`.
     @exclusivity(unchecked) var blockedRequest: PoolRequest?
     @exclusivity(unchecked) var place: Int?
 
@@ -151,7 +149,7 @@ final class PoolLine: Numbered {
     var number: Int { blockedRequest?.number ?? .max }
 }
 
-/// Whether an idempotent request has met a stale connection.
+/// True if an idempotent request has met a stale connection.
 @usableFromInline
 final class PoolRetry {
     var isNeeded = false
@@ -159,14 +157,13 @@ final class PoolRetry {
     @usableFromInline init() {}
 }
 
-/// The pool, for its parts.
 protocol PoolOwner: AnyObject {
     var loop: EventLoop { get }
-    /// The peer of an idle connection has closed, or the connection has failed.
+    /// Called when the peer of an idle connection has closed, or the connection has failed.
     func didLose(_ member: PoolMember)
-    /// The body of a lease no longer needs the resource.
+    /// Called when the body of a lease no longer needs the resource.
     func didFinish(_ lease: PoolRequest)
-    /// A lease was released before its request could begin: the request was cancelled after the resource had been lent
-    /// to it.
+    /// Called when a lease was released before its request could begin, because the request was cancelled after the
+    /// lending.
     func didNotUse(_ member: PoolMember)
 }

@@ -4,7 +4,7 @@ import Reactor
 // The effect of time limits and of a pool's end on its resources and requests.
 
 extension PoolState {
-    /// When `expire` must run next; `distantFuture` for never.
+    /// The time of the next `expire`; `distantFuture` for never.
     var nextDeadline: LoopInstant {
         var next = LoopInstant.distantFuture
         if let limit = limits.idleTimeout, case .idle(let since)? = idle.first?.use { next = since.advanced(by: limit) }
@@ -17,11 +17,11 @@ extension PoolState {
         return next
     }
 
-    /// Whether a request waits that `expire` will reject.
+    /// True while a request waits that `expire` will reject.
     var hasWaitDeadline: Bool { limits.waitTimeout != nil && !waiting.isEmpty }
 
-    /// Closes resources that have been idle too long, or are too old and not in use, and rejects requests that have
-    /// waited too long.
+    /// Closes resources that have been idle too long, or are too old and unused, and rejects requests that have waited
+    /// too long.
     func expire(at now: LoopInstant) {
         if let limit = limits.idleTimeout {
             while let first = idle.first, case .idle(let since) = first.use, since.advanced(by: limit) <= now {
@@ -49,13 +49,13 @@ extension PoolState {
         }
     }
 
-    /// Takes no further requests. Waiting ones are still served.
+    /// Refuses further requests. Waiting ones are still served.
     func drain() {
         if phase == .open { phase = .draining }
         closeIdle()
     }
 
-    /// Takes no further requests, and rejects waiting ones. Lent resources are closed when they return.
+    /// Refuses further requests, and rejects waiting ones. Lent resources are closed when they return.
     func close() {
         phase = .closed
         closeIdle()

@@ -1,11 +1,11 @@
 // The limit over all keys.
 //
-// A key is *blocked*, by its first request in line, if only the total limit prevents its next resource. Places go to
-// blocked keys in the order of these requests. An idle resource gives up its place at once; a returning one does so if
-// the blocked request is older than the next of its own key. So a busy key cannot starve another one.
+// The first request in line *blocks* its key if only the total limit prevents the key's next resource. Blocked keys get
+// places in the order of these requests. An idle resource gives up its place at once. A returning one does if the
+// blocked request is older than the next of its own key, so a busy key cannot starve another.
 
 extension PoolState {
-    /// Whether a further request gets a resource, or has one made, without waiting for others.
+    /// Returns true when a further request would not wait for others.
     func hasRoom(_ line: PoolLine) -> Bool {
         if !line.idle.isEmpty { return true }
         return line.count < limits.perKey && (members.count < limits.total || !idle.isEmpty)
@@ -21,7 +21,7 @@ extension PoolState {
         if request != nil { blocked.insert(line) }
     }
 
-    /// Makes resources for blocked keys while there are places, or idle resources that give theirs up.
+    /// Makes resources for blocked keys while there are places or idle resources.
     func makeForBlocked() {
         while let line = blocked.first {
             if members.count >= limits.total {

@@ -1,7 +1,7 @@
 import Promises
 import Reactor
 
-/// The states of a pool's resources and requests, and the rules that match them. It has no side effects: each event
+/// The states of a pool's resources and requests, and the rules that match them. Without side effects: each event
 /// appends its actions to `actions`, and `Pool` executes them in order.
 ///
 /// ```
@@ -18,10 +18,10 @@ import Reactor
 /// ```
 ///
 /// Invariants, per key:
-/// - resources in all states together are at most `limits.perKey`, and over all keys at most `limits.total`;
+/// - resources in all states are at most `limits.perKey`, and over all keys at most `limits.total`;
 /// - a request waits in line only while no resource is idle;
-/// - while a request waits in line and there is room, a resource is being made for it: freeing a place always continues
-///   with the next request in line (`advance`), so that a failure strands none;
+/// - while a request waits in line and there is room, a resource is being made for it. Freeing a place always continues
+///   with the next request in line (`advance`), so a failure strands none;
 /// - while the total limit keeps a key from another resource, no resource of any key is idle.
 ///
 /// A request that finds an idle resource costs one lookup in the dictionary of keys, or none if the previous request
@@ -38,8 +38,8 @@ final class PoolState {
     @exclusivity(unchecked) private var lastKey: PoolKey?
     @exclusivity(unchecked) private var lastLine: PoolLine?
     let members = LinkedList<PoolMember>(.all)
-    /// The idle resources of all keys, the one that has been idle longest first. All have the same time limit, so the
-    /// first is due first; so is the first of `waiting` and of `aging`.
+    /// The idle resources of all keys, longest idle first. All have the same time limit, so the first is due first, as
+    /// in `waiting` and `aging`.
     let idle = LinkedList<PoolMember>(.idle)
     /// The requests of all keys without a resource.
     let waiting = LinkedList<PoolRequest>(())
@@ -56,7 +56,7 @@ final class PoolState {
 
     deinit { InspectedObjects.remove(self) }
 
-    /// Whether everything is over after a close.
+    /// True when everything is over after a close.
     var isFinished: Bool { phase != .open && waiting.isEmpty && members.isEmpty }
 
     private func line(of key: PoolKey) -> PoolLine {
@@ -74,7 +74,7 @@ final class PoolState {
         return line
     }
 
-    /// Forgets an empty line: a pool may see any number of keys in its life.
+    /// Forgets an empty line, since a pool may see any number of keys.
     private func forgetIfEmpty(_ line: PoolLine) {
         guard line.count == 0, line.waiting.isEmpty else { return }
         for key in line.keys { lines[key] = nil }
@@ -83,7 +83,7 @@ final class PoolState {
 
     // MARK: Requests
 
-    /// A request for a resource. It is answered by one `lend` or `reject`, unless it is cancelled first.
+    /// Requests a resource. One `lend` or `reject` answers it, unless it is cancelled first.
     func request(_ key: PoolKey, at now: LoopInstant) -> PoolRequest {
         var line = line(of: key)
         if closeOutlived(line, at: now) { line = self.line(of: key) }
@@ -110,7 +110,7 @@ final class PoolState {
     }
 
     /// Closes idle resources whose peer is about to end them: a request might meet that end on its way.
-    /// - Returns: whether there was one; then the line may be forgotten.
+    /// - Returns: true if it closed any. The line may then be forgotten.
     private func closeOutlived(_ line: PoolLine, at now: LoopInstant) -> Bool {
         var isClosed = false
         while let member = line.idle.last, let limit = member.idleLimit, case .idle(let since) = member.use,
@@ -129,9 +129,9 @@ final class PoolState {
         advance(request.line)
     }
 
-    /// Removes a request without a resource, and closes the resource that is being checked for it: the check may still
-    /// be answered.
-    /// - Returns: whether the request had no answer yet.
+    /// Removes a request without a resource. Closes the resource that is being checked for it, since the check may
+    /// still be answered.
+    /// - Returns: true if the request had no answer yet.
     @discardableResult
     func withdraw(_ request: PoolRequest) -> Bool {
         guard waiting.remove(request) else { return false }
@@ -147,7 +147,7 @@ final class PoolState {
         return true
     }
 
-    /// Cancels the making of resources that no request waits for any more.
+    /// Cancels the making of resources that no request waits for.
     func cancelSurplus(_ line: PoolLine) {
         while line.making.count > line.waiting.count, let member = line.making.last {
             drop(member)
@@ -155,7 +155,7 @@ final class PoolState {
         }
     }
 
-    /// Serves the requests in line: lends idle resources to them, and has others made while there is room.
+    /// Serves the requests in line: lends idle resources, and has others made while there is room.
     func advance(_ line: PoolLine) {
         while let request = line.waiting.first, let member = line.idle.last {
             line.waiting.remove(request)
@@ -176,7 +176,7 @@ final class PoolState {
         actions.append(.check(member))
     }
 
-    /// Whether a request in line has no resource being made for it, and the limit of its key allows one.
+    /// Returns true when a request in line has no resource being made for it, and the limit of its key allows it.
     func needsMember(_ line: PoolLine) -> Bool {
         line.making.count < line.waiting.count && line.count < limits.perKey
     }
@@ -200,8 +200,7 @@ final class PoolState {
         if let request = member.line.waiting.first { lend(member, to: request) } else { park(member, at: now) }
     }
 
-    /// A resource could not be made. The request that has waited longest is rejected with the error; for the next one,
-    /// another resource is made.
+    /// Rejects the longest waiting request with the error of making its resource. For the next request another is made.
     func makeDidFail(_ member: PoolMember, _ error: any Error) {
         guard member.isMaking else { return }
         let line = member.line
@@ -213,8 +212,8 @@ final class PoolState {
         advance(line)
     }
 
-    /// The result of `check`. If the resource cannot be reused, the request takes the next one, at its old place in
-    /// line.
+    /// Handles the result of `check`. If the resource cannot be reused, the request takes the next one, at its old
+    /// place in line.
     func didCheck(_ member: PoolMember, isUsable: Bool) {
         guard case .checked(let request) = member.use else { return }
         if isUsable { return lend(member, to: request) }
@@ -233,14 +232,13 @@ final class PoolState {
         actions.append(.lend(member, request))
     }
 
-    /// The lease of a resource is over.
     func didReturn(_ member: PoolMember, isReusable: Bool, at now: LoopInstant) {
         guard member.isLeased else { return }
         if isReusable && !member.isOld && phase != .closed { park(member, at: now) } else { close(member) }
     }
 
-    /// Makes the resource idle, or lends it at once if a request waits. If a request for another key has waited longer,
-    /// and only the total limit keeps it from a resource, this one gives up its place.
+    /// Makes the resource idle, or lends it at once if a request waits. If another key's request has waited longer, and
+    /// only the total limit keeps it from a resource, this one gives up its place.
     private func park(_ member: PoolMember, at now: LoopInstant) {
         let line = member.line
         let next = line.waiting.first?.number ?? .max
@@ -252,7 +250,7 @@ final class PoolState {
         if next == .max { actions.append(.park(member)) } else { advance(line) }
     }
 
-    /// An idle resource is no longer usable: its peer has closed, for example.
+    /// Closes an idle resource that is no longer usable: its peer has closed, for example.
     func didLose(_ member: PoolMember) {
         if case .idle = member.use { close(member) }
     }
@@ -273,7 +271,6 @@ final class PoolState {
         forgetIfEmpty(member.line)
     }
 
-    /// Undoes the counts of a member's current use.
     private func stopUsing(_ member: PoolMember) {
         let line = member.line
         switch member.use {

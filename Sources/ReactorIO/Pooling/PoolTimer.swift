@@ -1,9 +1,8 @@
 import Promises
 import Reactor
 
-/// The one timer of a pool. While it is set, it also reports the end of the loop to the pool.
+/// The one timer of a pool. While set, it also reports the end of the loop to the pool.
 struct PoolTimer {
-    /// Present while it is set.
     private var timer: EventLoop.Timer?
     private var deadline = LoopInstant.distantFuture
     private var keepsAlive = true
@@ -28,6 +27,6 @@ struct PoolTimer {
 
     mutating func didFire() { timer = nil }
 
-    /// Whether it is set and does not keep the loop alive.
+    /// True when set without keeping the loop alive.
     var isUnreferenced: Bool { timer != nil && !keepsAlive }
 }
