@@ -10,32 +10,30 @@ import ReactorLibc
 /// sorter.exit.done { status in print(status) }
 /// ```
 ///
-/// To collect the complete output of a program, use `run`. The child keeps the loop alive until it has ended, unless
-/// `unref()` has been called. Releasing this object only closes this process's ends of the pipes. The child continues
-/// to run, and is reaped when it ends. A child that outlives its loop is reaped when the next child is started.
+/// To collect a program's complete output, use `run`. The child keeps the loop alive until it has ended, unless
+/// `unref()` has been called. Releasing this object only closes this process's ends of the pipes. The child continues,
+/// and is reaped at its end, or when the next child is started if it outlives its loop.
 ///
-/// A pidfd reports the end, or SIGCHLD where the kernel has no pidfd or forbids it. Children that other code has
-/// started are never touched. If the process ignores SIGCHLD, or waits for "any child" itself, the status is lost: the
-/// exit status is then `unknown`.
+/// A pidfd reports the end, or SIGCHLD where the kernel has no pidfd or forbids it. Children of other code are never
+/// touched. If the process ignores SIGCHLD, or waits for "any child" itself, the exit status is `unknown`.
 public final class ChildProcess {
-    /// The parent's end of one of the child's three standard streams.
+    /// The parent's end of one of the child's standard streams.
     public enum Stream: Sendable {
-        /// A pipe, whose other end is a `Connection` of this process.
+        /// A pipe to a `Connection` of this process.
         case pipe
         /// `/dev/null`.
         case null
         /// The stream of this process.
         case inherit
-        /// A copy of this descriptor. The original stays open, and the caller still owns it. If it is non-blocking, so
-        /// is the child's copy.
+        /// A copy of this descriptor, which stays open and owned by the caller. Non-blocking if the original is.
         case descriptor(CInt)
     }
 
-    /// The write end of the child's standard input, if that is a pipe. `close()` ends the input.
+    /// The write end of the child's standard input, if it is a pipe. `close()` ends the input.
     public let standardInput: Connection?
-    /// The read end of the child's standard output, if that is a pipe.
+    /// The read end of the child's standard output, if it is a pipe.
     public let standardOutput: Connection?
-    /// The read end of the child's standard error, if that is a pipe.
+    /// The read end of the child's standard error, if it is a pipe.
     public let standardError: Connection?
 
     private let end: ChildEnd
@@ -52,16 +50,16 @@ public final class ChildProcess {
     /// close-on-exec.)
     /// - Parameters:
     ///   - name: a name to look up along this process's `PATH`, or a path, which contains a slash.
-    ///   - arguments: the arguments without the program's own name, which is `name`.
+    ///   - arguments: the arguments after the program's own name, which is `name`.
     ///   - environment: all variables of the child; `nil` for this process's.
-    ///   - workingDirectory: the directory where the child starts, and to which a relative path refers; `nil` for
-    ///     this process's.
+    ///   - workingDirectory: the folder where the child starts, and to which a relative path refers; `nil` for this
+    ///     process's.
     ///   - standardInput: the child's standard input.
     ///   - standardOutput: the child's standard output.
     ///   - standardError: the child's standard error.
-    ///   - ownGroup: whether the child leads a new process group. Such a group can be signalled as a whole, even when
-    ///     the child has ended: until this object is released, the child remains a zombie, so that no other process
-    ///     gets its number. The terminal's Ctrl-C does not reach the group.
+    ///   - ownGroup: true if the child leads a new process group, which can be signalled as a whole, even after the
+    ///     child's end: until this object is released, the child remains a zombie, so that no other process gets its
+    ///     number. The terminal's Ctrl-C does not reach the group.
     /// - Throws: a `SystemError` of `posix_spawn`, of `pipe2`, or of the loop's own descriptors, such as `EMFILE`.
     ///   `posix_spawn` fails with:
     ///   - `ENOENT`, `EACCES`, and the others of execve(2); `ENOENT` also for a name that is in no folder of `PATH`;
@@ -105,7 +103,7 @@ public final class ChildProcess {
         return ChildProcess(try loop.spawn(request), ownEnds)
     }
 
-    /// This process's end as a connection, and the child's end, which blocks, as programs expect.
+    /// Makes a pipe. This process's end is a connection. The child's end blocks, as programs expect.
     private static func pipe(
         intoChild: Bool, _ loop: EventLoop
     ) throws(SystemError) -> (own: Connection, others: CInt) {
@@ -116,31 +114,30 @@ public final class ChildProcess {
         return (Connection(own, intoChild ? .writes : .reads, peer: nil, on: loop), others)
     }
 
-    /// The child's process ID. After the child's end, the kernel may assign it to another process.
+    /// The child's process ID, which the kernel may reuse after the child's end.
     public var processID: CInt { end.child.process }
 
-    /// A guarantee of the child's exit status. A read that waits on one of the child's pipes first receives what the
-    /// child has written before. Cancelling the guarantee, or a chain that waits for it, does not affect the child; see
+    /// A guarantee of the child's exit status. A read that waits on one of the child's pipes first receives the child's
+    /// last output. Cancelling the guarantee, or a chain that waits for it, does not affect the child; see
     /// `waitOrKill()`.
     public var exit: Guarantee<ChildExitStatus> { Guarantee(end.wait(kills: false)) }
 
-    /// How the child has ended; `nil` while it runs. Makes no system call.
+    /// The exit status; `nil` while the child runs. Makes no system call.
     package var exitStatus: ChildExitStatus? { end.child.status }
 
-    /// Waits for the end of the child, and kills it (SIGKILL) when the wait is cancelled, for example by a `timeout`.
-    /// If the child leads its own group, the whole group is killed.
+    /// Waits for the end of the child, and kills it (SIGKILL), with its own group if it leads one, when the wait is
+    /// cancelled, for example by a `timeout`.
     public func waitOrKill() -> Promise<ChildExitStatus> { Promise(end.wait(kills: true)) }
 
-    /// Sends a signal to the child. With `wholeGroup`, all processes of the child's group get it, which must be its
-    /// own.
-    /// - Throws: `SystemError` of `kill`: `ESRCH` once the child has ended, unless for the whole group; `EPERM`,
+    /// Sends a signal to the child, or with `wholeGroup` to all processes of the child's own group.
+    /// - Throws: `SystemError` of `kill`: `ESRCH` once the child has ended, unless for the whole group, `EPERM`, or
     ///   `EINVAL`.
     public func kill(_ signal: CInt, wholeGroup: Bool = false) throws(SystemError) {
         try end.child.kill(signal, wholeGroup: wholeGroup)
     }
 
-    /// Lets the loop end before the child. Its pipes still keep the loop alive while operations wait for them, like
-    /// other connections.
+    /// Lets the loop end before the child. Like other connections, its pipes still keep the loop alive while operations
+    /// wait.
     public func unref() { end.child.setReferenced(false) }
 
     /// Makes the child keep the loop alive again.
@@ -153,12 +150,11 @@ extension ChildProcess: CustomStringConvertible {
 }
 
 extension Connection {
-    /// Whether a read waits, and the kernel has input or the end for it.
+    /// True when a read waits, and the kernel has input or the end for it.
     fileprivate var hasInputForRead: Bool { reader.isWaiting && loop.kernel.poll(fd, Int16(POLLIN)) > 0 }
 }
 
-/// The promises that wait for the end of a child. The child's watch retains this object, so it outlives the
-/// `ChildProcess`.
+/// The promises that wait for a child's end. The child's watch retains this object, so it outlives the `ChildProcess`.
 private final class ChildEnd: IOProducer {
     private struct Output {
         weak var connection: Connection?
@@ -169,7 +165,7 @@ private final class ChildEnd: IOProducer {
     private var waiting = LinkedOrder<(promise: PromiseCore, kills: Bool)>()
     /// The child's status, once reported.
     private var status: ChildExitStatus?
-    /// The maximum number of turns by which the report is delayed: a pipe may hold a megabyte, of which a turn reads 64
+    /// The maximum number of turns by which the report is delayed. A pipe may hold a megabyte, of which a turn reads 64
     /// KiB, and another process may write to it.
     private static var mostTurns: Int { 16 }
 
@@ -203,7 +199,7 @@ private final class ChildEnd: IOProducer {
 
     func stop(_ promise: PromiseCore) -> Bool {
         guard let wait = waiting.remove(of: promise) else { return false }
-        // The child may have ended since; then there is no process to kill.
+        // The child may have ended since, and cannot be killed then.
         if wait.kills { try? child.kill(SIGKILL, wholeGroup: child.hasOwnGroup) }
         return true
     }

@@ -1,19 +1,17 @@
 import Promises
 import Reactor
 
-/// A guarantee that is fulfilled when this process receives `signal`, on this thread's loop.
+/// Makes a guarantee that is fulfilled on this thread's loop when this process receives `signal`.
 ///
 /// ```swift
 /// try nextSignal(SIGTERM).then { server.shutDown() }.done { EventLoop.current.stop() }
 /// ```
 ///
-/// The guarantee handles a single delivery. After it, the process's previous action is restored, so a second SIGTERM
-/// ends the process, unless `nextSignal` is called again or an `onSignal` is active. See `EventLoop.onSignal` for that
-/// action.
+/// The guarantee handles a single delivery and then restores the process's previous action, so a second SIGTERM ends
+/// the process, unless `nextSignal` is called again or an `onSignal` is active; see `EventLoop.onSignal`.
 ///
-/// The loop stays alive until the signal has arrived. Cancelling the guarantee ends the watch, and the loop may then
-/// end.
-/// - Throws: `SystemError` of `sigaction`, as `onSignal`.
+/// The loop stays alive until the signal has arrived, or the guarantee is cancelled.
+/// - Throws: `SystemError` of `sigaction`, like `onSignal`.
 @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
 public func nextSignal(
     _ signal: CInt, file: StaticString = #fileID, line: UInt = #line
@@ -28,7 +26,7 @@ private final class SignalWait: IOProducer {
     private var promise: PromiseCore?
 
     init(_ signal: CInt, _ file: StaticString, _ line: UInt) throws(SystemError) {
-        // The retain cycle ends with the watch: when the signal arrives, by a cancellation, or with the loop.
+        // The retain cycle ends with the watch: by the signal, a cancellation, or the loop's end.
         let end = AtRelease { [self] in promise.take()?.producerDidEnd() }
         watch = try EventLoop.ofCurrentThread.onSignal(
             signal, { [self] in withExtendedLifetime(end) { signalDidArrive() } }, file: file, line: line)

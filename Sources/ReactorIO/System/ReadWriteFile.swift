@@ -4,21 +4,20 @@ import Synchronization
 
 // epoll cannot wait for files, so threads of a pool read and write them.
 
-/// How `writeFile` treats an existing file.
+/// The way that `writeFile` treats an existing file.
 public enum FileWriting: Sendable {
-    /// The file is overwritten from its beginning. A concurrent reader sees a part of the new content, and a failure or
-    /// a cancellation leaves a part of it.
+    /// Overwrites the file from its beginning. A concurrent reader sees a part of the new content, and a failure or a
+    /// cancellation leaves a part of it.
     case replacing
-    /// The bytes are appended. (Two concurrent appends may interleave, chunk by chunk.)
+    /// Appends the bytes. (Two concurrent appends may interleave, chunk by chunk.)
     case appending
-    /// The file has either its old or its new content, never a mixture, even after a failure, a cancellation, or a
-    /// power loss.
+    /// Replaces the file as a whole: it has either its old or its new content, even after a failure, a cancellation, or
+    /// a power loss.
     ///
-    /// The bytes are written to another file in the same folder, which takes the name once it is on the disk. Until its
-    /// bytes are complete, only the owner can open it. Then it gets the permissions of the old file and, if the process
-    /// may set it, the group of the old file. It does not get the owner and the access control list of the old file. If
-    /// the group cannot be set, the group gets no permission that others lack. A symbolic link is replaced, not
-    /// followed.
+    /// The bytes go to another file in the same folder, which takes the name once it is on the disk. Until its bytes
+    /// are complete, only the owner can open it. Then it gets the permissions of the old file and, if the process may
+    /// set it, its group, but not its owner and access control list. If the group cannot be set, it gets no permission
+    /// that others lack. A symbolic link is replaced, not followed.
     case atomically
 }
 
@@ -49,7 +48,7 @@ package func readFile(
     onPool(pool, "readFile", file, line) { try FileOperation(path, calls, checkCancelled: $0).read(limit: limit) }
 }
 
-/// Writes `bytes` to a file on a thread of `pool`, and creates the file if there is none.
+/// Writes `bytes` to a file on a thread of `pool`, and creates the file if necessary.
 ///
 /// ```swift
 /// writeFile(text.utf8, to: "settings", .atomically).catch { error in print(error) }
@@ -57,8 +56,8 @@ package func readFile(
 ///
 /// The promise is fulfilled when the kernel has all bytes, and with `.atomically` when the disk has them. A cancelled
 /// write ends before the next chunk of 256 KiB. The promise is rejected with a `SystemError`, which has the path:
-/// `ENOSPC` or `EDQUOT` if there is no room, and the errors of `readFile` for anything but a regular file. A new file
-/// has the permissions `mode`, before the process's umask applies.
+/// `ENOSPC` or `EDQUOT` without room, and the errors of `readFile` for anything but a regular file. A new file has the
+/// permissions `mode`, before the process's umask applies.
 public func writeFile(
     _ bytes: some Collection<UInt8>, to path: String, mode: UInt32 = 0o666, _ manner: FileWriting = .replacing,
     on pool: ThreadPool = .shared, file: StaticString = #fileID, line: UInt = #line
@@ -81,7 +80,7 @@ package func writeFile(
     }
 }
 
-/// Runs `body` on the pool, with a function that throws once the result is no longer needed.
+/// Runs `body` on the pool, with a function that throws once nobody needs the result.
 private func onPool<Value: Sendable>(
     _ pool: ThreadPool, _ operation: StaticString, _ file: StaticString, _ line: UInt,
     _ body: @escaping @Sendable (_ checkCancelled: @escaping @Sendable () throws -> Void) throws -> Value
@@ -94,8 +93,8 @@ private func onPool<Value: Sendable>(
 
 /// Lets a job check whether its promise has been cancelled.
 private final class Interruption: Sendable {
-    // The address of the promise's core; 0 before that is known. Not owned: the thread that runs the job retains the
-    // core, and only that thread reads this.
+    // The address of the promise's core; 0 before it is known. Unowned: the thread that runs the job retains the core,
+    // and only that thread reads this.
     private let address = Atomic<UInt>(0)
 
     func watch(_ core: PromiseCore) {

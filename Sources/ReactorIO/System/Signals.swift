@@ -1,7 +1,8 @@
 import Promises
 import Reactor
 
-/// An asynchronous sequence of the signals that this process receives, on this thread's loop; see `EventLoop.onSignal`.
+/// Makes an asynchronous sequence of the signals that this process receives, on this thread's loop; see
+/// `EventLoop.onSignal`.
 ///
 /// ```swift
 /// let stops = try signals(SIGTERM, SIGINT)
@@ -9,11 +10,10 @@ import Reactor
 /// ```
 ///
 /// The sequence observes the signals from this call on, until it and its iterators are released. Then the process's
-/// previous action is restored. Signals that arrive while no consumer waits are kept, each signal once; those that are
-/// left at the end go to other watches or to that action, as with `onSignal`. The sequence keeps the loop alive while a
-/// consumer waits.
+/// previous action is restored. Signals without a waiting consumer are kept, each signal once. At the end they go to
+/// other watches or to that action, as with `onSignal`. The sequence keeps the loop alive while a consumer waits.
 /// - Returns: a sequence that does not end by itself.
-/// - Throws: `SystemError` of `sigaction`, as `onSignal`.
+/// - Throws: `SystemError` of `sigaction`, like `onSignal`.
 @available(*, noasync, message: "an async function has no loop of its own; make it in a synchronous function")
 public func signals(
     _ signals: CInt..., file: StaticString = #fileID, line: UInt = #line
@@ -24,14 +24,14 @@ public func signals(
     return LoopSequence(feed)
 }
 
-/// Collects signals that have arrived but were not requested yet. Accessed only on the loop's thread.
+/// Collects unrequested signals. Accessed only on the loop's thread.
 private final class SignalFeed: LoopSource {
     let name: StaticString = "signals"
     let loop: EventLoop
     private var watches: [EventLoop.Watch] = []
     private var arrived: [CInt] = []
     private var waiter: Resolver<Void>?
-    /// Whether a caller waits, also one that has not resumed yet.
+    /// True when a caller waits, or has not resumed yet.
     private var isWaited = false
 
     init(on loop: EventLoop) { self.loop = loop }
