@@ -5,24 +5,23 @@ import ReactorLibc
 // Streams and listeners as asynchronous sequences.
 
 extension Connection {
-    /// The input as it arrives, in chunks of at most 64 KiB, until the peer ends its side.
-    ///
-    /// The sequence fails as `receive` does. Each step is a `receive()`, so the two may be mixed, one after the other.
+    /// The input as it arrives, in chunks of at most 64 KiB, until the peer ends its side. Fails like `receive`. Each
+    /// step is a `receive()`, so the two may alternate.
     public var chunks: LoopSequence<[UInt8]> { LoopSequence(ChunkSource(self)) }
 
-    /// The lines of the input, without their `\n` or `\r\n`, until the peer ends its side, or a drain of the listener
-    /// ends them after one; see `inputEnd`. A line may have at most 65,536 bytes; for another limit use
-    /// `frames(LineDecoder(limit:))`. The sequence fails as `readLine` does.
+    /// The lines of the input, without `\n` or `\r\n`, until the peer ends its side, or a drain of the listener ends
+    /// them after a line; see `inputEnd`. A line may have at most 65,536 bytes. For another limit use
+    /// `frames(LineDecoder(limit:))`. Fails like `readLine`.
     public var lines: LoopSequence<String> { LoopSequence(FrameSource(self, LineDecoder(), "connection.lines")) }
 
     /// The frames that `decoder` finds in the input, until the peer ends its side, or a drain of the listener ends them
-    /// after one; see `inputEnd`.
+    /// after a frame; see `inputEnd`.
     ///
     /// ```swift
     /// for try await line in child.output.frames(LineDecoder(lastLine: .accept)) { log(line) }
     /// ```
     ///
-    /// The sequence fails as `readFrame` does. Its iterators share the decoder, which keeps its state between frames.
+    /// Fails like `readFrame`. The iterators share the decoder, which keeps its state between frames.
     public func frames<Decoder: FrameDecoder>(_ decoder: Decoder) -> LoopSequence<Decoder.Frame> {
         LoopSequence(FrameSource(self, decoder, "connection.frames"))
     }
@@ -31,8 +30,8 @@ extension Connection {
 extension Listener {
     /// The clients of the listener, until it is closed.
     ///
-    /// A client is accepted when the consumer asks for the next one; other clients wait in the backlog. The consumer
-    /// must close each connection. The sequence fails as `accept` does.
+    /// A client is accepted when the consumer asks for the next. Other clients wait in the backlog. The consumer must
+    /// close each connection. Fails like `accept`.
     public var connections: LoopSequence<Connection> { LoopSequence(ConnectionSource(self)) }
 }
 
@@ -85,10 +84,9 @@ extension FrameSource {
 
 private struct SequenceRead<Decoder: FrameDecoder>: InputConsumer {
     private let source: FrameSource<Decoder>
-    /// The position in the input at which it began: skipped bytes after it may be a part of the frame.
+    /// The position in the input where the frame began: skipped bytes after it may be part of the frame.
     private let begin: Int
-    // A copy: a read that ends without a frame leaves no state behind, since other reads may take the bytes that it has
-    // decoded.
+    // A copy, so that an unfinished read discards decoder state: other reads may take the bytes that it has decoded.
     private var read: FrameRead<Decoder>
 
     init(of source: FrameSource<Decoder>) {
@@ -131,7 +129,7 @@ private final class ConnectionSource: LoopSource {
     func next(isolation _: isolated (any Actor)?) async throws -> Connection? {
         if listener.state.isClosed { return nil }
         do { return try await listener.accept().value } catch {
-            // The owner has closed the listener meanwhile.
+            // The owner has closed the listener during the wait.
             if listener.state.isClosed, (error as? SystemError)?.code == ECANCELED { return nil }
             throw error
         }
