@@ -2,27 +2,25 @@ import Promises
 import Reactor
 import ReactorLibc
 
-/// The sockets of a listener: accepts clients while it has room, and pauses if the system refuses them.
-///
-/// Accessed only on the loop's thread, and when the last reference to the listener is released.
+/// The sockets of a listener. Accepts clients while there is room, and pauses while the system refuses them. Accessed
+/// only on the loop's thread, and on the release of the listener.
 final class Acceptor {
     private let loop: EventLoop
-    /// Empty once they are closed.
+    /// Empty once closed.
     private var sockets: [AcceptSocket]
-    /// The timer of a pause.
     private var pause: EventLoop.Timer?
-    /// Whether the last call found a shortage of descriptors or memory.
+    /// True when the last call found a shortage of descriptors or memory.
     private var hasShortage = false
 
-    /// The number of connections accepted per turn, so that a burst of new ones leaves time for the existing ones.
+    /// The number of connections accepted per turn, so that a burst leaves time for existing connections.
     private static var budget: Int { 64 }
-    /// How many times one client alone is accepted, after a call that would have found a second one has found none: that
-    /// call, which fails with EAGAIN, is saved.
+    /// The number of events with one `accept` each, after a second `accept` has found no client: this saves the call
+    /// that fails with EAGAIN.
     private static var singles: Int { 8 }
     /// The number of connections accepted from a backlog: more than it holds, so that only repeated errors could reach
     /// it.
     private static var backlogBudget: Int { 65536 }
-    /// The number of clients in a row that may fail before they are accepted.
+    /// The number of consecutive accept failures before a pause.
     private static var refusalLimit: Int { 64 }
 
     init(_ sockets: [ListeningSocket], on loop: EventLoop) {
@@ -32,16 +30,16 @@ final class Acceptor {
         for socket in self.sockets { loop.forget(socket.socket.fd) }
     }
 
-    /// Accepts the clients that already wait, as far as there is room.
+    /// Accepts the waiting clients, as far as there is room.
     func acceptBacklog(for listener: Listener) {
         for socket in sockets { accept(on: socket, for: listener, atMost: Self.backlogBudget) }
     }
 
     func acceptReady(on socket: AcceptSocket, for listener: Listener) {
-        // Before any handler is called: it may turn the loop.
+        // Before any handler is called, because a handler may turn the loop.
         updateInterest(for: listener)
         if socket.singles > 0 {
-            // If another one waits, the next turn reports it.
+            // The next turn reports further clients.
             socket.singles -= 1
             accept(on: socket, for: listener, atMost: 1)
         } else if accept(on: socket, for: listener, atMost: Self.budget) == 1 {
@@ -59,7 +57,7 @@ final class Acceptor {
         return limit
     }
 
-    /// - Returns: whether further clients may be waiting.
+    /// - Returns: true if further clients may be waiting.
     private func acceptOne(on socket: AcceptSocket, for listener: Listener) -> Bool {
         var storage = sockaddr_storage()
         let result = loop.kernel.accept(socket.socket.fd, &storage)
@@ -77,9 +75,9 @@ final class Acceptor {
             hasShortage = true
             beginPause(socket.error(code), isNew: isNew, for: listener)
         case EBADF, EINVAL, ENOTSOCK: listener.fail(socket.error(code))
-        // Errors of one connection that failed before it was accepted; accept(2) lists the network errors that may
-        // occur here, with EOPNOTSUPP, which is not the listener's: that is a stream socket. A connection refused before
-        // it leaves the backlog stays there: the next call would find it again.
+        // Errors of one connection that failed before it was accepted. accept(2) lists the network errors that may
+        // occur here. EOPNOTSUPP is one of them: the listener is a stream socket. A connection refused before it leaves
+        // the backlog stays there, and the next call finds it again.
         default:
             socket.refusals += 1
             if socket.refusals < Self.refusalLimit { return true }
@@ -88,7 +86,7 @@ final class Acceptor {
         return false
     }
 
-    /// - Parameter isNew: whether the episode begins, which is reported.
+    /// - Parameter isNew: true at the beginning of the episode, which is reported.
     private func beginPause(_ error: SystemError, isNew: Bool, for listener: Listener) {
         if isNew { conf.log(.acceptPaused(error)) }
         // The log handler may have closed the listener.
@@ -101,10 +99,10 @@ final class Acceptor {
         updateInterest(for: listener)
     }
 
-    /// True while it accepts nothing, since the system refuses clients.
+    /// True while the system refuses clients.
     var isPaused: Bool { pause != nil }
 
-    /// Each socket is registered exactly while there is room, and retains the listener exactly while it is registered.
+    /// Registers each socket exactly while there is room. A registered socket retains the listener.
     func updateInterest(for listener: Listener) {
         let waits = pause == nil && listener.takesClients
         for socket in sockets {
@@ -115,7 +113,7 @@ final class Acceptor {
         }
     }
 
-    /// Closes the sockets. Any thread, once the loop has ended.
+    /// Closes the sockets. Any thread may call it once the loop has ended.
     func close() {
         if let pause = pause.take(), !loop.hasEnded { pause.cancel() }
         let closed = sockets
@@ -127,11 +125,11 @@ final class Acceptor {
 /// One socket of a listener, for the poller.
 final class AcceptSocket: ReadinessHandler {
     private let listening: ListeningSocket
-    /// Retained while this socket waits for clients: no other reference to the listener is needed then.
+    /// Retained while this socket waits for clients, since nothing else need refer to the listener.
     var listener: Listener?
-    /// The number of calls of `accept` in a row that failed with the error of a single connection.
+    /// The number of consecutive calls of `accept` that failed with the error of a single connection.
     var refusals = 0
-    /// How many of the next events are taken for one client each.
+    /// The number of next events with one `accept` each.
     var singles = 0
 
     init(_ listening: ListeningSocket) { self.listening = listening }
@@ -139,7 +137,7 @@ final class AcceptSocket: ReadinessHandler {
     var socket: Socket { listening.socket }
     var address: SocketAddress { listening.address }
 
-    /// The text in `keepAliveReasons`: if there are several sockets, the address of the waiting one.
+    /// The text in `keepAliveReasons`: of several sockets, the address of the waiting one.
     package var label: String { "Listener(\(address))" }
 
     func error(_ code: CInt) -> SystemError { SystemError(.accept, code, detail: address.description) }

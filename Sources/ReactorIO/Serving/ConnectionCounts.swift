@@ -2,11 +2,11 @@ import Synchronization
 
 /// The ends of a drained listener's connections.
 public struct DrainResult: Hashable, Sendable {
-    /// Connections that the drain has ended, because they were idle or between two frames; see `Listener.drain`.
+    /// Connections that the drain ended while idle or between two frames; see `Listener.drain`.
     public internal(set) var idle = 0
     /// Connections whose handlers finished by themselves, and whose bytes the kernel has taken.
     public internal(set) var finished = 0
-    /// Connections that were aborted at the deadline, or that ended with their loop before it.
+    /// Connections that were aborted at the deadline, or ended before with their loop.
     public internal(set) var aborted = 0
 
     static func + (one: DrainResult, other: DrainResult) -> DrainResult {
@@ -18,25 +18,25 @@ public struct DrainResult: Hashable, Sendable {
     }
 }
 
-/// The numbers of a listener's connections on all its loops: of those that are open, and how they end. Any thread.
+/// The numbers of a listener's open and ended connections on all its loops. Any thread may use them.
 final class ConnectionCounts: Sendable {
-    /// The open connections, and whether the listener is closed. One word, so that of a connection that ends and a
-    /// listener that closes at the same time one observes the other, and so that each change of the number of active
-    /// connections is observed once.
+    /// The open connections, and the closed bit of the listener. One word, so that a connection that ends and a
+    /// listener that closes at the same time do not miss each other, and each change of the active connections is
+    /// observed once.
     private let word = Atomic(0)
     private let isDraining = Atomic(false)
     private let idle = Atomic(0)
-    /// The number of idle, delivered and aborted connections that are not closed yet.
+    /// The number of idle, delivered and aborted connections that are still open.
     private let leaving = Atomic(0)
     /// The number of connections that ended with their loop.
     private let lost = Atomic(0)
-    /// The number of connections ended because of `ServeOptions.memoryLimit`.
+    /// The number of connections ended for `ServeOptions.memoryLimit`.
     private let evictedCount = Atomic(0)
-    /// The number of clients refused because of `ServeOptions.overflow`.
+    /// The number of clients refused for `ServeOptions.overflow`.
     private let refusedCount = Atomic(0)
 
-    // The fields of `word`: one bit for a closed listener, then the active connections, then the lingering ones. Fewer
-    // of either than there are descriptor numbers, so no field overflows.
+    // The fields of `word`: one bit for a closed listener, then the active connections, then the lingering ones. Each
+    // count is below the number of descriptors, so no field overflows.
     private static let closed = 1
     private static let oneActive = 2
     private static let oneLingering = 1 << 32
@@ -45,7 +45,7 @@ final class ConnectionCounts: Sendable {
 
     /// The connections whose handlers have not finished.
     var active: Int { Self.active(in: word.load(ordering: .acquiring)) }
-    /// The connections whose handlers have finished, and whose descriptors are not closed yet.
+    /// The open connections whose handlers have finished.
     var lingering: Int { word.load(ordering: .acquiring) / Self.oneLingering }
     private var open: Int {
         let word = word.load(ordering: .acquiring)
@@ -60,20 +60,21 @@ final class ConnectionCounts: Sendable {
     func countActive() { word.add(Self.oneActive, ordering: .relaxed) }
 
     /// - Parameter limit: the maximum number of active connections.
-    /// - Returns: true if the listener has to know it: it was at its limit.
+    /// - Returns: true if the listener was at its limit, and must be notified.
     func countLingering(limit: Int) -> Bool {
         let left = word.add(Self.oneLingering - Self.oneActive, ordering: .acquiringAndReleasing).newValue
         return Self.active(in: left) == limit - 1
     }
 
-    /// - Returns: true if the listener has to know it: it was at its limit, or is closed and this was the last one.
+    /// - Returns: true if the listener must be notified: it was at its limit, or is closed and this was the last
+    ///   connection.
     func countEnd(wasLingering: Bool, limit: Int) -> Bool {
         let change = wasLingering ? Self.oneLingering : Self.oneActive
         let left = word.subtract(change, ordering: .acquiringAndReleasing).newValue
         return left == Self.closed || !wasLingering && Self.active(in: left) == limit - 1
     }
 
-    /// The listener is closed: its last connection is to be reported.
+    /// Notes that the listener is closed, so that the end of the last connection is reported.
     func noteClosed() { word.bitwiseOr(Self.closed, ordering: .acquiringAndReleasing) }
 
     func countEvicted() { evictedCount.add(1, ordering: .relaxed) }
@@ -88,25 +89,25 @@ final class ConnectionCounts: Sendable {
         return open
     }
 
-    /// An idle connection is being closed.
+    /// Counts an idle connection that is being closed.
     func countIdle() {
         idle.add(1, ordering: .relaxed)
         countLeaving()
     }
 
-    /// A connection is idle, has delivered its bytes, or is aborted.
+    /// Counts a connection that is idle, has delivered its bytes, or is aborted.
     func countLeaving() { leaving.add(1, ordering: .relaxed) }
 
-    /// One of these connections is closed.
+    /// Counts the close of a leaving connection.
     func countLeft() { leaving.subtract(1, ordering: .relaxed) }
 
-    /// A connection has ended with its loop.
+    /// Counts a connection that has ended with its loop.
     func countLost() {
         if isDraining.load(ordering: .relaxed) { lost.add(1, ordering: .relaxed) }
     }
 
-    /// The result for the `all` connections of the drain's beginning. Those of them that are open and not leaving will be
-    /// aborted. A connection that ends on another thread meanwhile may be counted either way.
+    /// Returns the result for the `all` connections at the drain's beginning. Open ones that are not leaving will be
+    /// aborted. A connection that ends on another thread during this call may be counted either way.
     func result(_ all: Int) -> DrainResult {
         var result = DrainResult()
         result.aborted = lost.load(ordering: .relaxed) + max(open - leaving.load(ordering: .relaxed), 0)

@@ -1,18 +1,18 @@
 import Promises
 import Reactor
 
-// The drain of a listener on one loop: ends its idle connections, now and whenever one becomes idle.
+// The drain of a listener on one loop. Ends idle connections, now and whenever one becomes idle.
 
 extension ConnectionTracker {
     /// The interval at which busy connections are checked for idleness.
     private static var interval: Duration { .milliseconds(20) }
-    /// The time without input after which a connection counts as idle, unless it is between two frames: bytes from its
-    /// peer may be on their way.
+    /// The time without input after which a connection is idle, unless it is between two frames: the peer's bytes may
+    /// be on their way.
     private static var quietPeriod: Duration { .milliseconds(200) }
 
     func drain(within time: Duration) {
         isDraining = true
-        // From then on even a connection that has just received something counts as idle.
+        // From then on even a connection that has just received something is idle.
         let lastCall = loop.now.advanced(by: time - min(time / 5, .seconds(1)))
         for entry in connections.all {
             ServedConnection.of(entry.connection).tracker = self
@@ -37,7 +37,7 @@ extension ConnectionTracker {
     private func quietTime(of connection: Connection, at now: LoopInstant) -> Duration {
         let (served, count) = (ServedConnection.of(connection), connection.bytesReceived)
         if let (known, since) = served.received, known == count { return since.duration(to: now) }
-        // A client that has long been waiting between two frames is not about to send one.
+        // A client that has long been between two frames is not about to send one.
         let since = served.received == nil ? connection.cold?.frameClock?.silence(of: connection) ?? now : now
         served.received = (count, since)
         return since.duration(to: now)
@@ -63,13 +63,13 @@ extension ConnectionTracker {
         if asIdle { server.counts.countIdle() } else { server.counts.countLeaving() }
     }
 
-    /// The handler of a connection has finished. If the drain ended its loop, the connection counts as idle only now:
-    /// the handler might have failed, or have gone on until the deadline.
+    /// Counts a connection whose loop the drain has ended as idle once its handler has finished. Before, the handler
+    /// might have failed, or have worked until the deadline.
     func handlerDidFinish(_ connection: Connection) {
         if connection.inputEnd == .drained { note(connection, asIdle: true) }
     }
 
-    /// Counts the connections whose handlers have finished, and whose bytes the kernel has taken: a drain does not
+    /// Counts the connections whose handlers have finished, and whose bytes the kernel has taken. A drain does not
     /// abort them.
     func noteDelivered() {
         for entry in connections.all where entry.lingers && entry.connection.lifecycle == .lingering {
@@ -77,7 +77,6 @@ extension ConnectionTracker {
         }
     }
 
-    /// Called at the deadline.
     func abortAll() {
         isAborted = true
         let rest = connections.all

@@ -1,22 +1,20 @@
 import Promises
 import Reactor
 
-/// The connections that a listener serves on one loop: its own, or one of a group.
-///
-/// Accessed only on the loop's thread. Retained by the connections that it serves; also by the server, if it serves on
-/// the listener's own loop.
+/// The connections that a listener serves on one loop. Accessed only on the loop's thread. Retained by its connections,
+/// and by the server if it serves on the listener's own loop.
 final class ConnectionTracker {
     let loop: EventLoop
     let server: Server
     // `@exclusivity(unchecked)`: one thread, and no outside code is called during an access.
     @exclusivity(unchecked) private(set) var connections = OpenConnections()
-    /// The maximum number of lingering connections. One more evicts the one that has lingered longest.
+    /// The maximum number of lingering connections. One more evicts the longest lingering one.
     private let lingeringLimit: Int
     private var budget: MemoryBudget?
     var isDraining = false
-    /// True once the deadline of a drain has been reached.
+    /// True after the deadline of a drain.
     var isAborted = false
-    /// Checks busy connections during a drain.
+    /// The timer that checks busy connections during a drain.
     var sweeping: EventLoop.Timer?
     /// Runs the tasks of async handlers.
     private lazy var executor = ThreadBoundExecutor(loop)
@@ -63,34 +61,33 @@ final class ConnectionTracker {
         if isAborted { served.cancel() }
     }
 
-    /// Serves `connection` with an async handler, as `serve`.
+    /// Serves `connection` with an async handler.
     func serve(
         _ connection: Connection, _ transfer: ConnectionTransfer?,
         awaiting handler: @escaping @isolated(any) (Connection) async throws -> Void, _ callSite: CallSite
     ) {
         let place = begin(connection)
         let work = HandlerTask(callSite, on: loop)
-        // Not the core that waits for the task: that runs when the task has ended.
+        // Not the core that waits for the task, which runs when the task has ended.
         connections.setWork(work.core, at: place)
         work.start(connection, executor, server.options, handler)
         _ = work.core.derive(Served(tracker: self, place: place, transfer: transfer))
     }
 
-    /// Calls `onError` for the handler of a connection.
     @inline(never)
     fileprivate func report(_ error: any Error, at place: Int) {
         guard !error.isCancelled, let connection = connections[place] else { return }
         if ServedConnection.existing(of: connection)?.isLeaving != true { server.onError(error, connection) }
     }
 
-    /// Called when a connection is still closing. It no longer counts as active: otherwise a slow peer would keep other
-    /// clients from being served.
+    /// Notes that a connection is still closing. It no longer counts as active, or a slow peer would keep other clients
+    /// from being served.
     fileprivate func didBeginLingering(_ place: Int, _ transfer: ConnectionTransfer?) {
         connections.beginLingering(place)
         transfer?.isLingering = true
         server.connectionDidBeginLingering()
-        // No eviction during a drain: the listener accepts no client that would need the descriptors, and there is a
-        // deadline.
+        // No eviction during a drain, which has a deadline, and whose listener accepts no client that would need the
+        // descriptors.
         while !isDraining, connections.unevictedCount > lingeringLimit, let oldest = connections.evictOldest() {
             oldest.close(linger: .zero)
         }
@@ -106,10 +103,10 @@ final class ConnectionTracker {
     }
 }
 
-// One core per connection instead of a chain of operators: it lives as long as the connection.
+// One core per connection instead of a chain of operators, since it lives as long as the connection.
 
-/// Waits for a handler's outcome. Then reports its error, closes the connection, and frees its place once that is done.
-/// Fits into the waiting core.
+/// Waits for a handler's outcome, reports its error, closes the connection, and then frees its place. Fits into the
+/// waiting core.
 private struct Served: Operation {
     typealias Input = Never
     typealias Output = Void

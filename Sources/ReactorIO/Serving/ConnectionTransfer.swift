@@ -2,16 +2,15 @@ import Reactor
 import ReactorLibc
 
 /// A connection on its way to another loop, from its dispatch until its descriptor is closed: first a job for that
-/// loop, and then an object that the connection retains. Its deinit counts as the connection's end, whatever happens to
-/// the loop.
-// @unchecked: `accepted` is accessed by `run`, on the loop's thread, or in deinit; `isDone` and `isLingering` on that
-// thread, and in deinit; `destination` is written only while no loop has the job, and only read afterwards.
+/// loop, then an object that the connection retains. Its deinit counts as the connection's end, even without the loop.
+// @unchecked: `accepted`, `isDone` and `isLingering` are accessed on the loop's thread, or in deinit. `destination` is
+// written only while no loop has the job, and only read afterwards.
 final class ConnectionTransfer: Job, @unchecked Sendable {
     private let server: Server
     private var accepted: Accepted?
-    /// Whether its handler has finished and its descriptor is closed.
+    /// True when its handler has finished and its descriptor is closed.
     var isDone = false
-    /// Whether its handler has finished and its descriptor is not closed yet.
+    /// True when its handler has finished and its descriptor is still open.
     var isLingering = false
     private var destination: LoopGroup.Member?
 
@@ -28,7 +27,7 @@ final class ConnectionTransfer: Job, @unchecked Sendable {
         server.connectionDidEnd(wasLingering: isLingering)
     }
 
-    /// Posts it to the loop of `member`.
+    /// Posts the connection to the loop of `member`.
     /// - Returns: false if that loop has ended.
     func dispatch(to member: LoopGroup.Member) -> Bool {
         destination = member
@@ -51,7 +50,7 @@ struct Accepted: Sendable {
     let peer: SocketAddress?
     let isUnix: Bool
 
-    /// Makes the connection, which belongs to `loop`, the current loop.
+    /// Makes the connection. `loop` must be the current loop.
     func connection(on loop: EventLoop) -> Connection {
         loop.forget(fd)
         return Connection(Socket(fd, loop.kernel), peer: peer, isUnix: isUnix, on: loop)

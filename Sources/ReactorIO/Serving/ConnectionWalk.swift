@@ -1,11 +1,10 @@
 import Promises
 import Reactor
 
-/// A connection in the console: counts and names, and nothing of its bytes.
+/// A connection in the console: counts and names, but none of its bytes.
 package struct ConnectionFacts: Sendable {
-    /// The event that it waits for.
     package enum Wait: UInt8, Sendable {
-        /// Its handler works, or waits for something else.
+        /// The handler works, or waits for something else.
         case handler
         case read, write
         case readAndWrite
@@ -14,15 +13,15 @@ package struct ConnectionFacts: Sendable {
         case close
         /// It is idle in a pool.
         case pool
-        /// Listener or program hold it, and its descriptor is gone.
+        /// The descriptor is gone, but the listener or the program holds the connection.
         case nothing
     }
 
     package let peer: SocketAddress?
     package let descriptor: CInt
-    /// The second of the console in which it was accepted: zero if that was before, `nil` if it was not accepted.
+    /// The console's second of the accept: zero if earlier, `nil` if it was not accepted.
     package let since: UInt32?
-    /// The milliseconds since data was received or sent; `nil` if the kernel does not say.
+    /// The milliseconds since data was received or sent; `nil` if the kernel does not report it.
     package let quiet: Int?
     package let received, sent, queued: Int
     package let wait: Wait
@@ -34,7 +33,7 @@ package struct ConnectionFacts: Sendable {
     package let listener: ObjectIdentifier?
 }
 
-/// Lists the connections of a loop, a few at a time, on its thread: those of its listeners and pools, and those that wait.
+/// Lists the connections of a loop, a few at a time, on its thread: of its listeners and pools, and waiting ones.
 package final class ConnectionWalk {
     package private(set) var facts: [ConnectionFacts] = []
     /// The connections whose read waits, by the address of its promise.
@@ -47,20 +46,20 @@ package final class ConnectionWalk {
     private var seen = Set<ObjectIdentifier>()
     private var filters: [ObjectIdentifier: String] = [:]
 
-    /// - Parameter keepsReaders: whether a `PromiseWalk` follows.
+    /// - Parameter keepsReaders: true if a `PromiseWalk` follows.
     package init(on loop: EventLoop, keepsReaders: Bool) {
         self.loop = loop
         self.keepsReaders = keepsReaders
         trackers = InspectedObjects.all(ConnectionTracker.self, ofLoop: loop.serial)
     }
 
-    /// The name of the connection whose read waits with the promise at `address`.
+    /// Names the connection whose read waits with the promise at `address`.
     package func reader(_ address: UnsafeMutableRawPointer) -> String? {
         guard let connection = readers[address], connection.reader.waiting?.pointer == address else { return nil }
         return "\(connection)"
     }
 
-    /// Looks at the next connections.
+    /// Visits the next connections.
     /// - Returns: false at the end.
     package func advance(atMost count: Int) -> Bool {
         for _ in 0..<count {
@@ -146,7 +145,7 @@ extension Listener: Inspected {
         return [facts]
     }
 
-    /// The reason for which it serves no clients; `nil` if there is none.
+    /// The reason why it serves no clients; `nil` if it does.
     private var condition: String? {
         if isDraining {
             let left = state.deadline.map { ", \(max(loop.now.duration(to: $0).components.seconds, 0)) s left" }

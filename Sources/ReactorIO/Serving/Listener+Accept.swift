@@ -3,7 +3,7 @@ import Reactor
 import ReactorLibc
 
 extension Listener {
-    /// Waits for the next connection. Several calls are served in order; a cancelled call is skipped.
+    /// Waits for the next connection. Several calls are served in order. A cancelled call is skipped.
     ///
     /// ```swift
     /// listener.accept().then { connection in

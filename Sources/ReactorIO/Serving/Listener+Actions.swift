@@ -2,15 +2,15 @@ import Promises
 import Reactor
 
 extension Listener {
-    /// Lets `event` change the state, and executes the actions that follow from it. Code that they call may cause further
-    /// events, whose actions are executed before this returns to that code.
+    /// Lets `event` change the state, and executes the actions that follow. Their code may cause further events, whose
+    /// actions are executed before this returns to it.
     func change(_ event: (inout ListenerState) -> Void) {
         event(&state)
         while let action = state.nextAction() { perform(action) }
     }
 
     /// Ends the watch of the signals.
-    /// - Returns: the promise of `serve`, which the caller settles, unless it has settled.
+    /// - Returns: the pending promise of `serve`, which the caller settles.
     func takeServing() -> PromiseCore? {
         guard let promise = serving.take() else { return nil }
         signals.take()?.end()

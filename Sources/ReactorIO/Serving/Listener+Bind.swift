@@ -4,37 +4,37 @@ import ReactorLibc
 // Creation of listeners.
 
 extension Listener {
-    /// Listens on `endpoint` from now on: clients can connect before the first `accept` or `serve`.
+    /// Listens on `endpoint` from now on. Clients can connect before the first `accept` or `serve`.
     ///
     /// ```swift
     /// let listener = try Listener.bind("127.0.0.1:0")       // port 0: the kernel picks a free port
     /// print("listening on \(listener.localAddress)")
     /// ```
     ///
-    /// The port is free for another listener as soon as this one is closed (SO_REUSEADDR). An IPv6 listener accepts
-    /// IPv6 only, so `["0.0.0.0:80", "[::]:80"]` can listen on one port. `localhost` is 127.0.0.1 and ::1, with the same
-    /// port, since a client may try either; it is one of them on a machine that lacks the other.
+    /// Closing this listener frees the port for another at once (SO_REUSEADDR). An IPv6 listener accepts IPv6 only, so
+    /// `["0.0.0.0:80", "[::]:80"]` can listen on one port. `localhost` is 127.0.0.1 and ::1, with the same port, since
+    /// a client may try either, or one of them if the machine lacks the other.
     ///
-    /// Several addresses make one listener: with one `serve`, and one limit for all of them. If one address cannot be
-    /// bound, none stays bound; if one socket fails later, all are closed. Each port 0 gets a different port.
+    /// Several addresses make one listener, with one `serve` and one limit. If one address cannot be bound, none stays
+    /// bound. If one socket fails later, all are closed. Each port 0 gets a different port.
     ///
-    /// A Unix path must not exist, unless it is a socket without a listener, such as a killed process leaves: that is
+    /// A Unix path must not exist, unless it is a socket without a listener, such as a killed process leaves, which is
     /// replaced. The file is removed with the listener.
     /// - Parameters:
-    ///   - endpoint: the address to listen on, or several. Names of hosts are refused: the addresses of a server should
+    ///   - endpoint: the address to listen on, or several. Host names are refused, because a server's addresses should
     ///     not depend on a name server.
-    ///   - backlog: how many connections may wait to be accepted, for each address; the kernel limits it to
+    ///   - backlog: the maximum number of connections that wait to be accepted, per address. The kernel limits it to
     ///     `net.core.somaxconn`.
-    ///   - mode: the permissions of a Unix path: whoever may write the file may connect. Without a mode the process's
+    ///   - mode: the permissions of a Unix path. Whoever may write the file may connect. Without a mode the process's
     ///     umask decides.
-    ///   - options: options of each listening socket. Its connections inherit most of them; `noDelay` is set on each
+    ///   - options: options of each listening socket. Its connections inherit most of them. `noDelay` is set on each
     ///     connection anyway.
     /// - Returns: the listener, on this thread's loop.
     /// - Throws: `SocketAddress.ParseError` for a text that is no address, or `SystemError` with call and address:
     ///   - `EADDRINUSE`;
     ///   - `EACCES` for a privileged port;
     ///   - `EADDRNOTAVAIL` for an address that is not this machine's;
-    ///   - `EINVAL` for an empty list, and for a `mode` of an address that is not a path;
+    ///   - `EINVAL` for an empty list, or a `mode` without a path;
     ///   - further errors of bind(2) and listen(2).
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public static func bind(
@@ -55,11 +55,11 @@ extension Listener {
         return Listener(sockets, on: loop)
     }
 
-    /// Takes over a stream socket that already listens. It is made non-blocking and close-on-exec. Closing the listener
-    /// does not remove the file of a Unix path, since another owner created it.
+    /// Takes over a listening stream socket, and makes it non-blocking and close-on-exec. Closing the listener keeps
+    /// the file of a Unix path, which another owner created.
     /// - Parameter descriptor: the socket, which the listener then owns.
-    /// - Throws: `SystemError`: `EINVAL` for a socket that does not listen, `ENOTSOCK`, `EBADF`, `EEXIST` of `epoll_ctl`
-    ///   if this loop watches the descriptor already. The caller then still owns the descriptor.
+    /// - Throws: `SystemError`: `EINVAL` for a socket that does not listen, `ENOTSOCK`, `EBADF`, or `EEXIST` of
+    ///   `epoll_ctl` if this loop already watches the descriptor. The caller then still owns the descriptor.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public convenience init(adopting descriptor: CInt) throws(SystemError) {
         let loop = EventLoop.ofCurrentThread
@@ -71,15 +71,15 @@ extension Listener {
         return try ListeningSocket(adopting: descriptor, loop.kernel)
     }
 
-    /// A listener on the sockets that the service manager has opened for this process: all of them as one, or those
-    /// named `name` (LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES). It takes the sockets over: call it once for each. See
-    /// sd_listen_fds(3).
+    /// Makes a listener on the sockets that the service manager has opened for this process: all of them as one, or
+    /// only those named `name` (LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES). It takes the sockets over, so call it once
+    /// for each. See sd_listen_fds(3).
     /// - Parameters:
     ///   - name: FileDescriptorName= of the socket unit.
-    ///   - unsettingEnvironment: whether to remove the variables, so that child processes do not see them. The
-    ///     environment belongs to the whole process; no other thread may read it meanwhile.
+    ///   - unsettingEnvironment: true to remove the variables, so that child processes do not see them. The environment
+    ///     belongs to the whole process, and no other thread may read it during the call.
     /// - Returns: `nil` if there is no such socket, for instance without a service manager.
-    /// - Throws: `SystemError` of `fcntl`: `EINVAL` for invalid variables, `EBADF` for a number that is not open; or as
+    /// - Throws: `SystemError` of `fcntl`: `EINVAL` for invalid variables, `EBADF` for a number that is not open, or as
     ///   `init(adopting:)`. Nothing is taken over then.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public static func inherited(

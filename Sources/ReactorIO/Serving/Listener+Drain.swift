@@ -2,10 +2,10 @@ import Promises
 import Reactor
 
 extension Listener {
-    /// Ends the listener and its connections in an orderly way, within `deadline`: accepts the clients in the backlog,
-    /// as `close(drain: true)`, stops listening, ends the idle connections of `serve`, waits for the busy ones, and at
-    /// the deadline aborts the remaining ones and cancels the promises of their handlers. The backlog of an `inherited`
-    /// listener is left to the next process.
+    /// Ends the listener and its connections in an orderly way, within `deadline`. It accepts the clients in the
+    /// backlog, like `close(drain: true)`, stops listening, ends the idle connections of `serve`, and waits for the
+    /// busy ones. At the deadline it aborts the rest and cancels their handlers' promises. An `inherited` listener
+    /// leaves its backlog to the next process.
     ///
     /// ```swift
     /// try nextSignal(SIGTERM).then { listener.drain(deadline: .seconds(10)) }.done { result in
@@ -15,16 +15,16 @@ extension Listener {
     ///
     /// How a connection ends:
     /// - `forEachFrame`, `forEachLine`, `lines` and `frames` end between two frames, as at the peer's end, and the
-    ///   handler finishes: as soon as all that had arrived when the drain began has been read, and the answers have
-    ///   left, those of bodies and those of `deferDrain`. What a client sends later is not read. A client that has sent
-    ///   nothing has the time of the next case. If the bodies return no promise, the loop stops reading then, and ends
-    ///   in the last fifth of the time;
+    ///   handler finishes, once they have read everything that had arrived when the drain began, and the answers of
+    ///   bodies and of `deferDrain` have left. Later bytes of the client are not read. A client that has sent nothing
+    ///   has the time of the next case. If the bodies return no promise, the loop stops reading then, and ends in the
+    ///   last fifth of the time;
     /// - other reads end when the connection is idle and has received nothing for 200 ms: the connection is closed, and
     ///   the read fails with `ECANCELED`;
     /// - in the last fifth of the time, at most one second, all reads end as soon as no answer is under way: loops
-    ///   after the frame or chunk that they handle, and single reads, unless `deferDrain` has declared them as a part of
-    ///   a request, when they begin;
-    /// - at the deadline, connections that are idle or lingering are closed: the kernel delivers what it has taken. The
+    ///   after the current frame or chunk, and single reads at their beginning, unless `deferDrain` has declared them
+    ///   as a part of a request;
+    /// - at the deadline, idle or lingering connections are closed, and the kernel delivers what it has taken. The
     ///   others are reset.
     ///
     /// A connection is *idle* while all of these hold:
@@ -34,15 +34,15 @@ extension Listener {
     ///   `forEachLine` and `forEachChunk` that wait for nothing;
     /// - the promise returned by the body of a `forEachFrame`, `forEachLine` or `forEachChunk` has settled;
     /// - no `deferDrain(until:)` is pending. A handler that reads one request in several steps outside such a loop
-    ///   declares them by that: between two of them no part of a frame is buffered.
+    ///   declares them with it, because no part of a frame is buffered between two steps.
     ///
-    /// Handlers learn of the drain by `Connection.isDraining`, and of a loop that it has ended by `Connection.inputEnd`.
+    /// Handlers see the drain in `Connection.isDraining`, and a loop that it has ended in `Connection.inputEnd`.
     ///
-    /// A handler may call this, also one of a client in the backlog: the rest of the backlog is still accepted.
-    /// Connections that were taken with `accept` do not belong to the listener. A further call returns the same
-    /// guarantee, and the first deadline stands.
+    /// A handler may call this, even for a client in the backlog: the rest of the backlog is still accepted.
+    /// Connections from `accept` do not belong to the listener. A further call returns the same guarantee, with the
+    /// first deadline.
     /// - Parameter deadline: the time that the busy connections have, from now on. Ignored in further calls.
-    /// - Returns: a guarantee that is fulfilled when the last connection has ended, with the counts of how they ended.
+    /// - Returns: a guarantee that is fulfilled when the last connection has ended, with the counts of their ends.
     @discardableResult
     @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
     public func drain(deadline: Duration) -> Guarantee<DrainResult> {
@@ -52,8 +52,8 @@ extension Listener {
         return drained.guarantee
     }
 
-    /// Ends a drain at once, as at its deadline: aborts the remaining connections, and cancels the promises of their
-    /// handlers. Without effect if no drain has begun.
+    /// Ends a drain at once, as at its deadline: aborts the remaining connections, and cancels their handlers'
+    /// promises. Has no effect if no drain has begun.
     public func abortDrain() {
         loop.assertOwner()
         change { $0.abort() }

@@ -3,8 +3,8 @@ import Reactor
 import ReactorLibc
 
 extension Listener {
-    /// Accepts connections, and calls `handler` with each, until the listener is closed or one of the signals of
-    /// `options` arrives. A connection is closed when the promise of its handler has settled, with a value or an error.
+    /// Accepts connections, and calls `handler` with each, until the listener is closed or a signal of `options`
+    /// arrives. A connection is closed when its handler's promise has settled.
     ///
     /// ```swift
     /// listener.serve(ServeOptions(maxConnections: 10_000)) { connection in
@@ -22,12 +22,13 @@ extension Listener {
     /// ```
     /// - Parameters:
     ///   - options: the limits, and the signals that stop the server.
-    ///   - onError: called with the error of a handler and its connection; not for a cancellation, nor for a connection
-    ///     that `drain` has ended. Without it, `conf.logHandler` gets a `LogEvent.handlerFailed`, but not for what peers
-    ///     cause: that they leave, are silent or do not read, or send what a decoder or a filter refuses.
+    ///   - onError: called with the error of a handler and its connection. Cancellations, and connections that `drain`
+    ///     has ended, are not reported. Without `onError`, `conf.logHandler` gets a `LogEvent.handlerFailed`, except
+    ///     for the doings of peers, which leave, are silent, do not read, or send bytes that a decoder or a filter
+    ///     refuses.
     ///   - handler: handles one connection; called on the loop of the listener.
-    /// - Returns: a promise of how the connections that were open when a drain began have ended; zeros without a drain.
-    ///   It is fulfilled when the listener has been closed and the last connection has ended; with `stopSignals` at the
+    /// - Returns: a promise of the ends of the connections that were open when a drain began; zeros without a drain.
+    ///   Fulfilled when the listener has been closed and the last connection has ended. With `stopSignals` at the
     ///   latest when the drain ends, at its deadline or at the second signal. Rejected with the `SystemError` that
     ///   ended the listener: `EBADF`, `EINVAL` or `ENOTSOCK` of `accept4`. Rejected at once with
     ///   - `EBADF` after `close`;
@@ -35,8 +36,7 @@ extension Listener {
     ///   - `EINVAL` if `maxConnections` is below one or `maxLingering` below zero;
     ///   - the error of `sigaction` if a signal cannot be watched, as `EventLoop.onSignal`.
     ///
-    /// Cancelling it closes the listener and stops watching the signals; active connections continue, and so does a
-    /// drain.
+    /// Cancelling it closes the listener and stops watching the signals. Active connections, and a drain, continue.
     @discardableResult
     public func serve<Done: Thenable>(
         _ options: ServeOptions = ServeOptions(), onError: ((any Error, Connection) -> Void)? = nil,
@@ -47,9 +47,9 @@ extension Listener {
         }
     }
 
-    /// As `serve`, but on the loops of `group`: this loop accepts the connections and transfers each to one of them,
-    /// which calls the handler with it. The connection and the handler's promises belong to that loop, and are used on
-    /// its thread only.
+    /// Like `serve`, on the loops of `group`. This loop accepts the connections and transfers each to one of them,
+    /// which calls the handler. The connection and the handler's promises belong to that loop, and are used on its
+    /// thread only.
     ///
     /// ```swift
     /// let group = try LoopGroup(name: "server")
@@ -61,10 +61,10 @@ extension Listener {
     /// ```
     ///
     /// `maxConnections`, `close`, `drain` and `activeConnections` apply to all loops together. The group is retained
-    /// until the last connection has ended; it is not stopped. When a loop of the group ends, it gets no more
-    /// connections; its own end with it, and those being transferred to it are closed. At the deadline of a drain the
-    /// promise does not wait for the other loops, which abort their connections as soon as they respond. `onError` is
-    /// called on the connection's loop, as `handler` is.
+    /// until the last connection has ended, but not stopped. When a loop of the group ends, it gets no more
+    /// connections. Its own end with it, and those in transfer to it are closed. At a drain's deadline the promise does
+    /// not wait for the other loops, which abort their connections as soon as they respond. `onError` is called on the
+    /// connection's loop, like `handler`.
     /// - Returns: as `serve`. Also rejected with `ECANCELED` of `accept4` when all loops of the group have ended.
     @discardableResult
     public func serve<Done: Thenable & SendableMetatype>(
@@ -77,7 +77,7 @@ extension Listener {
         }
     }
 
-    /// Calls `body` with each connection of `serve`, on the thread of its loop, and gathers the results.
+    /// Calls `body` with each connection of `serve`, on its loop's thread, and gathers the results.
     ///
     /// ```swift
     /// listener.collect { connection in
@@ -87,8 +87,8 @@ extension Listener {
     /// }
     /// ```
     ///
-    /// For programs that list their clients, or end some of them: `body` may call the connection. Lingering connections
-    /// are included; connections of a loop that ends meanwhile are left out.
+    /// For programs that list their clients, or end some of them: `body` may call the connection. Includes lingering
+    /// connections. Omits connections whose loop ends before it answers.
     /// - Parameter body: called once with each connection.
     /// - Returns: a guarantee of one result for each connection, in no particular order.
     @available(*, noasync, message: "on a loop write await firstly { … }.value, else use a synchronous function")
@@ -105,7 +105,7 @@ extension Listener {
 extension Listener {
     /// Begins to serve on the loops of `group`, or on this loop.
     /// - Parameters:
-    ///   - onError: Sendable if there is a group, as `start`.
+    ///   - onError: Sendable if there is a group, like `start`.
     ///   - start: begins to serve a connection, on the connection's loop.
     func begin(
         _ options: ServeOptions, on group: LoopGroup?, _ onError: ((any Error, Connection) -> Void)?,

@@ -10,33 +10,33 @@ import ReactorLibc
 /// try hang(served)
 /// ```
 ///
-/// Connections are taken with `serve`, or one by one with `accept`. Releasing the last reference to a listener closes
-/// it, unless it is serving or an `accept` is pending: then it lives until `close`.
+/// Take connections with `serve`, or one by one with `accept`. Releasing the last reference to a listener closes it,
+/// unless it is serving or an `accept` is pending. Then it lives until `close`.
 ///
-/// An error of a single connection never ends the listener: of the errors in accept(2) only `EBADF`, `EINVAL` and
-/// `ENOTSOCK` do, which are the listening socket's. These conditions make it pause for 100 ms at a time, while clients
-/// wait in the backlog; each episode is reported once, as `LogEvent.acceptPaused`:
+/// An error of a single connection never ends the listener. Of the errors in accept(2) only the listening socket's do:
+/// `EBADF`, `EINVAL` and `ENOTSOCK`. These conditions make it pause for 100 ms at a time, while clients wait in the
+/// backlog, and are reported once per episode as `LogEvent.acceptPaused`:
 /// - a shortage of descriptors or memory (`EMFILE`, `ENFILE`, `ENOBUFS`, `ENOMEM`);
-/// - 64 errors of single connections in a row: a security module or seccomp may refuse every one (`EPERM`, `EACCES`,
+/// - 64 consecutive errors of single connections: a security module or seccomp may refuse all (`EPERM`, `EACCES`,
 ///   `ENOSYS`).
 public final class Listener: CustomStringConvertible {
-    /// The addresses that it listens on, in the given order, with the actual ports in place of port 0.
+    /// The local addresses, in the given order, with the actual ports in place of port 0.
     public let localAddresses: [SocketAddress]
-    /// `Listener(127.0.0.1:7000, [::1]:7000)`, with the addresses that it listens on.
+    /// `Listener(127.0.0.1:7000, [::1]:7000)`, with the local addresses.
     public var description: String { "Listener(\(localAddresses.map(\.description).joined(separator: ", ")))" }
     /// The first of `localAddresses`.
     public var localAddress: SocketAddress { localAddresses[0] }
-    /// The number of active connections of `serve` on all loops: their handlers have not finished. `maxConnections`
-    /// limits them.
+    /// The number of active connections of `serve` on all loops, whose handlers have not finished. Limited by
+    /// `maxConnections`.
     public var activeConnections: Int { server?.counts.active ?? 0 }
-    /// The number of lingering connections of `serve` on all loops: their handlers have finished, and their descriptors
-    /// are not closed yet. `maxLingering` limits them.
+    /// The number of lingering connections of `serve` on all loops, whose handlers have finished, and whose descriptors
+    /// are still open. Limited by `maxLingering`.
     public var lingeringConnections: Int { server?.counts.lingering ?? 0 }
-    /// The number of connections, on all loops, that were reset because of `ServeOptions.memoryLimit`.
+    /// The number of connections, on all loops, that were reset for `ServeOptions.memoryLimit`.
     public var evictedConnections: Int { state.counts.evicted }
-    /// The number of clients refused because of `ServeOptions.overflow`.
+    /// The number of clients refused for `ServeOptions.overflow`.
     public var refusedConnections: Int { state.counts.refused }
-    /// `true` once `drain` has been called and has accepted the backlog.
+    /// True when `drain` has been called and has accepted the backlog.
     public var isDraining: Bool { state.isDraining }
 
     let loop: EventLoop
@@ -50,11 +50,10 @@ public final class Listener: CustomStringConvertible {
     /// The promise of `serve`, until it settles, and the signals that stop it.
     var serving: PromiseCore?
     var signals: StopSignals?
-    /// The deadline of a drain.
     var deadline: EventLoop.Timer?
     lazy var drained = Guarantee<DrainResult>.pending()
-    /// The identifier of `loopWillEnd`. Without it nobody would report the end of the loop to a listener that is not in
-    /// the poller, because it is at its limit or pauses.
+    /// The registration of `loopWillEnd`, for a listener that is not in the poller because it is at its limit or
+    /// pauses.
     private var ending = 0
 
     /// - Parameter sockets: at least one.
@@ -75,11 +74,10 @@ public final class Listener: CustomStringConvertible {
         }
     }
 
-    /// Stops listening. Active connections continue; a pending `accept` is rejected with `ECANCELED`. The file of a
-    /// Unix listener is removed, if it is still the one that the listener has created.
-    ///
-    /// - Parameter drain: whether connections that already wait in the backlog are accepted first; otherwise the kernel
-    ///   resets them. Only for `serve`, and up to its limit.
+    /// Stops listening. Active connections continue, and a pending `accept` is rejected with `ECANCELED`. The file of a
+    /// Unix listener is removed, if it is still the file that the listener has created.
+    /// - Parameter drain: true to accept the connections in the backlog first, instead of a reset by the kernel. Only
+    ///   for `serve`, and up to its limit.
     public func close(drain: Bool = false) {
         // In a forked child the waiting clients belong to the parent.
         let withBacklog = drain && !loop.kernel.isForked
@@ -94,7 +92,7 @@ public final class Listener: CustomStringConvertible {
 // MARK: Accepting
 
 extension Listener: IOProducer {
-    /// True when clients are accepted: an `accept` waits for one, or `serve` is below its limit or refuses those beyond.
+    /// True when an `accept` waits, or `serve` is below its limit or refuses clients beyond it.
     var takesClients: Bool {
         if state.isClosed { return false }
         return server?.takesClients ?? !waiting.isEmpty
@@ -109,7 +107,7 @@ extension Listener: IOProducer {
         if !server.take(accepted) { failWithoutLoops() }
     }
 
-    /// An `accept` or `serve` was cancelled.
+    /// Handles a cancelled `accept` or `serve`.
     package func stop(_ promise: PromiseCore) -> Bool {
         if serving === promise {
             _ = takeServing()
@@ -121,7 +119,7 @@ extension Listener: IOProducer {
         return true
     }
 
-    /// The server has room again, or its last connection or loop has ended.
+    /// Notes that the server has room again, or that its last connection or loop has ended.
     func serverDidChange() {
         if server?.hasLostAllLoops == true { failWithoutLoops() }
         acceptor.updateInterest(for: self)

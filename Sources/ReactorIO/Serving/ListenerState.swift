@@ -1,8 +1,8 @@
 import Reactor
 import ReactorLibc
 
-/// The states of a listener, of its call of `serve` and of its drain. Each event changes them and appends its actions,
-/// which `Listener.change` executes in order. It has no effects of its own, but shares `counts` with the connections.
+/// The states of a listener, of its `serve` and of its drain. Each event changes them and appends actions, which
+/// `Listener.change` executes in order. Without effects of its own, but shares `counts` with the connections.
 ///
 /// ```
 ///  [accepting] -- close(withBacklog:), drain --> [takingBacklog] -- endBacklog, close, fail --> [closed]
@@ -14,7 +14,6 @@ import ReactorLibc
 ///
 /// Handlers run while the backlog is taken, so any event may occur there.
 struct ListenerState {
-    /// In the order in which they follow each other.
     private enum Phase: Int { case accepting, takingBacklog, closed, draining, drained }
 
     private var phase = Phase.accepting
@@ -22,7 +21,7 @@ struct ListenerState {
     private(set) var deadline: LoopInstant?
     /// The number of connections at the beginning of the drain.
     private var all = 0
-    /// The result of the drain once it has ended, otherwise zeros.
+    /// The result of an ended drain; zeros before.
     private(set) var result = DrainResult()
     /// True from the call of `serve` until its last connection has ended.
     private var isServing = false
@@ -44,7 +43,7 @@ struct ListenerState {
         if phase == .accepting { takeBacklog(withBacklog) } else if !withBacklog { endBacklog() }
     }
 
-    /// The listener cannot go on.
+    /// Ends the listener with an error.
     mutating func fail(_ error: SystemError) {
         if phase == .accepting { phase = .takingBacklog }
         endBacklog(error)
@@ -55,7 +54,7 @@ struct ListenerState {
         if isTaken && isServing { actions.append(.acceptBacklog) } else { endBacklog() }
     }
 
-    /// The backlog has been accepted, or is left.
+    /// Closes after the backlog has been accepted, or left.
     mutating func endBacklog(_ error: SystemError? = nil) {
         guard phase == .takingBacklog else { return }
         phase = .closed
@@ -81,13 +80,13 @@ struct ListenerState {
         connectionsDidEnd()
     }
 
-    /// The deadline has passed, or is waited for no longer.
+    /// Ends the drain, because the deadline has passed or is no longer awaited.
     mutating func abort() {
         if deadline != nil { endBacklog() }
         if isDraining { actions.append(.countDelivered) }
     }
 
-    /// The connections that have nothing left to do have been counted.
+    /// Continues after the connections with nothing left to do have been counted.
     mutating func didCountDelivered() {
         endDrain()
         actions.append(.abortConnections)
@@ -102,7 +101,7 @@ struct ListenerState {
 
     // MARK: Ending
 
-    /// A connection has ended, perhaps the last one.
+    /// Handles the end of a connection, perhaps the last one.
     mutating func connectionsDidEnd() {
         guard isClosed && isServing && counts.isEmpty else { return }
         endDrain()
@@ -126,7 +125,7 @@ struct ListenerState {
 
 /// An effect for a listener to execute.
 enum ListenerAction {
-    /// Accept the clients that wait, and report it by `endBacklog`.
+    /// Accept the waiting clients, and report by `endBacklog`.
     case acceptBacklog
     /// Close the sockets, and reject the waiting calls of `accept`.
     case close(SystemError)
@@ -136,10 +135,10 @@ enum ListenerAction {
     case startTimer(LoopInstant)
     /// End the idle connections, now and whenever one becomes idle.
     case drainConnections(until: LoopInstant)
-    /// Count the connections with nothing left to do but deliver, and report it by `didCountDelivered`.
+    /// Count the connections that only deliver, and report by `didCountDelivered`.
     case countDelivered
-    /// Settle the promise of `drain`, and of a `serve` that signals stop: it does not wait for the connections that are
-    /// about to be aborted.
+    /// Settle the promise of `drain`, and of a `serve` that signals stop, without waiting for the connections to be
+    /// aborted.
     case endDrain(DrainResult)
     case abortConnections
     /// Settle the promise of `serve`, if it is pending, and release the server: the last connection has ended, or the

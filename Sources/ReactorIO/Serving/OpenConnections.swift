@@ -1,15 +1,14 @@
 import Promises
 import Reactor
 
-/// The open connections of a tracker, or of the refused clients of a listener, each in a place, which is reused. Every
-/// operation but `all` takes constant time, and an insertion allocates nothing unless there are more connections than
-/// ever before.
+/// The open connections of a tracker, or of a listener's refused clients, each in a reusable place. Every operation but
+/// `all` takes constant time, and an insertion allocates only for more connections than ever before.
 struct OpenConnections {
     struct Entry {
         let connection: Connection
         /// The work that ends with it: the core that waits for the handler's promise, or the task of an async handler.
         var work: PromiseCore?
-        /// Whether its handler has finished, and its descriptor is not closed yet.
+        /// True when its handler has finished, and its descriptor is still open.
         var lingers = false
         /// See `InspectedObjects.second`.
         let since = InspectedObjects.second
@@ -18,18 +17,17 @@ struct OpenConnections {
     private var entries: ContiguousArray<Entry?> = []
     private var free: ContiguousArray<Int> = []
     private(set) var lingeringCount = 0
-    /// Lingering connections that have not been evicted, in the order in which they began to linger.
+    /// Lingering connections that have not been evicted, longest first.
     private var candidates = LinkedOrder<Connection>()
 
     var count: Int { entries.count - free.count }
     var unevictedCount: Int { candidates.count }
 
-    /// The connections that are open now.
     var all: [Entry] { entries.compactMap(\.self) }
 
     subscript(place: Int) -> Connection? { entries[place]?.connection }
 
-    /// The entries by place, for an observer that looks at a few at a time.
+    /// The entries by place, for an observer that visits a few at a time.
     var places: Int { entries.count }
     func entry(_ place: Int) -> Entry? { entries[place] }
 
@@ -64,7 +62,6 @@ struct OpenConnections {
         candidates.append(connection, place)
     }
 
-    /// The connection that has lingered longest. Its close is cut short, and its descriptor is about to be closed: from
-    /// now on it is not a candidate.
+    /// Removes the longest lingering connection from the candidates, to cut its close short.
     mutating func evictOldest() -> Connection? { candidates.popFirst() }
 }

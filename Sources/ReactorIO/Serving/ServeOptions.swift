@@ -10,62 +10,59 @@ import ReactorLibc
 /// }
 /// ```
 public struct ServeOptions {
-    /// How many connections may be active at once. A connection is active until its handler has finished. Closing it
-    /// may take a while longer, see `Connection.close`; during that time it lingers.
+    /// The maximum number of active connections. A connection is active until its handler has finished. It lingers
+    /// while it closes; see `Connection.close`.
     public var maxConnections: Int
-    /// The treatment of further clients; by default they wait.
+    /// The treatment of further clients. By default they wait.
     public var overflow: Overflow
-    /// How many connections may linger at once, in addition to the active ones. One more ends the connection that has
-    /// lingered longest as by `close(linger: .zero)`, except while the listener is drained. `nil` means
-    /// `maxConnections`, but at least 64 and at most 1,024. With a group, each loop has an equal share. As many more
-    /// may linger of clients that `overflow` refuses.
+    /// The maximum number of lingering connections, in addition to the active ones. One more ends the longest lingering
+    /// one as by `close(linger: .zero)`, except during a drain. `nil` means `maxConnections`, but at least 64 and at
+    /// most 1,024. With a group, each loop has an equal share. As many clients that `overflow` has refused may also
+    /// linger.
     public var maxLingering: Int?
-    /// The memory in bytes that all connections together may take for data of their peers: input that no read has
-    /// consumed; the part of it that a decoder or a filter keeps (`FrameDecoder.heldBytes`,
-    /// `ConnectionFilter.heldBytes`); and writes that the kernel has not taken, as `writeQueueLimit` counts them. Bytes
-    /// that a read has returned do not count. Memory is the capacity of arrays, up to twice their contents; of
-    /// `SharedBytes`, which the program may own anyway, the parts that wait in queues count, once. `nil` means no limit.
-    /// With a group, each loop has an equal share.
+    /// The maximum memory, in bytes, of all connections' data of their peers: input that no read has consumed, the part
+    /// of it that a decoder or a filter keeps (`FrameDecoder.heldBytes`, `ConnectionFilter.heldBytes`), and writes that
+    /// the kernel has not taken, as `writeQueueLimit` counts them. Bytes that a read has returned do not count. Arrays
+    /// count by capacity, up to twice their contents. `SharedBytes`, which the program may own anyway, count once, with
+    /// the parts that wait in queues. `nil` means no limit. With a group, each loop has an equal share.
     ///
     /// Beyond it, the connections that hold the most are reset until seven eighths are held: at the end of the turn, or
-    /// before the next event or job once the sum is a sixteenth above the limit. So it exceeds the limit by at most a
-    /// sixteenth and what one event, job or timer adds, such as a handler that writes to every connection.
+    /// before the next event or job once the sum is a sixteenth above the limit. So the excess is at most a sixteenth
+    /// plus the memory of one event, job or timer, such as a handler that writes to every connection.
     ///
     /// The pending operations of those connections are rejected with `ENOBUFS`, which `onError` gets and `closed`
     /// reports. A handler that waits for something else is cancelled with that error. `Listener.evictedConnections`
-    /// counts them. The others are served on: reading or accepting no more would stop every client for the sake of those
-    /// that hold the memory, and often the rest of a request frees it.
+    /// counts them. The others are still served: to stop reading or accepting would stop every client, and often the
+    /// rest of a request frees memory.
     public var memoryLimit: Int?
-    /// How the loop of the next connection is chosen, with a group.
+    /// The choice of the next connection's loop in a group.
     public var balancing: LoopGroup.Balancing
-    /// The signals that stop the server: the first one drains the listener within `drainTimeout`, and a second one,
-    /// which may be another of them, aborts the remaining connections at once. None by default.
+    /// The signals that stop the server. The first drains the listener within `drainTimeout`, and a second, of any
+    /// kind, aborts the remaining connections at once. None by default.
     ///
-    /// For 100 ms after the first signal, by the loop's clock, further ones are ignored: programs that stop others may
-    /// send a signal to a process and then to its group, as `timeout` of coreutils does.
+    /// Further signals are ignored for 100 ms after the first, by the loop's clock: programs that stop others may
+    /// signal a process and then its group, like `timeout` of coreutils.
     ///
     /// They are watched from the call of `serve` on, as by `EventLoop.onSignal`. When the promise of `serve` settles,
-    /// but not before those 100 ms are over, the process's previous actions are restored, so that a further SIGTERM
-    /// ends the process. Several listeners stop together by `Listener.drain(_:atFirstOf:deadline:)`.
+    /// but not within those 100 ms, the process's previous actions are restored, so that a further SIGTERM ends the
+    /// process. Several listeners stop together by `Listener.drain(_:atFirstOf:deadline:)`.
     public var stopSignals: [CInt]
     /// The time limit of the drain at the first of `stopSignals`; see `Listener.drain(deadline:)`.
     public var drainTimeout: Duration
-    /// Called on the listener's loop with each of `stopSignals`, before the connections are drained, or aborted. Exit
+    /// Called on the listener's loop with each of `stopSignals`, before the connections are drained or aborted. Exit
     /// here to end with your own code at the second signal.
     public var onSignal: ((CInt) -> Void)?
-    /// Prepares each connection, on its loop, before its handler is called with the connection of this promise: for
-    /// instance by a handshake. The connection counts as active meanwhile, and an error is reported as the handler's.
+    /// Prepares each connection, on its loop, before its handler gets the connection of this promise: by a handshake,
+    /// for instance. The connection is active during this time, and an error is reported as the handler's.
     public var prepare: (@Sendable (Connection) -> Promise<Connection>)?
-    /// Whether a handler, with a promise or async, is cancelled when its peer leaves while no read and no write is
-    /// pending, such as during a query; false by default. `onError` then gets `PeerGone.ended`, or the error with which
-    /// the connection has failed.
+    /// True to cancel a handler, with a promise or async, when its peer leaves while no read and no write is pending,
+    /// such as during a query. False by default. `onError` then gets `PeerGone.ended`, or the connection's error.
     ///
     /// A peer has left when it has ended its side, even after unread input: clients that end their side and then wait
-    /// for the answer, like `nc -N`, get none. A handler that reads sees the end in its read, and is not cancelled
-    /// afterwards.
+    /// for the answer, like `nc -N`, get none. A handler that sees the end in its read is not cancelled afterwards.
     public var cancelsWhenPeerGone: Bool
 
-    /// Each parameter is the property of its name.
+    /// Sets the property of each parameter's name.
     public init(
         maxConnections: Int = .max, overflow: Overflow = .wait, maxLingering: Int? = nil,
         memoryLimit: Int? = nil,
@@ -79,7 +76,7 @@ public struct ServeOptions {
         (self.prepare, self.cancelsWhenPeerGone) = (prepare, cancelsWhenPeerGone)
     }
 
-    /// Until SIGTERM or SIGINT; the drain may take ten seconds.
+    /// Options to serve until SIGTERM or SIGINT. The drain may take ten seconds.
     public static var untilStopped: ServeOptions { ServeOptions(stopSignals: [SIGTERM, SIGINT]) }
 
     /// The reason why no listener can serve with these options.
@@ -99,15 +96,15 @@ public struct ServeOptions {
 }
 
 extension ServeOptions {
-    /// The treatment of a client beyond `maxConnections`.
+    /// The treatment of clients beyond `maxConnections`.
     public enum Overflow: Hashable, Sendable {
-        /// It waits in the kernel's backlog until a connection has ended.
+        /// The client waits in the kernel's backlog until a connection has ended.
         case wait
-        /// It is accepted, receives these bytes, and is closed as by `Connection.close`; no handler is called. With TLS
-        /// the bytes would precede the handshake: pass none.
+        /// The client is accepted, receives these bytes, and is closed as by `Connection.close`, without a call of the
+        /// handler. With TLS the bytes would precede the handshake, so pass none.
         case refuse([UInt8])
 
-        /// Like the form with bytes, with a text in UTF-8.
+        /// Refuses with a text in UTF-8.
         public static func refuse(_ text: String) -> Overflow { .refuse(Array(text.utf8)) }
     }
 }

@@ -1,25 +1,24 @@
 import Promises
 import Reactor
 
-/// State of a served connection that most do not need: a handler that may have to be cancelled, the progress of a
-/// drain.
+/// State that most served connections never use: work to cancel when the connection fails, and the progress of a drain.
 final class ServedConnection: ConnectionAttachment {
     /// An async handler.
     private var task: HandlerTask?
-    /// The promise of any other handler that is cancelled when its peer has gone, until the connection has ended.
+    /// The promise of any other handler to cancel when its peer has gone, until the connection has ended.
     private var work: PromiseCore?
-    /// Set when the listener begins to drain. Weak, since it retains its connections.
+    /// Set when the listener begins to drain. Weak, because the tracker retains its connections.
     weak var tracker: ConnectionTracker?
-    /// Whether the drain has counted the connection as idle, delivered or aborted.
+    /// True when the drain has counted the connection as idle, delivered or aborted.
     var isLeaving = false
-    /// The number of bytes that the drain has seen it receive, and the time since which there were no more.
+    /// The number of bytes that the drain has seen it receive, and the time of the last change.
     var received: (count: Int, since: LoopInstant)?
 
     static func existing(of connection: Connection) -> ServedConnection? {
         connection.cold?.attachment as? ServedConnection
     }
 
-    /// The state of a served connection; made by the first access.
+    /// Returns the state of a served connection, which the first access makes.
     static func of(_ connection: Connection) -> ServedConnection {
         if let served = existing(of: connection) { return served }
         let made = ServedConnection()
@@ -33,7 +32,7 @@ final class ServedConnection: ConnectionAttachment {
         restingInterest = .peerGone
     }
 
-    /// Cancels the task of a handler when the connection fails, and perhaps when the peer leaves.
+    /// Cancels the task of a handler when the connection fails, and with `whenPeerGone` when the peer leaves.
     func begin(cancelling task: HandlerTask, whenPeerGone: Bool) {
         self.task = task
         restingInterest = whenPeerGone ? .peerGone : [.error, .hangUp]
@@ -43,7 +42,6 @@ final class ServedConnection: ConnectionAttachment {
 
     override func connectionMayBeIdle(_ connection: Connection) {
         if drain == nil { return }
-        // After the current handler.
         connection.loop.enqueue(InternalJob { [self] in tracker?.endIfAnswered(connection) })
     }
 

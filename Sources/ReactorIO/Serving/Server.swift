@@ -4,10 +4,11 @@ import Synchronization
 
 /// The connections of a call of `Listener.serve`, until the last one has ended, on the loops of a group or only on the
 /// listener's own. Retained by the listener, and by each connection.
-// @unchecked: what is not constant since `init` or atomic belongs to the listener's own thread, which takes it out in
-// `end`, or to one tracker. `start` and `onError` are Sendable if there is a group; otherwise only that thread uses them.
+// @unchecked: properties are constant since `init` or atomic, or belong to one tracker or to the listener's own thread,
+// which takes them out in `end`. `start` and `onError` are Sendable if there is a group. If not, only that thread uses
+// them.
 final class Server: @unchecked Sendable {
-    /// Begins to serve a connection, on its loop. With a transfer, the connection has come from the listener's loop.
+    /// Begins to serve a connection, on its loop. A transfer has brought it from the listener's loop.
     typealias Start = (ConnectionTracker, Connection, ConnectionTransfer?) -> Void
 
     let options: ServeOptions
@@ -23,11 +24,12 @@ final class Server: @unchecked Sendable {
     private let seats: [Seat]
     /// The tracker of the listener's own loop.
     private var tracker: ConnectionTracker?
-    /// Calls the listener, which it retains, until the end: there is room again, the last connection or loop has ended.
+    /// Calls the listener, which it retains until the end: there is room again, or the last connection or loop has
+    /// ended.
     private var didChange: (() -> Void)?
     /// The clients beyond the limit, until their connections are closed.
     @exclusivity(unchecked) var refused = OpenConnections()
-    /// The identifiers of `memberDidEnd`, one for each loop of the group.
+    /// The registrations of `memberDidEnd`, one for each loop of the group.
     private var endWatches: [Int] = []
     /// The number of loops of the group that have not ended.
     private let living: Atomic<Int>
@@ -56,7 +58,7 @@ final class Server: @unchecked Sendable {
             return
         }
         home.beginExternalWork()
-        // Weak: otherwise a group with a serving listener would never be released, and never end.
+        // Weak, or a group with a serving listener would never be released, and never end.
         endWatches = group.map { remote in remote.whenEnded { [weak self] in self?.memberDidEnd() } }
     }
 
@@ -64,13 +66,13 @@ final class Server: @unchecked Sendable {
     /// True when another client is served, or refused.
     var takesClients: Bool { isBelowLimit || options.overflow != .wait }
 
-    /// True once no loop takes connections.
+    /// True when no loop takes connections any more.
     var hasLostAllLoops: Bool { group != nil && living.load(ordering: .relaxed) == 0 }
 
     // MARK: On the listener's thread
 
     /// Begins to serve an accepted socket, or refuses its client.
-    /// - Returns: false if all loops of the group have ended; the socket is then closed.
+    /// - Returns: false if all loops of the group have ended, after closing the socket.
     func take(_ accepted: Accepted) -> Bool {
         if !isBelowLimit, case .refuse(let answer) = options.overflow {
             refuse(accepted.connection(on: .ofCurrentThread), answer)
@@ -96,7 +98,7 @@ final class Server: @unchecked Sendable {
         }.map { answers in answers.flatMap { (try? $0.get()) ?? [] } }
     }
 
-    /// Calls `body` with the trackers, on the threads of their loops: after the clients that were posted there before.
+    /// Calls `body` with the trackers, on the threads of their loops, after the clients posted there before.
     func forEachTracker(_ body: @escaping @Sendable (ConnectionTracker) -> Void) {
         if let tracker { body(tracker) }
         guard let group else { return }
@@ -105,15 +107,14 @@ final class Server: @unchecked Sendable {
         }
     }
 
-    /// Counts connections with nothing left to do but deliver, as far as that is known here. The sweeps of other loops
-    /// do that.
+    /// Counts the connections on this thread that only deliver. The sweeps of other loops do the same.
     func noteDelivered() { tracker?.noteDelivered() }
 
-    /// The listener is closed and the last connection has ended, or the listener's loop ends.
+    /// Ends the server: the listener is closed and its last connection has ended, or its loop ends.
     func end() {
         let released = (didChange.take(), tracker.take())
         if let group {
-            // Its loops may far outlive the listener: their entries for this server must not accumulate.
+            // The group's loops may far outlive the listener: their entries for this server must not accumulate.
             for (remote, watch) in zip(group, endWatches) { remote.forgetWhenEnded(watch) }
             endWatches = []
             home.endExternalWork()

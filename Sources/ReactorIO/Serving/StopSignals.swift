@@ -2,12 +2,11 @@ import Promises
 import Reactor
 import ReactorLibc
 
-/// Watches the signals that stop one or several listeners: the first one drains them, and a later one aborts the rest.
-///
+/// Watches the signals that stop one or several listeners. The first drains them, and a later one aborts the rest.
 /// Accessed only on the loop's thread. Retained by its watches, until the process's previous actions are restored or
 /// the loop ends.
 final class StopSignals: IOProducer {
-    /// How long further signals count as copies of the first one; see `ServeOptions.stopSignals`.
+    /// The time for which further signals count as copies of the first; see `ServeOptions.stopSignals`.
     private static var duplicateWindow: Duration { .milliseconds(100) }
 
     private var listeners: [Listener]
@@ -16,16 +15,16 @@ final class StopSignals: IOProducer {
     private let onSignal: ((CInt) -> Void)?
     private let loop = EventLoop.ofCurrentThread
     private var watches: [EventLoop.Watch] = []
-    /// Present while the signals are watched; the identifier of `loopWillEnd`.
+    /// The registration of `loopWillEnd`, while the signals are watched.
     private var ending: Int?
-    /// When the first signal arrived, which drains the listeners.
+    /// The time of the first signal, which drains the listeners.
     private var firstSignal: LoopInstant?
-    /// Whether another one has arrived, which aborts the rest.
+    /// True after a second signal, which aborts the rest.
     private var aborts = false
     private var isOver = false
     /// The promise of `Listener.drain(_:atFirstOf:)`, while it is pending.
     private var promise: PromiseCore?
-    /// The indices of the listeners that it waits for.
+    /// The indices of the awaited listeners.
     private var missing: Set<Int> = []
 
     init(
@@ -67,8 +66,8 @@ final class StopSignals: IOProducer {
         }
     }
 
-    /// Stops watching. The process's previous actions are restored; after the first signal only when no copy of it can
-    /// arrive any more, since that would end a process that has stopped in order, or `atOnce`, when the loop ends.
+    /// Stops watching, and restores the process's previous actions. After the first signal it waits until no copy can
+    /// arrive, which would end a process that has stopped in order, unless `atOnce` because the loop ends.
     func end(atOnce: Bool = false) {
         let copiesEnd = atOnce || aborts ? nil : firstSignal?.advanced(by: Self.duplicateWindow)
         isOver = true
@@ -89,7 +88,7 @@ final class StopSignals: IOProducer {
         self.watches = []
         guard loop.isOwnedByThisThread else { return }
         if let ending { loop.forgetEnding(ending) }
-        // After the first one, those that have arrived meanwhile ask for what has been done.
+        // Signals that have arrived after the first one ask for what has been done.
         if firstSignal != nil { for signal in signals { loop.noteSignalHandled(signal) } }
         for watch in watches { watch.cancel() }
     }
@@ -103,7 +102,7 @@ final class StopSignals: IOProducer {
 // MARK: Several listeners
 
 extension StopSignals {
-    /// A promise of all listeners' results together.
+    /// Makes a promise of all listeners' results together.
     fileprivate func join() -> Promise<DrainResult> {
         let core = PromiseCore.pending(DrainResult.self, by: self)
         promise = core
@@ -146,9 +145,9 @@ extension StopSignals {
 }
 
 extension Listener {
-    /// Drains `listeners` when the process is asked to stop: the first of `signals` drains all of them within
-    /// `deadline`, and a second one, which may be another of them, aborts the remaining connections at once. For 100 ms
-    /// after the first one, further signals are ignored as copies of it; see `ServeOptions.stopSignals`.
+    /// Drains `listeners` when a signal asks the process to stop. The first of `signals` drains all of them within
+    /// `deadline`, and a second, of any kind, aborts the remaining connections at once. Further signals within 100 ms
+    /// of the first are ignored as copies; see `ServeOptions.stopSignals`.
     ///
     /// ```swift
     /// pages.serve { … }
@@ -159,18 +158,17 @@ extension Listener {
     /// For a single listener use `ServeOptions.stopSignals`.
     ///
     /// The signals are watched from this call on, as by `EventLoop.onSignal`, and keep the loop alive. When the promise
-    /// settles, the process's previous actions are restored, but not within those 100 ms.
+    /// settles, but not within those 100 ms, the process's previous actions are restored.
     /// - Parameters:
     ///   - listeners: listeners of this thread's loop. If one of them does not serve yet, the promise waits for the
     ///     first signal, which drains that listener, even if it is closed before.
     ///   - signals: at least one.
     ///   - deadline: the time limit of the drain; see `drain(deadline:)`.
-    ///   - onSignal: called with each signal, before the listeners are drained, or aborted.
-    /// - Returns: a promise of all listeners' results together. It is fulfilled when each listener either has been
-    ///   drained or is closed and its last connection has ended. A listener that is closed without a drain adds
-    ///   nothing. Rejected with
+    ///   - onSignal: called with each signal, before the listeners are drained or aborted.
+    /// - Returns: a promise of all listeners' results together. Fulfilled when each listener has been drained, or is
+    ///   closed without connections. A listener that is closed without a drain adds nothing. Rejected with
     ///   - `SystemError` of `sigaction`, at once, as `onSignal`, and with `EINVAL` if there is no signal;
-    ///   - the error that rejects `serve` of a listener, which counts as handled there; the other listeners continue.
+    ///   - the error that rejects `serve` of a listener, which counts as handled there. The other listeners continue.
     ///
     /// Cancelling it only stops watching the signals.
     @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
