@@ -4,8 +4,8 @@ import Reactor
 // Loops over the frames of a stream.
 
 extension Connection {
-    /// Calls `body` with each frame that `decoder` finds, and a reader of its bytes, until the peer ends. Each call waits
-    /// for the promise of the previous one.
+    /// Calls `body` with each frame that `decoder` finds, and a reader of its bytes, until the peer ends. Each call
+    /// waits for the previous call's promise.
     ///
     /// ```swift
     /// connection.forEachFrame(LengthPrefixDecoder<UInt32>()) { request, _ in
@@ -14,23 +14,21 @@ extension Connection {
     /// ```
     ///
     /// One job of the loop handles up to 64 frames that arrived together, and their answers leave together: see
-    /// `write`. The decoder keeps its state between frames. `body` may read what follows its frame, in any form; the
-    /// next frame begins after the bytes of those reads. It may end the loop with `StopReading`. A drain ends the loop
-    /// after the frames that had arrived when it began, and after their answers, as the peer's end does;
-    /// `Connection.inputEnd` tells these three apart.
+    /// `write`. The decoder keeps its state between frames. `body` may read on after its frame, in any form, and the
+    /// next frame begins after those reads. `StopReading` ends the loop, as does a drain, after the frames that had
+    /// arrived when it began and their answers. `Connection.inputEnd` tells these ends and the peer's apart.
     ///
     /// **Nothing need be copied.** A decoder may return only what it has parsed, such as a type or the number of parts,
     /// and `body` reads the rest from the connection's buffer. `decode` may be called several times per frame, `body`
-    /// once. The reader and its spans are valid until `body` returns, and the compiler refuses code that keeps them
-    /// longer: a closure that runs later needs a copy, such as `[UInt8](span)`. No memory is allocated for a frame.
+    /// once. The reader and its spans are valid until `body` returns, which the compiler enforces: a closure that runs
+    /// later needs a copy, such as `[UInt8](span)`. No memory is allocated for a frame.
     ///
     /// Rejected with
-    /// - the first error that `body` throws, or that its promise is rejected with; `ByteError.endOfInput` says that it
-    ///   has read beyond the frame;
+    /// - the first error of `body` or of its promise. `ByteError.endOfInput` means that it has read beyond the frame;
     /// - the error that the decoder throws;
     /// - the errors of `readFrame`.
     ///
-    /// Cancelling the result cancels the read, or the promise of `body` unless that has other waiters.
+    /// Cancelling the result cancels the read, or the promise of `body` unless it has other waiters.
     /// - Parameters:
     ///   - decoder: finds the frames.
     ///   - body: called with each frame and a reader of all its bytes, by this thread's loop, never inside this call.
@@ -45,8 +43,8 @@ extension Connection {
         return Promise(core.traced(root: "forEachFrame", Promise<Void>.self, file, line))
     }
 
-    /// As `forEachFrame(decoder, body).recover(policy: .allErrors, recover)`, without the promise between them, which
-    /// each connection of a server would keep for as long as it is open. `recover` may read, and begin another loop.
+    /// Like `forEachFrame(decoder, body).recover(policy: .allErrors, recover)`, without the promise between them, which
+    /// each connection of a server would keep while open. `recover` may read, and begin another loop.
     @inlinable
     package func forEachFrame<Decoder: FrameDecoder, Next: Thenable>(
         _ decoder: Decoder, drainRule: DrainRule = .afterFrame,
@@ -57,8 +55,8 @@ extension Connection {
         return Promise(core.traced(root: "forEachFrame", Promise<Void>.self, file, line))
     }
 
-    // A form of its own: `Void` cannot be a `Thenable`, and this one reads ahead.
-    /// As the form with promises, without waiting between the calls.
+    /// The form without waiting between the calls. Separate, because `Void` cannot be a `Thenable`, and this one reads
+    /// ahead.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
     public func forEachFrame<Decoder: FrameDecoder>(
@@ -72,13 +70,13 @@ extension Connection {
         return Promise(core.traced(root: "forEachFrame", Promise<Void>.self, file, line))
     }
 
-    /// As `forEachFrame`, with each line, without its end.
+    /// Like `forEachFrame`, with each line, without its end.
     ///
     /// ```swift
     /// connection.forEachLine { line in connection.write("you said \(line)\n") }
     /// ```
     ///
-    /// Rejected as `readLine`, and with the first error that `body` throws or that its promise is rejected with.
+    /// Rejected as `readLine`, and with the first error of `body` or of its promise.
     /// - Parameters:
     ///   - limit: the maximum number of bytes of a line.
     ///   - body: called with each line, by this thread's loop, never inside this call.
@@ -90,7 +88,7 @@ extension Connection {
         Promise(startLines(limit, body).traced(root: "forEachLine", Promise<Void>.self, file, line))
     }
 
-    /// As the form with promises, without waiting between the calls.
+    /// The form without waiting between the calls.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     public func forEachLine(
         limit: Int = 65536, _ body: @escaping (String) throws -> Void, file: StaticString = #fileID, line: UInt = #line

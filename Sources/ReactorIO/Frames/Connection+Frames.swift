@@ -11,8 +11,7 @@ extension Connection {
     /// }
     /// ```
     ///
-    /// Bytes that arrive after them, and those of a read that was cancelled or rejected, are kept for the next read,
-    /// which may have another form. Rejected with
+    /// The next read, of any form, gets later bytes, and the bytes of a cancelled or rejected read. Rejected with
     /// - `StreamError.endedEarly` if the peer ends first;
     /// - `StreamError.timedOut` at a limit of `frameTimeouts`;
     /// - a `SystemError` as `receive`, and with `EINVAL` if `count` is below one.
@@ -45,7 +44,7 @@ extension Connection {
         return Promise(core.traced(root: "read(until:)", Promise<[UInt8]?>.self, file, line))
     }
 
-    /// As the form with bytes, for a text: `read(until: "\r\n\r\n", limit: 8192)`.
+    /// The form for a text: `read(until: "\r\n\r\n", limit: 8192)`.
     @inlinable @inline(__always)
     public func read(
         until delimiter: String, limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
@@ -58,7 +57,7 @@ extension Connection {
     /// ```
     ///
     /// Rejected as `read(until:)`, and with `StreamError.notUTF8` if the line is not UTF-8. If the last line has no
-    /// end, this is rejected with `StreamError.endedEarly`, and `receive()` returns that part of a line;
+    /// end, the read is rejected with `StreamError.endedEarly`, and `receive()` returns that part.
     /// `readFrame(LineDecoder(lastLine: .accept))` reads it as a line.
     /// - Parameter limit: the maximum number of bytes of the line.
     /// - Returns: a promise of the line, without its `\n` or `\r\n`; `nil` if the peer ends before another byte.
@@ -92,14 +91,14 @@ extension Connection {
     /// }
     /// ```
     ///
-    /// So a whole request is one read, where its parts would be several. `body` gets all buffered bytes. If it needs
+    /// The whole request is one read, where its parts would be several. `body` gets all buffered bytes. If it needs
     /// more, the reader throws `ByteError.incomplete`, nothing is consumed, and `body` is called again from the front
-    /// when the missing bytes have arrived. So `body` must only read; act on the frame after the promise. Spans do not
-    /// leave `body`; it returns copies.
+    /// when the missing bytes have arrived. So `body` must only read, and return copies instead of spans. Act on the
+    /// frame after the promise.
     ///
     /// Rejected as `readFrame` with a decoder, with `StreamError.limitExceeded` in place of `ByteError.limitExceeded`,
-    /// and with any other error of `body`. For frames that arrive in very many parts, write a `FrameDecoder`, which
-    /// remembers its progress.
+    /// and with any other error of `body`. For frames in very many parts, write a `FrameDecoder`, which remembers its
+    /// progress.
     /// - Parameter body: reads a frame, of at least one byte; called inside this call and by this thread's loop.
     /// - Returns: a promise of the result of `body`; `nil` if the peer ends before another byte.
     @inlinable @inline(__always)

@@ -3,12 +3,12 @@ import Promises
 // Decoding a connection's input.
 
 extension FrameDecoder {
-    /// Whether a decoder of this type calls user code. A constant where the type is known.
+    /// True when a decoder of this type calls user code. A constant where the type is known.
     @inlinable @inline(__always)
     static var isUsers: Bool { Self.self != LineDecoder.self && Self.self != DelimiterDecoder.self }
 
     /// Decodes the next frame, and consumes it; `nil` if it is incomplete.
-    /// - Parameter received: received bytes that are not buffered, if any; those after the frame are buffered then.
+    /// - Parameter received: received bytes that are not buffered, if any. Bytes after the frame are buffered then.
     @inlinable @inline(__always)
     mutating func next(
         _ received: UnsafeRawBufferPointer, in connection: Connection, _ missing: inout Int
@@ -23,7 +23,7 @@ extension FrameDecoder {
                     frame = .some(found)
                     return consumed
                 case .skipped(let consumed):
-                    // A decoder that skips nothing waits for more: it would be called forever.
+                    // A decoder that skips nothing waits for more, or it would be called forever.
                     missing = consumed > 0 ? 0 : 1
                     return consumed
                 case .incomplete(let count):
@@ -31,7 +31,7 @@ extension FrameDecoder {
                     return 0
                 }
             }
-            // Moved out: a copy would be counted.
+            // Moved out, because a copy would be counted.
             if case .some = frame { return frame.take() }
             received = UnsafeRawBufferPointer(start: nil, count: 0)
         } while missing == 0
@@ -57,7 +57,7 @@ extension FrameDecoder {
         return decoded
     }
 
-    /// Decodes the rest if the stream has ended, and drops it if that is a frame.
+    /// Decodes the rest if the stream has ended, and drops it if it is a frame.
     @inlinable
     mutating func last(in connection: Connection) throws -> Frame? {
         guard connection.hasLastInput else { return nil }
@@ -69,7 +69,6 @@ extension FrameDecoder {
         return frame
     }
 
-    /// Decodes the rest of a stream that has ended.
     @inlinable @inline(__always)
     mutating func decodeLast(_ bytes: UnsafeRawBufferPointer, of connection: Connection) throws -> Frame? {
         do { return try decodeLast(bytes.bytes) } catch {

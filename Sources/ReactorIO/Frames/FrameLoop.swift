@@ -12,17 +12,17 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
     @usableFromInline let recovery: Recovery?
     // Unchecked: only one call at a time uses the decoder, and `decode` cannot reach it another way.
     @exclusivity(unchecked) @usableFromInline var decoder: Decoder
-    /// The promise of the loop. Not counted: it has this object while it is pending.
+    /// The promise of the loop. Uncounted: it has this object while it is pending.
     @usableFromInline let core: CoreRef
-    /// Whether the promise of the body is pending, so that a drain counts the connection as busy while the body reads.
+    /// True while the body's promise is pending, so that a drain counts the connection as busy while the body reads.
     /// Without a waiting read it is never idle.
     @exclusivity(unchecked) @usableFromInline var isAnswering = false
     @usableFromInline var hasEnded = false
     /// True when the connection reads ahead because of this loop.
     @usableFromInline var readsAhead = false
-    /// True when the decoder has skipped bytes since the last frame, which may be a part of the next one.
+    /// True when the decoder has skipped bytes since the last frame, which may belong to the next one.
     @exclusivity(unchecked) @usableFromInline var isInsideFrame = false
-    /// Its number among the loops of the connection, from its first step on: see `DeferredAnswers`.
+    /// Its number among the connection's loops, from its first step on: see `DeferredAnswers`.
     @exclusivity(unchecked) @usableFromInline var number = Int32(-1)
 
     @inlinable
@@ -53,7 +53,7 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
     @inlinable var heldBytes: Int { decoder.heldBytes }
     @inlinable var expectation: StreamError.Expectation { decoder.expectation }
 
-    /// Called after the promise of the body has settled, and whenever it may have.
+    /// Called after the body's promise has settled, and whenever it may have.
     @inlinable
     func bodyDidSettle() {
         if !isAnswering { return }
@@ -64,18 +64,18 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
     @inlinable
     func recover(from error: any Error, _ core: PromiseCore) -> Bool {
         bodyDidSettle()
-        // The body may have cancelled the result before it threw: nothing follows then.
+        // The body may have cancelled the result before it threw. Nothing follows then.
         guard let recovery, !(error is StopReading), error as? PromiseError != .cancelled, core.isOpen else {
             return false
         }
-        // The closure may begin another loop, whose messages are not parts of this one's.
+        // The closure may begin another loop, whose messages are not part of this one's.
         end()
         do { try core.finish(following: recovery(error)) } catch { core.finish(throwing: error) }
         return true
     }
 
-    /// The largest number of frames that are handled or skipped in one go, so that a flood of small frames does not
-    /// delay other connections.
+    /// The maximum number of frames that are handled or skipped at once, so that a flood of small frames does not delay
+    /// other connections.
     @inlinable static var framesInJob: Int { 64 }
 
     @inlinable
@@ -103,7 +103,7 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
         return .again
     }
 
-    /// - Returns: `nil` if the loop goes on, until the next frame.
+    /// - Returns: `nil` if the loop continues until the next frame.
     @inlinable @inline(never)
     func stepInDrain(_ received: UnsafeRawBufferPointer, isNew: Bool) -> InputStep<Void>? {
         let owesNothing = isNew && readsAhead
@@ -120,12 +120,12 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
 
     // MARK: Frames
 
-    /// Handles the frames in `bytes`. Each is consumed before the body is called, which may read what follows.
+    /// Handles the frames in `bytes`. Each is consumed before the body is called, which may read on.
     /// - Parameters:
     ///   - owner: the array that contains the bytes.
-    ///   - isReceived: whether they are not buffered; those after the first frame are buffered before the body is
+    ///   - isReceived: true if they are not buffered. Bytes after the first frame are buffered before the body is
     ///     called.
-    /// - Returns: `nil` if the input must be looked at again: the bytes are elsewhere, or a limit is reached.
+    /// - Returns: `nil` if the input must be read again: the bytes are elsewhere, or a limit is reached.
     @inlinable @inline(__always)
     func handleFrames(
         in bytes: UnsafeRawBufferPointer, of owner: UnsafePointer<[UInt8]>?, isReceived: Bool, _ left: inout Int
@@ -146,7 +146,7 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
                 if isReceived { connection.keepInput(rest) }
                 throw error
             }
-            // Moved: a copy of the frame would be counted.
+            // Moved, because a copy of the frame would be counted.
             switch consume decoded {
             case .frame(let frame, let consumed):
                 consume(consumed, of: rest, isReceived)
@@ -157,7 +157,7 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
             case .skipped(let consumed):
                 consume(consumed, of: rest, isReceived)
                 start += consumed
-                // A decoder that skips nothing waits for more: it would be called forever.
+                // A decoder that skips nothing waits for more, or it would be called forever.
                 if consumed > 0 {
                     isInsideFrame = true
                     continue
@@ -167,7 +167,7 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
                 missing = max(count, 1)
             }
             if connection.hasLastInput {
-                // Otherwise the decoder has changed the input.
+                // If not, the decoder has changed the input.
                 guard connection.inputBegins(at: rest.baseAddress!) else { return nil }
                 if let frame = try decoder.decodeLast(rest, of: connection) {
                     connection.dropInput(rest.count)
@@ -208,8 +208,8 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
 extension Connection {
     /// Begins a loop over frames.
     /// - Parameters:
-    ///   - readsAhead: whether it does not wait for the program; later reads then do not either.
-    ///   - drainRule: how a drain ends it.
+    ///   - readsAhead: true if neither this loop nor later reads wait for the program.
+    ///   - drainRule: the way that a drain ends it.
     @inlinable
     func startFrames<Decoder: FrameDecoder, Next: Thenable>(
         _ decoder: Decoder, readsAhead: Bool = false, drainRule: DrainRule = .afterFrame,
@@ -232,7 +232,7 @@ extension Connection {
 
     @usableFromInline
     func frameLoopDidEnd(_ readsAhead: Bool) {
-        // What follows in the same request, or in another phase, waits for its answers itself.
+        // Later reads of the request, or of another phase, wait for its answers themselves.
         if readsAhead { reader.readsAhead = false }
         cold?.memory?.inDecoder = 0
         reader.loops &-= 1
@@ -244,7 +244,7 @@ extension Connection {
     @usableFromInline
     func setDrainRule(_ rule: DrainRule) { reader.drainRule = rule }
 
-    /// - Returns: whether the connection reads ahead from now on.
+    /// - Returns: true if the connection reads ahead from now on.
     @usableFromInline
     func beginReadingAhead() -> Bool {
         if reader.readsAhead || refuseRead() != nil { return false }
@@ -252,8 +252,8 @@ extension Connection {
         return true
     }
 
-    /// The promise of a body is pending. The program may be slow.
-    /// - Parameter held: the memory of the decoder. One that holds nothing leaves the accounting to a read in its body.
+    /// Notes that the promise of a body is pending. The program may be slow.
+    /// - Parameter held: the memory of the decoder. If zero, a read in the body does the accounting.
     @usableFromInline
     func beginAnswer(holding held: Int) {
         pendingAnswers += 1

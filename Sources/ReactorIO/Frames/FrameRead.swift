@@ -1,6 +1,6 @@
 import Promises
 
-/// A read of a single frame. Specialized in the module of the decoder, so that the read of a buffered frame looks up no
+/// A read of a single frame. Specialized in the module of the decoder, so that reading a buffered frame looks up no
 /// type metadata.
 @usableFromInline
 struct FrameRead<Decoder: FrameDecoder>: InputConsumer {
