@@ -2,11 +2,11 @@ import Promises
 import Reactor
 import ReactorLibc
 
-// Reads of the next bytes, as a pattern for other forms: what a program calls, how it begins, and its consumer.
+// Reads of the next bytes, as a pattern for other forms: the public call, its start, and its consumer.
 
 extension Connection {
-    /// Reads the next bytes, the peer's end, or a failure. Waits until the descriptor is readable and then reads once,
-    /// at most `limit` bytes and never more than 64 KiB.
+    /// Reads the next bytes, the peer's end, or a failure. Waits until the descriptor is readable, and then reads once:
+    /// at most `limit` bytes, and never more than 64 KiB.
     ///
     /// ```swift
     /// connection.read().done { outcome in
@@ -34,14 +34,14 @@ extension Connection {
         Guarantee(readBytes(limit).traced(root: "read", Guarantee<ReadOutcome>.self, file, line))
     }
 
-    /// Reads the next bytes as `read` does.
+    /// Reads the next bytes, like `read`.
     ///
     /// ```swift
     /// connection.receive().then { bytes in connection.write(bytes) }
     /// ```
     /// - Parameter limit: the maximum number of bytes; at least one.
-    /// - Returns: a promise of the bytes, which are empty at the peer's end. Rejected with the `SystemError` of
-    ///   `ReadOutcome.failed`, and with the error of the filter if that has failed.
+    /// - Returns: a promise of the bytes, empty at the peer's end. Rejected with the `SystemError` of
+    ///   `ReadOutcome.failed`, or with the error of a failed filter.
     public func receive(
         upTo limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<[UInt8]> { Promise(readArray(limit).traced(root: "receive", Promise<[UInt8]>.self, file, line)) }
@@ -69,7 +69,7 @@ extension Connection {
         return InputLoop.read(ExactRead(connection: Uncounted(self), count: count))
     }
 
-    /// A read, or a loop, that cannot begin because of an argument.
+    /// Makes the promise of a read, or a loop, that an argument prevents.
     func refusedRead(_ detail: String) -> PromiseCore {
         PromiseCore(error: SystemError(readCall, EINVAL, detail: detail))
     }
@@ -89,7 +89,7 @@ struct ByteRead: InputConsumer {
         return connection.borrow { $0.hasInput ? .done(.bytes($0.takeInput(limit))) : .needs(limit) }
     }
 
-    /// The outcome has the error of the system also where a filter has another one.
+    /// The outcome has the error of the system, even if a filter has another.
     func recover(from error: any Error, _ core: PromiseCore) -> Bool {
         if error as? PromiseError == .cancelled { return false }
         let connection = connection.object
@@ -99,7 +99,7 @@ struct ByteRead: InputConsumer {
     }
 }
 
-/// A read of the next bytes, by `receive`. Not `read` with a `map`: between the two, a cancellation would lose bytes.
+/// A read of the next bytes, by `receive`. Not `read` with a `map`, between which a cancellation would lose bytes.
 struct ArrayRead: InputConsumer {
     let connection: Uncounted<Connection>
     let limit: Int

@@ -2,7 +2,7 @@ import Promises
 import Reactor
 import ReactorLibc
 
-/// The start of a write: the bytes are sent at once if possible, and are queued otherwise.
+/// The start of a write, which sends the bytes at once or queues them.
 @usableFromInline
 enum ByteWrite {
     @usableFromInline
@@ -10,7 +10,7 @@ enum ByteWrite {
         bytes.withUnsafeBytes { start($0, of: bytes, on: connection) }
     }
 
-    /// - Parameter array: has the bytes, if those that the kernel does not take need not be copied.
+    /// - Parameter array: contains the bytes, if those that the kernel does not take need not be copied.
     @usableFromInline @inline(__always)
     static func start(
         _ bytes: UnsafeRawBufferPointer, of array: [UInt8]? = nil, on connection: Connection
@@ -61,7 +61,7 @@ enum ByteWrite {
         return promise
     }
 
-    /// Sends pieces as one write, each in place; bytes that the kernel does not take stay there.
+    /// Sends pieces as one write, each in place. Bytes that the kernel does not take stay there.
     @inline(never)
     private static func start(_ pieces: [SharedBytes], on connection: Connection) -> Promise<Void> {
         connection.sendGathered()
@@ -100,7 +100,7 @@ enum ByteWrite {
         return true
     }
 
-    /// A post that cannot wait for the end of the turn, or has to be queued or refused.
+    /// Handles a post that cannot wait for the end of the turn, or must be queued or refused.
     @inline(never)
     private static func postAtOnce(
         _ bytes: UnsafeRawBufferPointer, of array: [UInt8]?, to connection: Connection, _ overflow: WriteOverflow
@@ -122,7 +122,7 @@ enum ByteWrite {
         return sent >= 0
     }
 
-    /// A write that cannot go straight to the kernel: it goes through the filter, or is refused.
+    /// Handles a write that cannot go straight to the kernel: passes it through the filter, or refuses it.
     @inline(never)
     private static func filter(_ bytes: UnsafeRawBufferPointer, of connection: Connection) -> Promise<Void> {
         guard connection.lifecycle.isOpenOrFailed, let filter = connection.cold?.filter else {
@@ -137,8 +137,8 @@ enum ByteWrite {
     // queued; below zero if the connection has failed. Nothing is queued before.
     //
     // Answers to requests that arrived together are sent together. While a connection has buffered input, its writes
-    // are gathered in a block, and fulfilled. One call sends the block: with the answer to the last of the requests,
-    // when a read must wait for the kernel, at the end of the turn, or when the block is full.
+    // are gathered in a block, and fulfilled. One call sends the block: with the answer to the last request, when a
+    // read must wait for the kernel, at the end of the turn, or when the block is full.
 
     @inline(__always)
     private static func sendAtOnce(_ bytes: UnsafeRawBufferPointer, on connection: Connection) -> Int {
@@ -163,8 +163,8 @@ enum ByteWrite {
             if connection.failure != nil { return -1 }
             if connection.writer.isQueued { return 0 }
         }
-        // The answer to another request is likely to follow in this turn. Outside a turn no flush job would send the
-        // gathered bytes.
+        // The answer to another request probably follows in this turn. Outside a turn no flush job would send the
+        // bytes.
         let expectsAnswers = connection.hasInput && !connection.reader.isWaiting && connection.loop.isBeingDriven
         if expectsAnswers && connection.writer.canGather(bytes.count) {
             if connection.writer.gather(bytes) { FlushJob.enqueue(for: connection) }
@@ -180,7 +180,7 @@ enum ByteWrite {
     }
 
     /// Sends the gathered bytes and then `last`.
-    /// - Parameter precedesFile: whether the caller sends a file at once, whose first bytes may fill the segment.
+    /// - Parameter precedesFile: true if the caller sends a file at once, whose first bytes may fill the segment.
     @inline(never)
     static func sendGathered(
         with last: UnsafeRawBufferPointer, on connection: Connection, precedesFile: Bool = false

@@ -3,7 +3,7 @@ import Reactor
 
 /// State that most connections never use; allocated on first use. A connection without it has only a pointer.
 final class ColdState {
-    /// State that a server's connection never needs either, unless something fails.
+    /// State that even a server's connection needs only when something fails.
     private(set) var rare: RareState?
     /// The promise of a `shutdownWrite` that waits for the queue.
     var shutdown: PromiseCore?
@@ -16,14 +16,14 @@ final class ColdState {
     var filter: InstalledFilter?
     var memory: MemoryShare?
     @exclusivity(unchecked) var frameClock: FrameClock?
-    /// When bytes were last received or sent, while `Connection.notesActivity` is set.
+    /// The time of the last bytes received or sent, while `Connection.notesActivity` is set.
     @exclusivity(unchecked) var lastActivity = LoopInstant(nanoseconds: 0)
     @exclusivity(unchecked) var peerWatches = PeerWatches()
-    /// Whether a socket option was set since a pool last checked.
+    /// True when a socket option was set since a pool last checked.
     @exclusivity(unchecked) var hasChangedOptions = false
     /// Received bytes that no read has consumed.
-    // Unchecked: each write and each chunk checks whether it is empty. `InputBuffer.consume` calls a decoder during
-    // a change, and allows for a decoder that changes the buffer.
+    // Unchecked, because each write and each chunk checks whether it is empty. `InputBuffer.consume` calls a decoder
+    // during a change, and allows for a decoder that changes the buffer.
     @exclusivity(unchecked) var input = InputBuffer()
 
     var ensuredRareState: RareState {
@@ -37,7 +37,7 @@ final class ColdState {
     var watchedEnds: Interest { attachment?.endsWithPeer == true ? .peerGone : peerWatches.ends }
 
     /// Called when a close begins, which has its own limit, and when the descriptor is released: no timer may fire for
-    /// a descriptor whose number another connection may have. The lifecycle changes before: the end of a pause
+    /// a descriptor whose number another connection may have. The lifecycle changes before, because the end of a pause
     /// registers the interest again, unless the descriptor has been released.
     func endTimersAndPause(on loop: EventLoop) {
         close?.cancelTimer()
@@ -48,8 +48,9 @@ final class ColdState {
         filter?.cancelTimer()
     }
 
-    /// The descriptor has been released, perhaps on another thread. Called last, since it may release user objects.
-    /// - Parameter usual: the end that is reported if nothing else was recorded.
+    /// Handles the release of the descriptor, perhaps on another thread. Called last, since it may release user
+    /// objects.
+    /// - Parameter usual: the end to report if no other was recorded.
     func descriptorWasClosed(_ usual: ConnectionEnd) {
         memory.take()?.end()
         close.take()?.promise.fulfill(())
@@ -66,9 +67,9 @@ final class ColdState {
 /// State that a connection needs only with a limit, at a failure, or at its end.
 final class RareState {
     var failure: ConnectionFailure?
-    /// How the connection ends, unless that follows from its failure, and how it has ended.
+    /// The connection's end, unless it follows from its failure.
     var end: ConnectionEnd?
-    /// Cached once it has been read.
+    /// Cached after the first use.
     var localAddress: SocketAddress?
     var idleClock: StallClock?
     var writeClock: StallClock?

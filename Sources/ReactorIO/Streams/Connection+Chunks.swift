@@ -10,19 +10,15 @@ extension Connection {
     /// ```
     ///
     /// A chunk is lent to `body`: it lies in a buffer of the loop, is at most 64 KiB, and is not copied. In the steady
-    /// state a message costs no allocation. The promise that `body` returns is the backpressure: reading continues when
-    /// it is fulfilled. If it is fulfilled already, as with most writes, it costs nothing. `body` is called by this
-    /// thread's loop, never inside this call. There is one call per turn, so that a flood of input leaves the
-    /// other connections their turns.
+    /// state a message costs no allocation. The promise of `body` is the backpressure: reading continues when it is
+    /// fulfilled. If it is already, as with most writes, it costs nothing. `body` is called by this thread's loop,
+    /// never inside this call, and once per turn, so that a flood of input leaves other connections their turns.
     ///
-    /// Cancelling the returned promise ends the reading: nothing more is read, and a promise that it waits for is
-    /// cancelled if it has no other waiters. Until it has settled, other reads are refused with `EBUSY`. `body` may end
-    /// the reading with `StopReading`.
+    /// Cancelling the returned promise stops reading, and cancels the promise of `body` if it has no other waiters.
+    /// Until then, other reads are refused with `EBUSY`. `body` may end the reading with `StopReading`.
     /// - Parameter body: called with each chunk. The span is valid during the call only.
-    /// - Returns: a promise that is fulfilled at the peer's end, and rejected with
-    ///   - the `SystemError` that `receive` would report;
-    ///   - the error that `body` throws;
-    ///   - the error of the promise that `body` has returned.
+    /// - Returns: a promise that is fulfilled at the peer's end. Rejected with the `SystemError` that `receive` would
+    ///   report, or with the error of `body` or of its promise.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
     public func forEachChunk<Value>(
@@ -32,8 +28,8 @@ extension Connection {
         return Promise(core.traced(root: "forEachChunk", Promise<Void>.self, file, line))
     }
 
-    // A form of its own: `Void` cannot be a promise, and this one reads ahead.
-    /// As the form with promises, without waiting between the calls.
+    /// The form without waiting between the calls. Separate, because `Void` cannot be a promise, and this one reads
+    /// ahead.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
     public func forEachChunk(
@@ -66,14 +62,14 @@ struct ChunkBody<Value> {
     @inlinable
     init(_ function: @escaping (RawSpan) throws -> Promise<Value>) { self.function = function }
 
-    /// The same function; a closure that calls it would allocate a block per connection.
-    // Sound because a promise of any value is its core and nothing else. In a struct, since a bare closure would first
-    // be wrapped in another one.
+    /// The same function, without a closure around it, which would allocate a block per connection.
+    // Sound because a promise of any value is its core and nothing else. In a struct, because a bare closure would
+    // first be wrapped in another one.
     @inlinable var erased: ChunkBody<Never> { unsafeBitCast(self, to: ChunkBody<Never>.self) }
 }
 
-/// The consumer of `forEachChunk`. The body and the connection are retained only while the loop may continue. Dropping
-/// it, wherever that happens, allows other reads.
+/// The consumer of `forEachChunk`. Body and connection are retained only while the loop may continue. Dropping it,
+/// anywhere, allows other reads.
 struct ChunkLoop: ~Copyable, InputConsumer {
     private let source: Connection
     private let body: ChunkBody<Never>
@@ -111,7 +107,7 @@ struct ChunkLoop: ~Copyable, InputConsumer {
         return connection.borrow { $0.hasInput } ? .again : .needs(1)
     }
 
-    // Without a call where input may come; a connection that the body has closed counts as cancelled.
+    // Makes no call where input may come. A connection that the body has closed counts as cancelled.
     @inline(__always)
     func mayContinue() throws -> Bool {
         if connection.borrow({ $0.lifecycle.isOpenOrFailed && $0.reader.goesOn }) { return true }
@@ -125,7 +121,7 @@ struct ChunkLoop: ~Copyable, InputConsumer {
         }
         if let failure = source.reportedFailure { throw failure }
         if source.reader.hasEnded { return false }
-        // A pipe is ended by the deadline: its end would look complete.
+        // The deadline ends a pipe, because an earlier end would look complete.
         if source.reader.readsAhead { return true }
         throw LastCall()
     }
@@ -136,6 +132,6 @@ struct ChunkLoop: ~Copyable, InputConsumer {
         return true
     }
 
-    /// A drain ends the loop.
+    /// Ends the loop in a drain.
     private struct LastCall: Error {}
 }

@@ -3,12 +3,12 @@ import Reactor
 import ReactorLibc
 
 // The three calls that end a connection, and how it has ended. In a forked child they only close the copy of the
-// descriptor: the connection continues in the parent.
+// descriptor, and the connection continues in the parent.
 
 extension Connection {
     // MARK: Half-close
 
-    /// Ends the write side: the peer reads everything that was queued and then the end; reading continues here. See
+    /// Ends the write side: the peer reads everything that was queued and then the end. Reading continues here. See
     /// shutdown(2), SHUT_WR.
     ///
     /// ```swift
@@ -17,13 +17,13 @@ extension Connection {
     ///     .then { connection.receive() }
     /// ```
     ///
-    /// On a pipe's writer it closes the descriptor, since that is how a pipe ends.
+    /// On a pipe's writer it closes the descriptor, which ends the pipe.
     /// - Returns: a promise that is fulfilled when the end has been passed to the kernel. A further call has no effect
     ///   and returns an equivalent promise. Rejected with a `SystemError`:
     ///   - `ENOTSOCK` if one descriptor is both sides and is not a socket, such as a terminal;
     ///   - `EBADF` on a pipe's reader, and once the connection is closed;
     ///   - `EPERM` in a forked child;
-    ///   - the error of the connection if it has failed.
+    ///   - the error of a failed connection.
     @discardableResult
     @inlinable @inline(__always)
     public func shutdownWrite(file: StaticString = #fileID, line: UInt = #line) -> Promise<Void> {
@@ -38,25 +38,26 @@ extension Connection {
     /// connection.write(answer).ensure { connection.close() }
     /// ```
     ///
-    /// A pending read fails with `ECANCELED`, which counts as a cancellation; later operations fail with `EBADF`.
-    /// Further input is read and discarded until the peer ends too, since closing a socket with unread input makes the
-    /// kernel send a reset, which destroys data that the peer has not read yet.
+    /// A pending read fails with `ECANCELED`, which counts as a cancellation. Later operations fail with `EBADF`.
+    /// Further input is read and discarded until the peer ends too: closing a socket with unread input makes the kernel
+    /// send a reset, which destroys data that the peer has not read.
     ///
-    /// The descriptor is closed, whatever the peer does, at one of these limits:
-    /// - 30 seconds since the call;
-    /// - 5 seconds in which the peer has taken and sent less than 5 KiB together. An occasional byte is not progress.
+    /// Whatever the peer does, the descriptor is closed
+    /// - 30 seconds after the call;
+    /// - after 5 seconds in which the peer has taken and sent less than 5 KiB together. An occasional byte is not
+    ///   progress.
     ///
-    /// The kernel delivers what it has taken by then. Writes that still wait are rejected with `ECANCELED`, and the
-    /// peer is reset: if an answer may take longer to send, wait for its write before the call, or pass a `time`.
+    /// The kernel delivers what it has taken by then. Waiting writes are rejected with `ECANCELED`, and the peer is
+    /// reset. If sending an answer may take longer, wait for its write before the call, or pass a `time`.
     ///
     /// A pipe, whose reader is a program of this machine, is closed as soon as everything is written. Its only limit is
     /// 5 seconds in which the reader takes nothing.
     ///
-    /// With a `time` the connection is closed within it, at pipes too, and the peer need not make progress. Zero or
-    /// less waits for nothing: what the kernel accepts at once is sent, and up to 1 MiB of input that has arrived is
-    /// discarded. If that was everything, the connection is closed in an orderly way; otherwise it is aborted.
+    /// With a `time` the connection, even a pipe, is closed within it, and the peer need not make progress. Zero or
+    /// less waits for nothing: what the kernel accepts at once is sent, and up to 1 MiB of arrived input is discarded.
+    /// If that was everything, the connection is closed in an orderly way. If not, it is aborted.
     ///
-    /// A further call returns a guarantee of the same end; its time replaces the limits of the first call.
+    /// A further call returns a guarantee of the same end, and its time replaces the first call's limits.
     /// - Parameter time: the limit for delivering the queued writes and for the peer's end, from now on; `nil` for the
     ///   limits above.
     /// - Returns: a guarantee that is fulfilled when the descriptor is closed.
@@ -70,8 +71,8 @@ extension Connection {
 
     // MARK: Abort
 
-    /// Drops everything and resets: the peer's reads fail with `ECONNRESET`. On a pipe or a Unix socket, which have no
-    /// reset, they end instead. Pending operations fail with `ECANCELED`, which counts as a cancellation: see
+    /// Drops everything and resets: the peer's reads fail with `ECONNRESET`, or end on a pipe or a Unix socket, which
+    /// have no reset. Pending operations fail with `ECANCELED`, which counts as a cancellation: see
     /// `Error.isCancelled`.
     ///
     /// ```swift
@@ -85,8 +86,8 @@ extension Connection {
         attachment?.connectionWasAborted()
     }
 
-    /// As `abort()`, which a program calls; a close that reaches a limit calls this, and cancels no async handler.
-    /// - Parameter atLimit: whether the peer is reset only if written bytes are queued, whose writes have then failed.
+    /// Aborts, for the program, or for a close at its limit, which cancels no async handler.
+    /// - Parameter atLimit: true to reset the peer only if written bytes are queued, whose writes have then failed.
     func dropAndReset(atLimit: Bool = false) {
         guard lifecycle.hasDescriptor else {
             lifecycle = .closed
@@ -101,9 +102,8 @@ extension Connection {
 
     // MARK: The end
 
-    /// Fulfilled when the descriptor of the connection has been released, with the way in which the connection ended.
-    /// `isClosed`, by contrast, is true from the call of `close` on. Use it to log a client's end and to release its
-    /// state.
+    /// A guarantee of the connection's end, fulfilled when its descriptor has been released. (`isClosed` is already
+    /// true after the call of `close`.) Use it to log a client's end and to release its state.
     ///
     /// ```swift
     /// let client = connection.description
@@ -111,21 +111,21 @@ extension Connection {
     /// ```
     ///
     /// Every access returns the same promise. It does not retain the connection, does not keep the loop alive, and
-    /// cannot be cancelled. It is fulfilled too when the last reference to the connection is released, on any thread. A
-    /// connection that has failed keeps its descriptor until it is closed or released. A handler that uses the
-    /// connection retains it.
+    /// cannot be cancelled. It is also fulfilled when the last reference to the connection is released, on any thread.
+    /// A failed connection keeps its descriptor until it is closed or released. A handler that uses the connection
+    /// retains it.
     @available(*, noasync, message: "an async function has no loop of its own; use it before you await")
     public var closed: Guarantee<ConnectionEnd> {
         loop.assertOwner()
         guard lifecycle.hasDescriptor else { return .value(cold?.rare?.end ?? .closed) }
         let cold = ensuredColdState
-        // Externally: once the loop has ended, any thread may release the connection, and settle this.
+        // Externally, because any thread may release the connection, and settle this, once the loop has ended.
         let core = cold.closed ?? PromiseCore(externallySettled: ConnectionEnd.self)
         cold.closed = core
         return Guarantee(core)
     }
 
-    /// Records how the connection ends, unless a failure or an earlier call has decided that.
+    /// Records the connection's end, unless a failure or an earlier call has decided it.
     func recordEnd(_ end: ConnectionEnd) {
         let rare = ensuredRareState
         if rare.end == nil { rare.end = failure.map(ConnectionEnd.failed) ?? end }

@@ -5,8 +5,7 @@ import ReactorLibc
 // Making connections from descriptors, and detaching them.
 
 extension Connection {
-    /// Makes two connections that are each other's peers, both on this thread's loop: a socketpair(2).
-    /// - Returns: both ends.
+    /// Makes two connections on this thread's loop that are each other's peers: a socketpair(2).
     /// - Throws: `SystemError` of socketpair(2): `EMFILE` or `ENFILE` without a free descriptor, `ENOMEM`.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public static func pair() throws(SystemError) -> (Connection, Connection) {
@@ -19,11 +18,10 @@ extension Connection {
         return (make(ends.0), make(ends.1))
     }
 
-    /// Makes a pipe(2) with both ends on this thread's loop: bytes that are written to `writer` arrive at `reader`.
+    /// Makes a pipe(2) with both ends on this thread's loop: bytes written to `writer` arrive at `reader`.
     ///
-    /// Each end has one direction; an operation in the other direction fails with `EBADF`. When the writer is closed,
-    /// or has been shut down, the reader ends; a writer without a reader fails with `EPIPE`, and no signal is raised.
-    /// - Returns: both ends.
+    /// Each end has one direction, and the other direction's operations fail with `EBADF`. When the writer is closed or
+    /// shut down, the reader ends. A writer without a reader fails with `EPIPE`, without a signal.
     /// - Throws: `SystemError` of pipe(2): `EMFILE` or `ENFILE` without a free descriptor, `ENOMEM`.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public static func pipe() throws(SystemError) -> (reader: Connection, writer: Connection) {
@@ -35,17 +33,16 @@ extension Connection {
         )
     }
 
-    /// Makes a connection from an open descriptor, which the connection then owns: a connected stream socket, an end of
-    /// a pipe or of a FIFO, or a device that epoll can watch, such as a terminal.
+    /// Makes a connection that takes over an open descriptor: a connected stream socket, an end of a pipe or of a FIFO,
+    /// or a device that epoll can watch, such as a terminal.
     ///
     /// It is set to close-on-exec and to non-blocking. Non-blocking is a property of the open file description, so it
-    /// affects every copy of the descriptor, in other processes too: do not adopt a shell's terminal.
-    /// - Parameter fd: the descriptor.
-    /// - Throws: `SystemError`, and then the caller still owns the descriptor, unchanged:
+    /// affects every copy of the descriptor, even in other processes: do not adopt a shell's terminal.
+    /// - Throws: `SystemError`. The caller then still owns the descriptor, unchanged:
     ///   - `EINVAL` of `fstat` for a descriptor that is not a stream, with the reason: a regular file, a directory, a
     ///     datagram socket, a listening socket, a device that epoll cannot watch;
     ///   - `EBADF` for a number that is not a descriptor;
-    ///   - `EEXIST` of `epoll_ctl` if this loop watches the descriptor, or something else that owns it waits for it.
+    ///   - `EEXIST` of `epoll_ctl` if this loop already watches the descriptor, for any owner.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public convenience init(adopting fd: CInt) throws(SystemError) {
         let loop = EventLoop.ofCurrentThread
@@ -55,7 +52,7 @@ extension Connection {
         self.init(fd, kind, peer: peer, on: loop)
     }
 
-    /// Gives up the descriptor: the caller owns it from now on, open and non-blocking, and this connection is closed.
+    /// Gives up the descriptor, open and non-blocking: the caller owns it from now on, and this connection is closed.
     /// Use it to pass the descriptor to another thread, which adopts it with `init(adopting:)`, or to another process.
     ///
     /// ```swift
@@ -63,14 +60,14 @@ extension Connection {
     /// if !worker.submit({ serve(try! Connection(adopting: descriptor)) }) { Glibc.close(descriptor) }
     /// ```
     ///
-    /// No operation may be pending and no input buffered, since neither could be passed on. Input in the kernel stays
+    /// No operation may be pending and no input buffered, since neither can be passed on. Input in the kernel stays
     /// there for the new owner.
     /// - Returns: the descriptor, which the caller must close.
-    /// - Throws: `SystemError` of `fcntl`, and then the connection is unchanged:
+    /// - Throws: `SystemError` of `fcntl`. The connection is then unchanged:
     ///   - `EBUSY` if a read or a write is pending, if bytes were read beyond a frame, or if the connection has a
-    ///     filter, whose state could not be passed on;
+    ///     filter;
     ///   - `EBADF` if the connection is closed;
-    ///   - the error of the connection if it has failed.
+    ///   - the error of a failed connection.
     public func detach() throws(SystemError) -> CInt {
         loop.assertOwner()
         sendGathered()

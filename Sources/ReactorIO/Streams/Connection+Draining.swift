@@ -4,13 +4,12 @@ import Reactor
 // A connection whose listener drains.
 
 extension Connection {
-    /// `true` while the listener that serves this connection drains: the next frame or pause ends the connection, or
-    /// its loop. A protocol that can announce its end does so with its next answer, such as HTTP with
-    /// `Connection: close`.
+    /// True while the listener that serves this connection drains: the next frame or pause ends the connection, or its
+    /// loop. A protocol that can announce its end does so with its next answer, like HTTP with `Connection: close`.
     public var isDraining: Bool { reader.isDraining }
 
-    /// Why no further frame is read; `nil` as long as more may come. It tells the three ends of a loop apart, of
-    /// `forEachFrame`, `forEachLine` and `forEachChunk` as of `lines` and `frames`:
+    /// The reason why no further frame is read; `nil` as long as more may come. Tells the three ends of a loop apart,
+    /// of `forEachFrame`, `forEachLine` and `forEachChunk`, and of `lines` and `frames`:
     ///
     /// ```swift
     /// connection.forEachLine { line in
@@ -25,25 +24,25 @@ extension Connection {
     /// }
     /// ```
     ///
-    /// Once a drain has ended a loop, every later loop over frames ends at once. Failures are errors of the reads.
+    /// After a drain has ended a loop, every later loop over frames ends at once. Failures are errors of the reads.
     public var inputEnd: InputEnd? {
         if cold?.attachment?.drain?.hasEnded == true { return .drained }
         return reader.hasEnded && !hasInput && failure == nil ? .peerEnded : nil
     }
 
     /// Declares a pending answer to the peer that neither a read nor the write queue shows. Until `answer` has settled,
-    /// with a value or an error, `Listener.drain` does not treat this connection as idle, and the connection is
-    /// retained: releasing the last other reference does not close it. This does not handle the rejection of `answer`.
+    /// `Listener.drain` does not treat this connection as idle, and the connection is retained: releasing the last
+    /// other reference does not close it. This does not handle a rejection of `answer`.
     ///
-    /// While the promise of a body of `forEachFrame`, `forEachLine` or `forEachChunk` is pending, the connection is
-    /// busy anyway. There are two uses:
-    /// - the answer to a frame of such a loop, or of `lines` or `frames`, which reads the next frames meanwhile. In a
-    ///   drain the loop reads no further frame, and ends when the answers that were declared since its first frame have
-    ///   settled;
-    /// - a request that is read in several steps: between them, of a header and a body for instance, nothing is
-    ///   buffered, and the connection looks as if it waited for the next request. Only the handler knows whether a read
-    ///   continues a request. A loop over frames that begins meanwhile, or whose promise is declared at once, is a part
-    ///   of the request, and reads on.
+    /// Not needed while the promise of a body of `forEachFrame`, `forEachLine` or `forEachChunk` is pending, which
+    /// already makes the connection busy. There are two uses:
+    /// - the answer to a frame of such a loop, or of `lines` or `frames`, which reads the next frames while it is
+    ///   pending. In a drain the loop reads no further frame, and ends when the answers declared since its first frame
+    ///   have settled;
+    /// - a request that is read in several steps, such as a header and a body. Between them nothing is buffered, and
+    ///   the connection looks as if it waited for the next request. Only the handler knows whether a read continues a
+    ///   request. A loop over frames that begins while `answer` is pending, or whose promise is declared at once, is
+    ///   part of the request, and reads on.
     ///
     /// ```swift
     /// connection.readLine().then { line -> Promise<Void> in
@@ -70,21 +69,21 @@ extension Connection {
 
     // MARK: Where loops end
 
-    /// The position in the input of the next byte that no read has consumed.
+    /// Returns the position in the input of the next unconsumed byte.
     /// - Parameter unbuffered: the number of received bytes that are neither consumed nor buffered.
     func position(unbuffered: Int) -> Int { deliveredByteCount - bufferedByteCount - unbuffered }
 
-    /// In a drain: whether everything has been read that had arrived when it began, so that a protocol announces its
-    /// end with the answer to the frame that has been read last.
+    /// True when everything has been read that had arrived when a drain began, so that a protocol announces its end
+    /// with the answer to the last frame.
     package var readsLastFrame: Bool {
         guard let drain = attachment?.drain else { return false }
         return reader.isLastCall || position(unbuffered: 0) >= drain.arrived
     }
 
-    /// True in the last part of a drain's time, in which nothing is waited for any more but answers under way.
+    /// True in the last part of a drain's time, which only answers under way can prolong.
     package var hearsLastCall: Bool { reader.isLastCall }
 
-    /// In a drain: a promise that is fulfilled when the declared answers have settled; `nil` if none is pending.
+    /// A promise that is fulfilled when the declared answers have settled, in a drain; `nil` if none is pending.
     package func answersUnderWay() -> Promise<Void>? {
         pendingAnswers > 0 ? attachment?.drain?.parkLoop() : nil
     }
@@ -101,22 +100,22 @@ extension Connection {
     @usableFromInline
     func numberOfNextLoop() -> Int32 { cold?.rare?.deferred.numberOfNextLoop() ?? 0 }
 
-    /// How a loop over frames, or a sequence, continues between two frames, while the listener drains.
+    /// Returns how a loop over frames, or a sequence, continues between two frames, while the listener drains.
     /// - Parameters:
     ///   - number: from `numberOfNextLoop`.
     ///   - unbuffered: the number of received bytes that are neither consumed nor buffered.
-    ///   - isInsideFrame: whether skipped bytes may be the beginning of the next frame.
-    ///   - owesNothing: true for a loop that reads ahead, and has not read a frame yet.
+    ///   - isInsideFrame: true if skipped bytes may be the beginning of the next frame.
+    ///   - owesNothing: true for a loop that reads ahead, and has not read a frame.
     @usableFromInline
     func boundary(
         of number: Int32, unbuffered: Int, isInsideFrame: Bool, _ owesNothing: Bool = false
     ) -> FrameBoundary {
         guard let drain = attachment?.drain else { return .goOn }
-        // Little is left of what the peer has sent before its end.
+        // Little is left of the bytes that the peer has sent before its end.
         if (isInsideFrame || reader.hasEnded) && !reader.isLastCall { return .goOn }
         guard drain.isOver(at: position(unbuffered: unbuffered), reader) else { return .goOn }
         let deferred = cold?.rare?.deferred
-        // The loop is a part of a request: of another one's body, or by the program's own word.
+        // The loop is part of a request: of another loop's body, or as the program has declared.
         if Int(pendingAnswers) > deferred?.count ?? 0 || deferred?.hasRequest(before: number) == true { return .goOn }
         if pendingAnswers > 0 || reader.readsAhead && !owesNothing && !reader.isLastCall {
             return (attachment?.drain?.parkLoop()).map { .wait($0.core) } ?? .goOn
@@ -127,19 +126,19 @@ extension Connection {
 
     // MARK: Idle connections
 
-    /// Whether it waits for its peer and owes it nothing: a read is pending, no part of a request has arrived, nothing
-    /// is queued, and no answer is pending.
+    /// True when the connection waits for its peer and owes it nothing: a read is pending, no part of a request has
+    /// arrived, nothing is queued, and no answer is pending.
     var isIdle: Bool {
         lifecycle.isOpenOrFailed && reader.isWaiting && !mayOweAnswers && !owesAnything && !writer.isQueued
     }
 
-    /// True when code reads without waiting for its answers. In the end, those to frames have had their time.
+    /// True when code reads without waiting for its answers. Answers to frames have their time until the last call.
     private var mayOweAnswers: Bool { reader.readsAhead && !(reader.isLastCall && reader.form == .frames) }
 
-    /// Whether it owes its peer an answer, or has a part of a request.
+    /// True when the connection owes its peer an answer, or has a part of a request.
     var owesAnything: Bool { hasInput || pendingAnswers != 0 || cold?.filter?.isBusy == true }
 
-    /// Whether a frame loop waits for the next frame, and input has arrived before: a new client is about to send its
+    /// True when a frame loop waits for the next frame after earlier input, since a new client is about to send its
     /// first request. False for a protocol that announces its end.
     var isBetweenFrames: Bool {
         reader.isWaitingForFrames && deliveredByteCount > 0 && reader.drainRule != .inSilence
@@ -149,29 +148,28 @@ extension Connection {
     /// - Returns: false if there is none.
     func endWaitingLoop() -> Bool {
         guard reader.isWaitingForFrames, let core = takeReader() else { return false }
-        // It ends in its job, also if more has arrived by then.
+        // The loop ends in its job, even if more has arrived by then.
         attachment?.drain?.end = position(unbuffered: 0)
         updateInterest()
         core.borrow { $0.enqueueAgain() }
         return true
     }
 
-    /// The last part of the drain's time has begun.
+    /// Begins the last part of the drain's time.
     func beginLastCall() {
         if reader.isLastCall { return }
         reader.beginLastCall()
         attachment?.drain?.resumeLoop()
-        // Otherwise the end of its body's promise ends it.
+        // If it does not wait, its body's promise ends it.
         guard reader.isWaiting, reader.form == .chunk, let core = takeReader() else { return }
         updateInterest()
         core.borrow { $0.enqueueAgain() }
     }
 
-    /// Ends the input by the drain for a read that begins after the last call, between two requests as far as this side
-    /// can tell.
+    /// Ends the input by the drain for a read that begins after the last call, apparently between two requests.
     /// - Returns: the error of the read; `nil` if it belongs to a request.
     func refuseAtLastCall() -> SystemError? {
-        // The body of a loop may read without having said so.
+        // The body of a loop may read without having declared it.
         if reader.loops > 0 || reader.readsAhead || pendingAnswers > 0 || cold?.filter?.isBusy == true { return nil }
         return endOfReads()
     }
@@ -181,7 +179,7 @@ extension Connection {
         return SystemError(ended: readCall, isCancellation: true, detail: "the listener drains")
     }
 
-    /// At the last call a loop over chunks, which has no boundary of its own, reads no more.
+    /// Ends a loop over chunks, which has no boundary, at the last call.
     /// - Returns: a promise that is rejected when the declared answers have settled.
     func endOfChunks() -> Promise<Void> {
         let error = endOfReads()

@@ -28,7 +28,7 @@ extension Connection: ReadinessHandler {
         }
         if !ready.isDisjoint(with: .peerGone) {
             if !ready.isDisjoint(with: [.error, .hangUp]), cold?.rare?.readPace?.end() == true { return [] }
-            // The calls in it may turn the loop.
+            // Its calls may turn the loop.
             updateInterestRarely()
             PeerWatching.eventArrived(ready, at: self)
         }
@@ -48,23 +48,22 @@ extension Connection: ReadinessHandler {
         if path == .discarding { cold?.close?.discardInput() } else { cold?.filter?.descriptorIsReadable() }
     }
 
-    /// Whether the poller should report input: on the direct path while a read is pending (`reader.isWaiting`), on
-    /// others when the filter or the close needs it.
+    /// True when the poller should report input: on the direct path while a read is pending (`reader.isWaiting`), on
+    /// other paths when the filter or the close needs it.
     @inline(__always)
     var pollsForInput: Bool { path == .direct ? reader.isWaiting : pollsIndirectly }
 
     @inline(never)
     private var pollsIndirectly: Bool { path == .discarding ? discardsInput : cold?.filter?.pollsForInput == true }
 
-    /// Whether a close reads and drops input, on the path `discarding`: until the peer has ended.
+    /// True when a close reads and drops input, on the path `discarding`, until the peer has ended.
     var discardsInput: Bool {
         lifecycle == .lingering
             || lifecycle == .flushing && path == .discarding && !reader.hasEnded && cold?.close?.inputHasEnded == false
     }
 
-    /// Updates the poller's interest from the states of the reader, the writer and the watches. Called after each
-    /// change of them.
-    // Each message calls it once or twice: a call would cost 14 of 5,000 instructions.
+    /// Updates the poller's interest from the reader, the writer and the watches. Called after each change of them.
+    // Inline: each message calls it once or twice, and a call would cost 14 of 5,000 instructions.
     @inline(__always)
     func updateInterest() {
         let wanted = wantedInterest
@@ -84,8 +83,8 @@ extension Connection: ReadinessHandler {
         do throws(SystemError) { try loop.setInterest(wanted, of: fd, handler: self) } catch { refuse(error) }
     }
 
-    /// Lets the poller report no input, but an error or a hang-up. Recorded is what is wanted, so that nothing tells
-    /// the poller otherwise before that changes: only `ReadPace` knows of the pause.
+    /// Lets the poller report an error or a hang-up, but no input. Records the wanted interest, so that nothing
+    /// registers it again before it changes: only `ReadPace` knows of the pause.
     func pauseReading() {
         let wanted = wantedInterest
         register(wanted.subtracting(.reading).union([.error, .hangUp]))
@@ -94,7 +93,7 @@ extension Connection: ReadinessHandler {
 
     func resumeReading() { register(wantedInterest) }
 
-    /// The kernel refuses the registration: no event would ever be reported.
+    /// Fails because the kernel refuses the registration: no event would ever be reported.
     @inline(never)
     private func refuse(_ error: SystemError) {
         interest.registered = []
@@ -103,17 +102,17 @@ extension Connection: ReadinessHandler {
     }
 
     /// The interest while nothing else is watched: the failure of a connection whose handler works, and perhaps the
-    /// peer's end. A pending read or write finds them by itself.
+    /// peer's end. A pending read or write finds them itself.
     @inline(never)
     private var restingInterest: Interest {
         guard lifecycle == .open, let resting = cold?.attachment?.restingInterest else { return [] }
         return reader.hasEnded ? resting.subtracting(.readHangUp) : resting
     }
 
-    /// Whether the kernel has something for the pending operations; see `isReady`.
+    /// True when the kernel has something for the pending operations; see `isReady`.
     var isReadyInKernel: Bool { isReady(toRead: pollsForInput, toWrite: writer.isQueued) }
 
-    /// The descriptor was ready, but there was neither input nor room to write.
+    /// Notes that the descriptor was ready, without input or room to write.
     @inline(never)
     func noteSpuriousReadiness(_ call: SystemCall) {
         loop.noteSpuriousReadiness(
@@ -123,7 +122,7 @@ extension Connection: ReadinessHandler {
 }
 
 extension Connection: IOProducer {
-    /// Ends the read, write or watch of `promise`, which was cancelled. After a read, input is kept for the next one.
+    /// Ends the cancelled read, write or watch of `promise`. The next read gets the input.
     /// - Returns: false if none belongs to `promise`, or if the kernel has taken a part of the write.
     package func stop(_ promise: PromiseCore) -> Bool {
         withdrawRead(promise) || withdrawWrite(promise) || PeerWatching.withdraw(ObjectIdentifier(promise), from: self)

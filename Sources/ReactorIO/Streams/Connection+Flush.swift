@@ -2,7 +2,7 @@ import Promises
 import Reactor
 import ReactorLibc
 
-// Written bytes on their way to the kernel: they are sent at once if possible, and queued otherwise.
+// Written bytes on their way to the kernel: sent at once if possible, or queued.
 
 extension Connection {
     var turn: UInt32 { UInt32(truncatingIfNeeded: loop.turnNumber) }
@@ -19,7 +19,7 @@ extension Connection {
         let most = min(pieces.count, WriteQueue.mostPieces)
         let result = withUnsafeTemporaryAllocation(of: iovec.self, capacity: most) { vectors in
             for (index, piece) in pieces.prefix(most).enumerated() {
-                // The address is valid until the call returns: `pieces` retains the memory.
+                // The address is valid until the call returns, because `pieces` retains the memory.
                 (vectors.baseAddress! + index).initialize(to: piece.withUnsafeBytes { iovec(of: $0) })
             }
             return callSend(UnsafeBufferPointer(vectors))
@@ -46,7 +46,7 @@ extension Connection {
         noteActivity()
     }
 
-    /// Whether writes go straight to the kernel.
+    /// True when writes go straight to the kernel.
     @inline(__always)
     var writesDirectly: Bool { lifecycle == .open && path == .direct && writer.takesWrites && kind.contains(.writes) }
 
@@ -57,7 +57,7 @@ extension Connection {
             ?? SystemError(writeCall, EPIPE, detail: "this side was shut down")
     }
 
-    /// Sends the gathered bytes, if there are any. Bytes that the kernel does not take are queued without a promise.
+    /// Sends the gathered bytes, if any. Bytes that the kernel does not take are queued without a promise.
     @inline(__always)
     func sendGathered() {
         if writer.isGathering { _ = ByteWrite.sendGathered(with: .init(start: nil, count: 0), on: self) }
@@ -71,8 +71,8 @@ extension Connection {
         updateInterest()
     }
 
-    /// Sends the queue, and then the end if it is due. Makes at most 16 calls, so that a connection with a fast reader
-    /// does not delay the others.
+    /// Sends the queue, and then the end if due. Makes at most 16 calls, so that a fast reader does not delay other
+    /// connections.
     func flush() {
         guard let queue = writer.queue else { return }
         for call in 0..<16 {
@@ -92,7 +92,7 @@ extension Connection {
             // which must not reject the others.
             for promise in queue.advance(result) { promise.fulfill(()) }
             guard writer.queue === queue else { return }
-            // The kernel took less than it was offered, so it has no more room.
+            // The kernel took less than offered, so it has no more room.
             if queue.isEmpty || result < offered { break }
         }
         if queue.isEmpty { writesDidFinish() }
@@ -121,33 +121,32 @@ extension Connection {
 
     // MARK: Failing
 
-    /// Whether written bytes wait for the kernel. Other filter output, such as its end record, does not count.
+    /// True when written bytes wait for the kernel. Other filter output, such as its end record, does not count.
     private var hasUnsentWrites: Bool {
         guard let filter = cold?.filter else { return queuedBytes > 0 }
         return !filter.deferred.isEmpty || writer.hasQueuedPromises
     }
 
     /// Rejects the pending writes, and drops their bytes.
-    /// - Parameter losesOutput: whether bytes that have left the queue are lost as well.
+    /// - Parameter losesOutput: true if bytes that have left the queue are lost as well.
     func failWrites(losesOutput: Bool = false) {
         guard let failure = cold?.rare?.failure else { return }
         // The connection then ends with a reset, so that the peer does not take a part of an answer for the whole.
         if losesOutput || hasUnsentWrites, kind.contains(.tcp), lifecycle.hasDescriptor { socket.setResetOnClose() }
         let queued = writer.fail()?.promises ?? []
         for promise in queued + takeUnqueuedPromises() { promise.reject(failure.reported) }
-        // This side causes `ECANCELED`: an abort, a close that reached its limit, the end of the loop.
+        // This side causes `ECANCELED`: an abort, a close at its limit, the end of the loop.
         PeerWatching.settle(as: failure.error.code == ECANCELED ? nil : .failed(failure.error), at: self)
         signalWritableIfNeeded()
     }
 
-    /// The promises of deferred writes, and of a `shutdownWrite`.
     func takeUnqueuedPromises() -> [PromiseCore] {
         let deferred = cold?.filter?.takeDeferredPromises() ?? []
         return deferred + (cold?.shutdown.take().map { [$0] } ?? [])
     }
 
-    /// Fails the connection for a reason that is not the kernel's, and resets it: pending operations and `closed`
-    /// report `error`. The connection's memory is released.
+    /// Fails the connection for a reason that is not the kernel's, and resets it. Pending operations and `closed`
+    /// report `error`. Releases the connection's memory.
     func abort(because error: SystemError) {
         guard lifecycle.hasDescriptor else { return }
         if !PeerWatching.hasPendingOperation(self) { cold?.attachment?.connectionDidFail(error) }
@@ -167,7 +166,6 @@ final class FlushJob: Job {
         super.init()
     }
 
-    /// Queues the job of `connection`, unless it is queued already.
     static func enqueue(for connection: Connection) {
         if connection.writer.hasFlushJob { return }
         connection.writer.hasFlushJob = true
@@ -182,7 +180,7 @@ final class FlushJob: Job {
     }
 
     private func sendGathered() {
-        // These writes have been fulfilled, so that they do not tell the handler of a failure.
+        // These fulfilled writes cannot report a failure to the handler.
         let isToTell = connection.lifecycle == .open && !PeerWatching.hasPendingOperation(connection)
         connection.sendGathered()
         if isToTell, let failure = connection.failure { connection.attachment?.connectionDidFail(failure) }
@@ -191,7 +189,7 @@ final class FlushJob: Job {
     // The promises of its writes report the outcome.
     override var isReportedUndelivered: Bool { false }
 
-    /// The loop ends: the connection has registered no interest with the poller, so this job ends its writes.
+    /// Ends the connection's writes with the loop, since the connection is not registered with the poller.
     override func discardAndRelease() {
         connection.loopWillEnd()
         super.discardAndRelease()
@@ -199,7 +197,7 @@ final class FlushJob: Job {
 }
 
 extension iovec {
-    /// `bytes`, which nothing changes.
+    /// Wraps `bytes`, which nothing changes.
     init(of bytes: UnsafeRawBufferPointer) {
         self.init(iov_base: UnsafeMutableRawPointer(mutating: bytes.baseAddress), iov_len: bytes.count)
     }

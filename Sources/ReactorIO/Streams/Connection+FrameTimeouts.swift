@@ -13,14 +13,14 @@ extension Connection {
     /// }
     /// ```
     ///
-    /// At a limit, the pending read is rejected with `StreamError.timedOut(got:)`; `got` is 0 if no byte of a frame has
-    /// arrived. The connection stays usable for writes and reads, and the next read gets the bytes of the incomplete
-    /// frame. See `FrameTimeouts` for what counts. Limits that are set while a read waits count from then on, except for
-    /// the time of a frame that has begun.
+    /// At a limit, the pending read is rejected with `StreamError.timedOut(got:)`, where `got` is 0 without a byte of a
+    /// frame. The connection stays usable, and the next read gets the bytes of the incomplete frame. See
+    /// `FrameTimeouts`. Limits that are set while a read waits count from then on, except for the time of a frame that
+    /// has begun.
     public var frameTimeouts: FrameTimeouts? {
         get { cold?.frameClock?.limits }
         set {
-            // A server without limits sets nil on each connection; that must cost nothing.
+            // Must cost nothing for a server without limits, which sets nil on each connection.
             if newValue == nil && frameTimeouts == nil { return }
             loop.assertOwner()
             let cold = ensuredColdState
@@ -30,23 +30,22 @@ extension Connection {
         }
     }
 
-    /// Begins a message, as limited by `frameTimeouts.message`, at the next byte that no read has consumed.
+    /// Begins a message, as limited by `frameTimeouts.message`, at the next unconsumed byte.
     ///
-    /// In `forEachFrame`, `forEachLine` and `lines` each frame begins a message, which includes the reads of the body,
-    /// also those of a `forEachFrame` or `forEachLine` inside another one's body. So only other handlers call this,
-    /// before the first read of each request. Without it each of their reads is a separate message. Without
-    /// `frameTimeouts` it has no effect.
+    /// In `forEachFrame`, `forEachLine` and `lines` each frame begins a message, which includes all reads in the body,
+    /// even those of an inner loop. Only other handlers call this, before the first read of each request, because each
+    /// of their reads would be a separate message. Has no effect without `frameTimeouts`.
     public func beginMessage() {
         loop.assertOwner()
         cold?.frameClock?.beginMessage(of: self)
     }
 }
 
-// What reads tell the clock.
+// Notes of reads for the clock.
 
 extension Connection {
     /// Begins a message for the next frame of a loop, unless the loop is in the body of another. Each attempt to decode
-    /// calls this: a message begins once at each position.
+    /// calls this, but a message begins once at each position.
     /// - Parameter unbuffered: the number of received bytes that are neither consumed nor buffered.
     /// - Returns: as `refuseRead`.
     @usableFromInline

@@ -1,23 +1,22 @@
 import Promises
 import Reactor
 
-// The buffered input of a connection: received bytes that no read has consumed. Frames are decoded from it, and a filter
-// delivers into it; bytes that a read leaves are for the next one, of any form. The bytes are in `ColdState`: a
+// The buffered input of a connection: received bytes that no read has consumed. Frames are decoded from it, a filter
+// delivers into it, and the next read, of any form, gets the bytes that a read leaves. In `ColdState`, since a
 // connection that reads whole chunks has no buffer.
 
 extension Connection {
-    /// The largest number of bytes that a read, or the body of `forEachChunk`, gets at once: the size of the loop's
-    /// buffer, into which they are read. Then other connections take their turn.
+    /// The maximum number of bytes of a read, or of a call of the body of `forEachChunk`: the size of the loop's
+    /// buffer, into which they are read. Then other connections have their turn.
     static var largestPiece: Int { 65_536 }
 
-    /// The number of received bytes that no read has consumed: the beginning of an incomplete frame, or complete frames
-    /// that have not been read yet.
+    /// The number of received bytes that no read has consumed: an incomplete frame, or complete frames.
     package var bufferedByteCount: Int { cold?.input.count ?? 0 }
 
     @usableFromInline @inline(__always)
     var hasInput: Bool { cold?.input.isEmpty == false }
 
-    /// Whether the peer has ended its side in order, so that nothing follows the buffered bytes.
+    /// True when the peer has ended its side in order, so that nothing follows the buffered bytes.
     @usableFromInline
     var hasLastInput: Bool { reader.hasEnded && reportedFailure == nil && hasInput }
 
@@ -30,8 +29,8 @@ extension Connection {
         uncountedCold?.borrow { $0.input.take(min(count, $0.input.count)) } ?? []
     }
 
-    /// Lends `received` bytes that are not buffered to `body`, or the buffered ones if there are none, and consumes as
-    /// many of them as `body` returns: the rest is, or stays, buffered.
+    /// Lends the unbuffered `received` bytes, or the buffered ones if there are none, to `body`, and consumes as many
+    /// as it returns. The rest is buffered.
     /// - Parameter callsUser: false if `body` calls no user code.
     @usableFromInline
     func consumeInput(
@@ -46,8 +45,8 @@ extension Connection {
         }
     }
 
-    /// Lends the bytes, and the array that contains them, to `body`, which consumes bytes with `dropInput`. They stay valid
-    /// during the call, whatever happens to the connection.
+    /// Lends the bytes, and the array that contains them, to `body`, which consumes bytes with `dropInput`. They stay
+    /// valid during the call, whatever happens to the connection.
     @usableFromInline
     func lendInput<Result>(
         _ body: (UnsafeRawBufferPointer, UnsafePointer<[UInt8]>?) throws -> Result
@@ -56,11 +55,11 @@ extension Connection {
         return try cold.borrow { try $0.input.lend(body) }
     }
 
-    /// Drops the first `count` bytes, or those that are left.
+    /// Drops the first `count` bytes, or the remaining ones.
     @usableFromInline
     func dropInput(_ count: Int) { uncountedCold?.borrow { $0.input.drop(min(count, $0.input.count)) } }
 
-    /// Whether the next read begins at `address`, within lent bytes.
+    /// Returns true when the next read begins at `address`, within lent bytes.
     @usableFromInline
     func inputBegins(at address: UnsafeRawPointer) -> Bool {
         uncountedCold?.borrow { $0.input.begins(at: address) } == true
@@ -71,7 +70,7 @@ extension Connection {
 
     func appendInput(_ bytes: UnsafeRawBufferPointer) { changeInput { $0.append(bytes) } }
 
-    /// Adds bytes that the caller has received but not passed on, unless the connection was closed meanwhile.
+    /// Adds bytes that the caller has received but not passed on, unless the connection has been closed.
     @usableFromInline
     func keepInput(_ bytes: UnsafeRawBufferPointer) {
         if !bytes.isEmpty, lifecycle.isOpenOrFailed { appendInput(bytes) }
@@ -83,7 +82,7 @@ extension Connection {
         // A read of bytes takes them all at once.
         defer { if !reader.form.isOfBytes { noteHeldMemory() } }
         guard let limit = receiveLimit(.max) else { return nil }
-        // Only the call is made during the change of the buffer: a pause or a report may run user code.
+        // Only the call is made during the change of the buffer, because a pause or a report may run user code.
         let count = ensuredColdState.input.receive(missing, expecting: expected) {
             callReceive(into: $0, atMost: limit)
         }

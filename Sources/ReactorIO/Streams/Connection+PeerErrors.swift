@@ -2,13 +2,12 @@ import Promises
 import Reactor
 import ReactorLibc
 
-// Errors of a handler that its peer has caused. No program can prevent them, and a peer can cause them at will: a log of
-// them would be the peer's.
+// Errors of a handler that its peer has caused. No program can prevent them, and a peer could fill a log with them.
 
 extension Connection {
     /// True when `error` means that the peer has left, does not read, or has broken the protocol of a filter.
     package func hasEnded(with error: any Error) -> Bool {
-        // Errors of other connections, such as one to a database, have the same types.
+        // Errors of other connections, such as to a database, have the same types.
         let failure = cold?.rare?.failure
         return switch error {
         // The work for the connection was cancelled.
@@ -35,7 +34,7 @@ extension Connection {
 
     private var hasSeenPeersEnd: Bool { reader.hasEnded || cold?.peerWatches.hasSeenEnd == true }
 
-    /// A decoder has refused the peer's input.
+    /// Notes that a decoder has refused the peer's input.
     @usableFromInline @inline(never)
     func noteRefusedInput(_ error: any Error) {
         ensuredRareState.refusedInput = ObjectIdentifier(type(of: error))

@@ -5,7 +5,7 @@ import Reactor
 // input stays in the kernel and does not wake the loop.
 
 extension Connection {
-    /// Fulfilled as soon as the peer has gone, even if no read is pending or unread input precedes the end.
+    /// Waits until the peer has gone, even if no read is pending or unread input precedes the end.
     ///
     /// ```swift
     /// let query = database.find(key)
@@ -14,14 +14,14 @@ extension Connection {
     ///
     /// The watch reads nothing: later reads return all input, and then the end or the error. Several watches and one
     /// read may be pending at a time. A pending watch retains the connection and keeps the loop alive, like a read.
-    /// `close`, `abort` and `detach` on this side cancel it, and so does the end of the loop: its handlers are not
-    /// called. It is cancelled from the beginning if this side has closed the connection. Cancelling it ends the watch.
+    /// `close`, `abort`, `detach` and the end of the loop cancel it, so that its handlers are not called. It is
+    /// cancelled from the beginning if this side has closed the connection. Cancelling it ends the watch.
     ///
-    /// If the peer's machine has crashed or lost the network, only `SocketOption.keepAlive` or a write detects that.
-    /// - Parameter ignoringHalfClose: whether to ignore the end of the peer's side alone. By default it counts, since
-    ///   most clients end their side by closing their socket. Pass `true` for clients that send their request, end
-    ///   their side and then read the answer: the watch is then fulfilled by a reset, or when both sides have ended.
-    /// - Returns: a guarantee of how the peer has gone.
+    /// Only `SocketOption.keepAlive` or a write detects that the peer's machine has crashed or lost the network.
+    /// - Parameter ignoringHalfClose: true to ignore the end of the peer's side alone. By default it counts, since most
+    ///   clients end their side by closing their socket. Pass `true` for clients that end their side after the request
+    ///   and then read the answer. A reset, or the end of both sides, then fulfills the watch.
+    /// - Returns: a guarantee of the way that the peer has gone.
     @inlinable @inline(__always)
     public func peerGone(
         ignoringHalfClose: Bool = false, file: StaticString = #fileID, line: UInt = #line
@@ -30,8 +30,8 @@ extension Connection {
         return Guarantee(gone.core.traced(root: "peerGone", Guarantee<PeerGone>.self, file, line))
     }
 
-    /// Settles as the promise that `work` returns. If the peer leaves first, that promise is cancelled, and the result
-    /// is rejected with the `PeerGone`.
+    /// Settles as the promise of `work`. If the peer leaves first, that promise is cancelled, and the result is
+    /// rejected with the `PeerGone`.
     ///
     /// ```swift
     /// connection.cancelWhenPeerGone { report(for: request) }.then { connection.write($0) }
@@ -39,12 +39,12 @@ extension Connection {
     ///
     /// As with `timeout`, the promise is not cancelled if it has other waiters. `work` is not called if an earlier
     /// read, write or watch has found that the peer has gone, or if the connection is closed. A later `close`, `abort`
-    /// or `detach` on this side does not cancel the work. `peerGone` defines what counts as gone.
+    /// or `detach` on this side does not cancel the work. `peerGone` defines when a peer has gone.
     /// - Parameters:
-    ///   - ignoringHalfClose: whether to ignore the end of the peer's side alone; see `peerGone`.
+    ///   - ignoringHalfClose: true to ignore the end of the peer's side alone; see `peerGone`.
     ///   - work: starts the work; called at most once, inside this call.
-    /// - Returns: a promise of the value of the work. Rejected with its error, with the error that `work` throws, with
-    ///   `PeerGone`, or with a `SystemError` with `EBADF` if this side has closed the connection before.
+    /// - Returns: a promise of the work's value. Rejected with the error of `work` or of its promise, with `PeerGone`,
+    ///   or with a `SystemError` with `EBADF` if this side has already closed the connection.
     @available(*, noasync, message: "an async function has no loop of its own; use it before you await")
     @inlinable
     public func cancelWhenPeerGone<Work: Thenable>(

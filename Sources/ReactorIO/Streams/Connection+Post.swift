@@ -2,29 +2,29 @@
 
 /// The treatment of bytes for a connection whose queue is full; see `Connection.post`.
 public enum WriteOverflow: Hashable, Sendable {
-    /// The connection does not get these bytes. It gets later ones once its queue has drained.
+    /// Drops these bytes. The connection gets later ones once its queue has drained.
     case drop
-    /// The connection is reset, and its pending operations are rejected with `ENOBUFS`; `closed` reports that, too.
+    /// Resets the connection, and rejects its pending operations with `ENOBUFS`, which `closed` also reports.
     case abort
 }
 
 extension Connection {
-    /// Sends `bytes` without a promise: for many small messages to subscribers, when nobody waits for each.
+    /// Sends `bytes` without a promise: for many small messages to subscribers that nobody waits for.
     ///
     /// ```swift
     /// for subscriber in subscribers { subscriber.post(message, overflow: .drop) }
     /// ```
     ///
-    /// The bytes leave at the end of the turn, together with what the connection has posted and written since; at once
-    /// if they are large, or if the loop is not being driven. Posts and writes keep the order of the calls. Queued
-    /// posts count like writes for `writeQueueLimit` and `writable()`, but consecutive posts take only the memory of
-    /// their bytes. Through a filter each post is a separate write.
+    /// The bytes leave at the end of the turn, with later posts and writes of the connection, or at once if they are
+    /// large, or if the loop is not being driven. Posts and writes keep the order of the calls. Queued posts count like
+    /// writes for `writeQueueLimit` and `writable()`, but consecutive posts take only the memory of their bytes.
+    /// Through a filter each post is a separate write.
     ///
-    /// True means that the bytes were taken, not that they have arrived: if they cannot be sent, reads, later writes
-    /// and `closed` report the failure. A later `close` or `shutdownWrite` delivers them first; an `abort` drops them.
+    /// True means that the bytes were taken, not that they have arrived: reads, later writes and `closed` report a
+    /// failure to send them. A later `close` or `shutdownWrite` delivers them first. An `abort` drops them.
     /// - Parameters:
-    ///   - bytes: the bytes, such as `text.utf8`; there may be none.
-    ///   - overflow: what to do if the queue reaches `writeQueueLimit` because the peer does not read.
+    ///   - bytes: the bytes, such as `text.utf8`; may be empty.
+    ///   - overflow: the reaction if the queue reaches `writeQueueLimit` because the peer does not read.
     /// - Returns: false if the bytes were dropped: the queue is full, the connection has failed, this side has been
     ///   ended by `close`, `abort` or `shutdownWrite`, or a handshake has not finished.
     @inlinable @discardableResult
@@ -41,12 +41,11 @@ extension Connection {
 /// broadcast("\(name): \(line)\n".utf8, to: members.values, overflow: .abort)
 /// ```
 ///
-/// Connections that take no writes, because they have ended or failed, are skipped: their reads and `closed` report
-/// that.
+/// Skips connections that have ended or failed, which their reads and `closed` report.
 /// - Parameters:
 ///   - bytes: the bytes. Connections whose peers do not read share large ones.
 ///   - connections: connections of this thread's loop.
-///   - overflow: what to do with a connection whose queue is full.
+///   - overflow: the reaction to a full queue.
 /// - Returns: the number of connections that took the bytes; see `Connection.post`.
 @discardableResult
 public func broadcast(

@@ -2,18 +2,18 @@ import Promises
 import Reactor
 
 extension Connection {
-    /// The largest number of bytes per second to receive. `nil`, the default, and values below one mean no limit.
+    /// The maximum number of bytes per second to receive. `nil`, the default, and values below one mean no limit.
     ///
     /// A peer that has sent less may catch up with the bytes of one second at once. Beyond that the connection reads
-    /// those of a tenth of a second at a time: the kernel's buffers fill, and the peer must wait. Bytes count as the
-    /// kernel delivers them, before a filter.
+    /// the bytes of a tenth of a second at a time, so the kernel's buffers fill, and the peer must wait. Bytes count as
+    /// the kernel delivers them, before a filter.
     ///
-    /// Pauses count neither for `idleTimeout` nor for a pending read's `frameTimeouts`. The end of the peer's side is
-    /// found after a pause, a reset at once: then what has arrived is read without pauses, like what `close` discards.
+    /// Pauses count neither for `idleTimeout` nor for a pending read's `frameTimeouts`. The peer's end is found after a
+    /// pause, a reset at once. The arrived bytes are then read without pauses, like those that `close` discards.
     public var readRate: Int? {
         get { cold?.rare?.readPace?.rate }
         set {
-            // A server without a rate sets nil on each connection; that must cost nothing.
+            // Must cost nothing for a server without a rate, which sets nil on each connection.
             if newValue == nil && readRate == nil { return }
             loop.assertOwner()
             let old = cold?.rare?.readPace
@@ -23,7 +23,7 @@ extension Connection {
         }
     }
 
-    /// As `receiveOnce`, with an `idleTimeout` or a `readRate`.
+    /// Like `receiveOnce`, with an `idleTimeout` or a `readRate`.
     @inline(never)
     func receiveTimed(into buffer: UnsafeMutableRawBufferPointer, atMost limit: Int) -> Int? {
         guard let limit = receiveLimit(limit) else { return nil }
@@ -40,7 +40,7 @@ extension Connection {
         return nil
     }
 
-    /// As `didReceive`, with an `idleTimeout` or a `readRate`.
+    /// Like `didReceive`, with an `idleTimeout` or a `readRate`.
     func didReceiveTimed(_ result: Int) -> Int? {
         guard let count = didReceive(result) else { return nil }
         if count > 0 {
@@ -51,16 +51,15 @@ extension Connection {
     }
 }
 
-/// The bytes that a connection may receive: those of the last second at its rate, less those that it has received.
+/// The bytes that a connection may receive: one second's at its rate, minus those that it has received in it.
 final class ReadPace {
     let rate: Int
-    // Weak: the loop may retain this while another thread releases the connection.
+    // Weak, because the loop may retain this while another thread releases the connection.
     private weak var connection: Connection?
-    /// When the bytes of a whole second may come.
+    /// The time at which the bytes of a whole second may come.
     private var full: LoopInstant
-    /// Present during a pause.
     private var timer: EventLoop.Timer?
-    /// Whether it no longer limits: the rate is none, or the peer has gone.
+    /// True when no limit applies.
     private var isUnlimited: Bool
 
     var isPaused: Bool { timer != nil }
@@ -76,10 +75,9 @@ final class ReadPace {
         full = pace?.full ?? connection.loop.now
     }
 
-    /// The time of `count` bytes, in nanoseconds.
     private func time(of count: Int) -> Int { (count * Self.second + rate - 1) / rate }
 
-    /// - Returns: the number of bytes to receive now, zero in a pause; `nil` if there is no limit.
+    /// - Returns: the number of bytes to receive now, zero in a pause; `nil` without a limit.
     func allowance(at now: LoopInstant) -> Int? {
         if isUnlimited { return nil }
         let owed = max(Int(full.nanoseconds - now.nanoseconds), 0)
@@ -91,7 +89,7 @@ final class ReadPace {
         if !isUnlimited { full = max(full, now).advanced(by: .nanoseconds(time(of: count))) }
     }
 
-    /// There is input, but no allowance. Events of a pause, which other operations have asked for, get here again.
+    /// Begins a pause, because there is input but no allowance. Events for other operations in a pause also call this.
     func pause() {
         guard let connection else { return }
         if timer == nil {
@@ -102,15 +100,15 @@ final class ReadPace {
         connection.pauseReading()
     }
 
-    /// Ends the pause.
     func endPause() {
         guard let timer = timer.take() else { return }
         timer.cancel()
         connection?.resumeReading()
     }
 
-    /// The peer has gone: its last bytes are read without pauses, since the poller would report the end again and again.
-    /// - Returns: whether there was a pause, so that these bytes come before the end.
+    /// Ends the limit because the peer has gone. Its last bytes are read without pauses, since the poller would report
+    /// the end repeatedly.
+    /// - Returns: true if there was a pause, so that these bytes come before the end.
     func end() -> Bool {
         isUnlimited = true
         if timer == nil { return false }

@@ -3,17 +3,17 @@ import Reactor
 import ReactorLibc
 
 // Waiting for input: how a read begins to wait, how an event of the descriptor ends the wait, and how it ends without
-// input. `InputLoop` is the rest of it, for each form of reads.
+// input. `InputLoop` is the rest, for each form of reads.
 
 extension Connection {
-    /// The number of bytes received so far: after the filter, if there is one.
+    /// The number of bytes received so far, after the filter if there is one.
     var deliveredByteCount: Int { cold?.filter?.deliveredCount ?? bytesReceived }
 
     // MARK: Waiting
 
     /// Makes `core` wait for input, and takes over the caller's reference to it.
     /// - Parameters:
-    ///   - count: the number of further bytes to wait for; of `bytes` and `array`, the maximum to receive.
+    ///   - count: the number of further bytes to wait for, or for `bytes` and `array` the maximum to receive.
     ///   - held: the memory of its decoder, in bytes.
     ///   - updatesInterest: false if the caller does, before it calls anything else.
     @usableFromInline @inline(__always)
@@ -34,19 +34,19 @@ extension Connection {
         count = min(count, Int(CInt.max)) + min(bufferedByteCount, Int(CInt.max))
     }
 
-    /// Whether a loop that begins has nothing to do before there is input. One over chunks has been let in, and has the
-    /// reader already.
+    /// Returns true when a loop that begins has nothing to do before there is input. A loop over chunks has been
+    /// admitted, and already has the reader.
     @usableFromInline
     func mustWait(_ form: InputForm) -> Bool {
-        // In a drain a loop over frames looks first whether it can begin.
+        // In a drain a loop over frames first checks whether it can begin.
         !hasInput && !reader.hasEnded && (form == .chunk || !reader.isDraining && refuseRead() == nil)
     }
 
-    /// True when more input may come; false if the stream has ended between two frames.
+    /// Returns true when more input may come; false if the stream has ended between two frames.
     @usableFromInline
     func mayContinue(_ form: InputForm, _ expectation: @autoclosure () -> StreamError.Expectation) throws -> Bool {
         guard reader.hasEnded else {
-            // At the last call of a drain a read is not refused that is inside of a frame, nor a loop.
+            // At the last call of a drain, reads inside a frame and loops are not refused.
             let isBegun = reader.isLastCall && (hasInput || form == .frames)
             if let refusal = isBegun ? refusalToContinue : refuseRead() { throw refusal }
             return true
@@ -57,7 +57,7 @@ extension Connection {
         throw StreamError.endedEarly(expected: expectation(), got: count)
     }
 
-    /// Refuses a read that cannot begin. At the last call of a drain this notes that the drain has ended the input.
+    /// Refuses a read that cannot begin. At the last call of a drain, notes that the drain has ended the input.
     /// - Returns: the error of the read; `nil` if it can begin.
     @usableFromInline @inline(__always)
     func refuseRead() -> SystemError? {
@@ -74,7 +74,7 @@ extension Connection {
         refusalToContinue ?? (reader.isLastCall ? refuseAtLastCall() : nil)
     }
 
-    /// The error for a read, or a loop, that cannot go on.
+    /// The error for a read, or a loop, that cannot continue.
     @inline(never)
     var refusalToContinue: SystemError? {
         if let refusal = refusal(of: readCall, .reads) { return refusal }
@@ -84,7 +84,7 @@ extension Connection {
 
     // MARK: The descriptor is readable
 
-    /// Reads the descriptor once, for the promise that waits, which gets the bytes in the loop's buffer if nothing is
+    /// Reads the descriptor once, for the waiting promise, which gets the bytes in the loop's buffer if nothing is
     /// buffered before them.
     @inline(__always)
     func receiveInput() {
@@ -92,7 +92,7 @@ extension Connection {
         if form.rawValue > InputForm.chunk.rawValue || hasInput || form.isOfBytes && reader.expectsMuch {
             return receiveIntoInput(form)
         }
-        // Lent to code that may turn the loop, or close the connection, which reads too.
+        // Lent to code that may turn the loop, which also reads, or close the connection.
         let buffer = loop.borrowScratch()
         defer { loop.giveBack(buffer) }
         guard let count = receiveOnce(into: buffer, atMost: form.isOfBytes ? Int(reader.count) : .max) else { return }
@@ -106,12 +106,13 @@ extension Connection {
         InputLoop<ByteRead>.resume(core, with: bytes, isInEvent: true)
     }
 
-    /// If more bytes than this are missing, a read requests only these, and receives them in place: the array that
-    /// collects them can then be returned without a copy. Otherwise it requests the next frames too, whose copy costs
+    /// If more bytes than this are missing, a read requests only these, and receives them in place, so that the array
+    /// that collects them can be returned without a copy. If fewer are missing, it also requests the next frames, whose
+    /// copy costs less than another call.
     /// less than another call.
     private static var largestReadAhead: Int { 4096 }
 
-    /// As `receiveInput`, for reads of frames and of large pieces, and where input is buffered.
+    /// Like `receiveInput`, for reads of frames and of large pieces, and for buffered input.
     @inline(never)
     private func receiveIntoInput(_ form: InputForm) {
         // It waits on the path `.filtered`.
@@ -121,7 +122,7 @@ extension Connection {
             if form == .frames { reader.noteSize(Int(reader.count)) }
             return inputWasReceived(receiveInPlace(missing))
         }
-        // The size of a single frame says nothing about the next: a short head may follow a large body.
+        // The size of a single frame does not predict the next: a short head may follow a large body.
         if form != .frame && form != .chunk && !hasInput && reader.expectsMuch {
             let room = form.isOfBytes ? min(reader.expectedRoom, missing) : reader.expectedRoom
             let count = receiveInPlace(room, expecting: room)
@@ -130,7 +131,7 @@ extension Connection {
         }
         let buffer = loop.borrowScratch()
         defer {
-            // Normally taken by the code that it was passed to; it must never outlive the buffer.
+            // Normally taken by the code that it was passed to. It must never outlive the buffer.
             _ = loop.takeReceived()
             loop.giveBack(buffer)
         }
@@ -149,7 +150,7 @@ extension Connection {
         if count > 0 { inputDidArrive(isInEvent: true) } else { streamDidEnd(count) }
     }
 
-    /// Reads the descriptor once, and counts what it returns.
+    /// Reads the descriptor once, and counts the result.
     /// - Parameter limit: the maximum number of bytes; at least one, since reading none would look like the end.
     /// - Returns: the number of bytes; 0 at the end of the stream, and the negative errno of an error. `nil` if there
     ///   was nothing to read, or `readRate` pauses.
@@ -159,7 +160,7 @@ extension Connection {
         return didReceive(callReceive(into: buffer, atMost: limit))
     }
 
-    /// Counts what a call has returned. All input of a connection comes through here.
+    /// Counts the result of a call. All input of a connection comes through here.
     /// - Returns: as `receiveOnce`.
     @inline(__always)
     func didReceive(_ count: Int) -> Int? {
@@ -180,9 +181,9 @@ extension Connection {
         if result < 0 { failWrites() }
     }
 
-    /// Input has been buffered, or the stream has ended: continues the promise that waits, if that is enough for it.
-    /// - Parameter isInEvent: whether this is an event of the descriptor, after which the interest is updated. Otherwise
-    ///   a job calls the body of a loop.
+    /// Continues the waiting promise if the buffered input, or the end of the stream, is enough for it.
+    /// - Parameter isInEvent: true for an event of the descriptor, after which the interest is updated. If false, a job
+    ///   calls the body of a loop.
     func inputDidArrive(isInEvent: Bool) {
         let form = reader.form
         if form.isOfFrames && bufferedByteCount < reader.count && !reader.hasEnded {
@@ -211,7 +212,7 @@ extension Connection {
 
     // MARK: Ending the wait
 
-    /// As `ConnectionReader.take`, and tells the clock.
+    /// Like `ConnectionReader.take`, and notifies the clock.
     func takeReader() -> CoreRef? {
         guard let core = reader.take() else { return nil }
         if reader.form.isOfFrames {
@@ -232,7 +233,7 @@ extension Connection {
         core.run(rejectedAs: source)
     }
 
-    /// Ends the pending read and the watches, since this side ends the connection.
+    /// Ends the pending read and the watches, because this side ends the connection.
     func cancelRead(_ reason: StaticString = "the connection was closed") {
         if reader.isWaiting {
             let isAsked = failure?.isCancellation ?? true
@@ -246,7 +247,7 @@ extension Connection {
         rejectRead(reported(error))
     }
 
-    /// Ends the read of `promise`, which was cancelled.
+    /// Ends the cancelled read of `promise`.
     /// - Returns: false if `promise` does not wait for input.
     func withdrawRead(_ promise: PromiseCore) -> Bool {
         guard reader.isWaiting(promise), let core = takeReader() else { return false }

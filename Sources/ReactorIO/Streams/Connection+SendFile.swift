@@ -3,11 +3,11 @@ import Reactor
 import ReactorLibc
 
 extension Connection {
-    /// Whether the kernel may send files itself: not through a filter.
+    /// True when the kernel may send files itself, not through a filter.
     package var sendsFiles: Bool { writesDirectly && kind.contains(.socket) }
 
-    /// As `write`, for a head that a `sendFile` follows at once: both may leave in one segment. A small one is gathered,
-    /// so its promise is fulfilled at once.
+    /// Like `write`, for a head before an immediate `sendFile`: both may leave in one segment. A small head is
+    /// gathered, so its promise is fulfilled at once.
     package func gather(beforeFile head: (inout ByteWriter) -> Void) -> Promise<Void> {
         guard sendsFiles, !writer.isQueued, loop.isBeingDriven else { return write(head) }
         var output = ByteWriter(ByteWrite.takeSpare(of: self))
@@ -24,7 +24,7 @@ extension Connection {
     /// not in the kernel's memory make the call wait for the disk.
     /// - Returns: the number of bytes. 0 if the file cannot be sent this way, or not now: a filter needs the bytes,
     ///   earlier writes wait, there is no room, the file is shorter, or the call has failed. The caller then writes a
-    ///   part of the file, which waits for room, or reports what is wrong.
+    ///   part of the file, which waits for room, or reports the error.
     package func sendFile(_ file: CInt, _ range: Range<Int>) -> Int {
         loop.assertOwner()
         if writer.isGathering {
@@ -38,7 +38,7 @@ extension Connection {
         guard sendsFiles, !writer.isQueued, !range.isEmpty else { return 0 }
         let result = loop.kernel.sendFile(fd, file, range.lowerBound, range.count)
         switch CInt(clamping: -result) {
-        // Errors of the file, or of a kernel that cannot do this with it.
+        // Errors of the file, or of a kernel that cannot send it.
         case EINVAL, EIO, ENOSYS, EOPNOTSUPP, EOVERFLOW, ENOMEM, EPERM, ESPIPE: return 0
         default: return max(didTransmit(result, in: turn), 0)
         }

@@ -25,7 +25,7 @@ extension Connection {
     }
 
     /// Queues the end record of a filter, if it has one.
-    /// - Returns: false if it must wait. Then the filter ends this side when it can.
+    /// - Returns: false if it must wait. The filter then ends this side when it can.
     func queueEndRecord() -> Bool {
         path != .filtered || cold?.filter?.queueEnd() != false
     }
@@ -33,7 +33,6 @@ extension Connection {
     /// Ends this side after the queue.
     func endWriter() { if writer.end() { sendEnd() } }
 
-    /// The writer has ended.
     func sendEnd() {
         if kind.contains(.socket) {
             // ENOTCONN: the peer has reset. The next read or write reports it.

@@ -23,7 +23,7 @@ extension Connection {
         try socket.apply(setting)
     }
 
-    /// Reads the value of an option from the kernel. It may differ from the value that was set.
+    /// Reads an option from the kernel. The value may differ from the value that was set.
     /// - Throws: `SystemError` with the option; as for `set`.
     public func value<Value>(of option: SocketOption<Value>) throws(SystemError) -> Value {
         guard lifecycle.hasDescriptor else {

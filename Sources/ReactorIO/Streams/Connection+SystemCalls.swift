@@ -8,8 +8,8 @@ extension Connection {
     var readCall: SystemCall { kind.contains(.socket) ? .receive : .read }
     package var writeCall: SystemCall { kind.contains(.socket) ? .send : .write }
 
-    /// Why `call`, which needs `direction`, cannot be made.
-    /// - Parameter isClosed: whether this side counts as closed for it; by default if it is.
+    /// The reason why `call`, which needs `direction`, cannot be made.
+    /// - Parameter isClosed: true if this side is closed for the call; by default if it is closed.
     func refusal(of call: SystemCall, _ direction: DescriptorKind, isClosed: Bool? = nil) -> SystemError? {
         if let ownEnd { return ownEnd }
         if isClosed ?? self.isClosed { return SystemError(call, EBADF, detail: "the connection is closed") }
@@ -17,15 +17,15 @@ extension Connection {
         return SystemError(call, EBADF, detail: "this end of the pipe only \(direction == .reads ? "writes" : "reads")")
     }
 
-    /// Whether the kernel has something for the pending operations: input or the end for a read, room for a write, or
-    /// an error. The loop may not have seen it yet: it was delayed, it takes 256 events at a time, or a signal has
-    /// interrupted it. True also when the kernel cannot tell, for lack of memory.
+    /// Returns true when the kernel has something for the pending operations: input or the end for a read, room for a
+    /// write, or an error. The loop may not have seen it yet: it was delayed, it takes 256 events at a time, or a
+    /// signal has interrupted it. Also true when the kernel cannot tell, for lack of memory.
     func isReady(toRead reads: Bool, toWrite writes: Bool) -> Bool {
         let events = (reads ? POLLIN : 0) | (writes ? POLLOUT : 0)
         return events != 0 && loop.kernel.poll(fd, Int16(events)) != 0
     }
 
-    /// One recv(2), or read(2) if the descriptor is not a socket.
+    /// Makes one recv(2), or read(2) if the descriptor is not a socket.
     @inline(__always)
     func callReceive(into buffer: UnsafeMutableRawBufferPointer, atMost limit: Int) -> Int {
         let count = min(limit, buffer.count)
@@ -33,7 +33,7 @@ extension Connection {
         return loop.kernel.read(fd, buffer.baseAddress!, count)
     }
 
-    /// One send(2), or write(2).
+    /// Makes one send(2), or write(2).
     @inline(__always)
     func callSend(_ bytes: UnsafeRawPointer, _ count: Int) -> Int {
         if kind.contains(.socket) { return loop.send(fd, bytes, count) }
@@ -43,7 +43,7 @@ extension Connection {
     @inline(never)
     private func callWrite(_ bytes: UnsafeRawPointer, _ count: Int) -> Int { loop.kernel.write(fd, bytes, count) }
 
-    /// One sendmsg(2), or writev(2); a single piece as above.
+    /// Makes one sendmsg(2), or writev(2). Sends a single piece as above.
     func callSend(_ pieces: UnsafeBufferPointer<iovec>) -> Int {
         let first = pieces.baseAddress!
         if pieces.count == 1 { return callSend(first.pointee.iov_base, first.pointee.iov_len) }

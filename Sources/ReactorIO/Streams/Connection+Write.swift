@@ -10,22 +10,20 @@ extension Connection {
     /// connection.write([0x01, 0x00]).then { connection.read(exactly: 2) }
     /// ```
     ///
-    /// The promise is fulfilled when the kernel has taken the bytes, which gives backpressure: a slow reader slows down
-    /// a handler that waits for each write. Writes are sent in the order of the calls; an empty write is fulfilled
-    /// after earlier writes. The first write of a turn is sent at once; small writes that follow in the same turn are
-    /// sent together.
+    /// The promise is fulfilled when the kernel has taken the bytes. This is the backpressure: a slow reader slows down
+    /// a handler that waits for each write. Writes keep the order of the calls, and an empty write is fulfilled after
+    /// earlier ones. The first write of a turn is sent at once. Later small writes of the turn are sent together.
     ///
-    /// **Answers to pipelined requests are sent together.** A handler's write of at most 16 KiB is gathered, and its
-    /// promise is fulfilled at once, while the connection has buffered bytes of the next request. One call sends the
-    /// gathered bytes as soon as
+    /// **Answers to pipelined requests are sent together.** While the connection has buffered bytes of the next
+    /// request, a handler's write of at most 16 KiB is gathered, and its promise is fulfilled at once. One call sends
+    /// the gathered bytes as soon as
     /// - a write finds no buffered bytes;
     /// - a read must wait for the peer;
     /// - 64 KiB are gathered;
     /// - the jobs of this turn have run.
     ///
-    /// So the bytes of a fulfilled write may still fail to be sent: then the next write is rejected with that error,
-    /// and reads report it after all input that has arrived. Bytes that the kernel does not take at once are queued
-    /// before later writes.
+    /// So the bytes of a fulfilled write may still fail to be sent. The error then rejects the next write, and reads
+    /// report it after all arrived input. Bytes that the kernel does not take at once are queued before later writes.
     ///
     /// Rejected with a `SystemError`:
     /// - the error of send(2), or of write(2) on a descriptor that is not a socket, such as `ECONNRESET` or `EPIPE`. It
@@ -37,7 +35,7 @@ extension Connection {
     ///
     /// No signal is raised.
     ///
-    /// A write that is cancelled while it is queued after others is never sent. If the kernel has taken some of its
+    /// A write that is cancelled while it is queued after others is never sent. Once the kernel has taken some of its
     /// bytes, `cancel()` has no effect: `abort` the connection.
     @inlinable @inline(__always)
     public func write<Bytes: Collection>(
@@ -47,7 +45,7 @@ extension Connection {
         return Promise(ByteWrite.start(array, on: self).core.traced(root: "write", Promise<Void>.self, file, line))
     }
 
-    /// Writes all of `text` as UTF-8. Fulfilled when the kernel has taken it; the form with bytes lists the errors.
+    /// Writes all of `text` as UTF-8; see the form with bytes.
     ///
     /// ```swift
     /// connection.write("hello\n").then { connection.readLine() }
@@ -57,16 +55,16 @@ extension Connection {
         write(Array(text.utf8), file: file, line: line)
     }
 
-    /// Writes all of the lent bytes, such as a chunk of `forEachChunk`, and copies only what the kernel does not take
-    /// at once. The form with bytes lists the errors.
+    /// Writes all lent bytes, such as a chunk of `forEachChunk`, and copies only what the kernel does not take at once;
+    /// see the form with bytes.
     @inlinable @inline(__always)
     public func write(_ span: RawSpan, file: StaticString = #fileID, line: UInt = #line) -> Promise<Void> {
         let promise = span.withUnsafeBytes { ByteWrite.start($0, on: self) }
         return Promise(promise.core.traced(root: "write", Promise<Void>.self, file, line))
     }
 
-    /// Writes all of `bytes` in place: bytes that the kernel does not take are not copied either, but share their
-    /// memory until then. Fewer than 16 KiB are copied, and a filter gets a copy. The form with bytes lists the errors.
+    /// Writes all of `bytes` in place: bytes that the kernel does not take share their memory until then. Fewer than 16
+    /// KiB are copied, and a filter gets a copy. See the form with bytes.
     @inlinable @inline(__always)
     public func write(_ bytes: SharedBytes, file: StaticString = #fileID, line: UInt = #line) -> Promise<Void> {
         write({ $0.append(bytes) }, file: file, line: line)
@@ -98,7 +96,7 @@ extension Connection {
     }
 
     /// Writes several buffers in order as if they were one, without copying large arrays. One call (sendmsg(2),
-    /// writev(2)) sends up to 1024 buffers; there may be none. The form with bytes lists the errors.
+    /// writev(2)) sends up to 1024 buffers. See the form with bytes.
     @inlinable
     public func write<Buffers: Collection>(
         _ buffers: Buffers, file: StaticString = #fileID, line: UInt = #line
@@ -116,22 +114,22 @@ extension Connection {
 /// ```
 ///
 /// Nothing is read while a write is pending, so a slow reader of the sink slows the source down. Bytes are copied only
-/// if the kernel does not take them at once. Neither connection is closed; with `endingSink` the sink is shut down for
-/// writing when the source has ended, so that two pipes, one in each direction, make a proxy.
+/// if the kernel does not take them at once. Neither connection is closed. With `endingSink` the sink is shut down for
+/// writing when the source has ended, so two pipes, one in each direction, make a proxy.
 ///
-/// Rejected with the error of the read or write that fails. Bytes that were read and not written are lost then, as they
-/// are when the result is cancelled.
+/// Rejected with the error of the read or write that fails. A rejection or a cancellation loses bytes that were read
+/// and not written.
 /// - Parameters:
 ///   - source: the connection to read from.
 ///   - sink: the connection to write to.
-///   - endingSink: whether `sink` is shut down for writing at the end of `source`.
+///   - endingSink: true to shut down `sink` for writing at the end of `source`.
 /// - Returns: a promise of the number of bytes, fulfilled when all are written.
 @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
 public func pipe(
     from source: Connection, to sink: Connection, endingSink: Bool = false, file: StaticString = #fileID,
     line: UInt = #line
 ) -> Promise<Int> {
-    // Another peer sends the answers, so an idle read does not mean that the connection is idle: see `isIdle`.
+    // Another peer sends the answers, so an idle read does not mean an idle connection: see `isIdle`.
     source.reader.readsAhead = true
     sink.reader.readsAhead = true
     var count = 0

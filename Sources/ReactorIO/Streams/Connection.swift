@@ -1,8 +1,8 @@
 import Reactor
 import ReactorLibc
 
-/// A stream of bytes on this thread's loop: a TCP connection, made by `connect(to:)` or by a `Listener`; one end of a
-/// `pair()`; one end of a `pipe()`; or another descriptor, adopted by `init(adopting:)`.
+/// A stream of bytes on this thread's loop: a TCP connection, made by `connect(to:)` or by a `Listener`, one end of a
+/// `pair()` or a `pipe()`, or another descriptor, adopted by `init(adopting:)`.
 ///
 /// ```swift
 /// connection.read().then { outcome -> Promise<Void> in
@@ -11,37 +11,36 @@ import ReactorLibc
 /// }.ensure { connection.close() }
 /// ```
 ///
-/// Reading and writing are independent of each other. The connection reads only on demand, so not reading pauses the
-/// peer: the kernel's buffers fill, and the peer must wait. An idle connection holds no buffer. A pending operation
-/// keeps the connection alive; without one, releasing the last reference closes it.
+/// Reading and writing are independent. The connection reads only on demand, so not reading pauses the peer: the
+/// kernel's buffers fill, and the peer must wait. An idle connection holds no buffer. A pending operation keeps the
+/// connection alive. Without one, releasing the last reference closes it.
 ///
 /// Three calls end it:
 /// - `shutdownWrite()` ends the write side and leaves the read side open (half-close);
 /// - `close()` delivers the queued writes and then ends;
 /// - `abort()` drops everything and resets.
 public final class Connection {
-    // Each part owns its state and returns the next action: `reader` the promise that waits and the end of the input,
-    // `writer` what is to be sent, `lifecycle` the descriptor, `interest` what the poller knows, and `cold` what few
+    // Each part owns its state and returns the next action: `reader` the waiting promise and the end of the input,
+    // `writer` the bytes to send, `lifecycle` the descriptor, `interest` the poller's registration, and `cold` what few
     // connections need: buffered input, the filter, limits, the first failure. The methods make the system calls and
     // settle the promises. Whenever user code can run:
     // - `fd` is this connection's as long as `lifecycle.hasDescriptor`;
     // - each change of the reader, the writer or a watch is followed by `updateInterest`, or by the end of the event:
-    //   what waits here is kept alive by the poller, because of the interest, or by a `FlushJob`;
+    //   the poller, because of the interest, or a `FlushJob` keeps waiting operations alive;
     // - `path` is `.filtered` while there are a filter and a descriptor, until a close makes it `.discarding`;
-    // - a failure of the descriptor is in `failure` and in `lifecycle`, that of a filter only in `failure`, since its
-    //   queue still leaves.
+    // - a failure of the descriptor is in `failure` and in `lifecycle`, a failure of a filter only in `failure`, since
+    //   the filter's queue still leaves.
     //
-    // The fields that every message uses come first, together, in two cache lines: at a thousand connections the memory
-    // that a message reads costs more than the instructions. Their order leaves no gap, so that a connection takes 128
-    // bytes of the heap.
+    // The fields that every message uses come first, in two cache lines: at a thousand connections the memory that a
+    // message reads costs more than the instructions. Their order leaves no gap, so that a connection takes 128 bytes
+    // of the heap.
     //
-    // `@exclusivity(unchecked)`: one thread, and no field is being changed while code is called that could call back.
-    // With checks, these fields cost nine calls of the runtime per message.
+    // `@exclusivity(unchecked)`: one thread, and no field is being changed during a call that could call back. With
+    // checks, these fields cost nine calls of the runtime per message.
     let loop: EventLoop
     let fd: CInt
     let kind: DescriptorKind
-    /// Derived: whether `ColdState.lastActivity` is kept, for an idle time-out, or received bytes are counted for
-    /// `readRate`.
+    /// True when `ColdState.lastActivity` is kept for an idle time-out, or received bytes are counted for `readRate`.
     @exclusivity(unchecked) var notesActivity = false
     @exclusivity(unchecked) var interest = ConnectionInterest()
     @exclusivity(unchecked) var path = ConnectionPath.direct
@@ -50,9 +49,9 @@ public final class Connection {
     @exclusivity(unchecked) var pendingAnswers: Int32 = 0
     @exclusivity(unchecked) var reader = ConnectionReader()
     @exclusivity(unchecked) var writer = ConnectionWriter()
-    /// Bytes read from the kernel so far: before a filter, and including those that `close` discards.
+    /// Bytes read from the kernel so far, before a filter, including those that `close` discards.
     @exclusivity(unchecked) public internal(set) var bytesReceived = 0
-    /// Bytes that the kernel has taken so far: after a filter.
+    /// Bytes that the kernel has taken so far, after a filter.
     @exclusivity(unchecked) public internal(set) var bytesSent = 0
     @exclusivity(unchecked) var cold: ColdState?
 
@@ -80,7 +79,6 @@ public final class Connection {
         }
     }
 
-    /// The cold state; made by the first access.
     var ensuredColdState: ColdState {
         if let cold { return cold }
         let made = ColdState()
@@ -90,8 +88,8 @@ public final class Connection {
 
     var ensuredRareState: RareState { ensuredColdState.ensuredRareState }
 
-    /// This side's address; `nil` if there are no addresses. The first use costs a system call; the result is cached,
-    /// also after the connection's end. `nil` if the first use comes after the end.
+    /// This side's address; `nil` if there are no addresses, or if first used after the connection's end. The first use
+    /// costs a system call, whose result is cached.
     public var localAddress: SocketAddress? {
         if let known = cold?.rare?.localAddress { return known }
         guard lifecycle.hasDescriptor, kind.contains(.socket), let address = socket.localAddress else { return nil }
@@ -99,30 +97,30 @@ public final class Connection {
         return address
     }
 
-    /// Whether bytes of the peer have arrived that no read has asked for. With a filter, bytes in the kernel do not
-    /// count: they may not belong to the peer's program.
+    /// True when bytes of the peer have arrived that no read has requested. With a filter, bytes in the kernel do not
+    /// count, since they may not belong to the peer's program.
     package var hasInputAlready: Bool {
         hasInput || cold?.filter == nil && kind.contains(.socket) && socket.unreadBytes > 0
     }
 
-    /// Whether `close` or `abort` has been called, or the descriptor has been released: by `detach`, at a limit, at the end
-    /// of the loop. (Not by the `shutdownWrite` of a pipe.)
+    /// True when `close` or `abort` has been called, or the descriptor has been released: by `detach`, at a limit, at
+    /// the end of the loop. (Not by the `shutdownWrite` of a pipe.)
     public var isClosed: Bool { lifecycle.isClosed }
 
     // MARK: Failing
 
     /// The first error of the descriptor, or of its filter.
     var failure: SystemError? { cold?.rare?.failure?.error }
-    /// The error with which promises are rejected, if the connection has failed.
+    /// The error that rejects promises, if the connection has failed.
     var reportedFailure: (any Error)? { cold?.rare?.failure?.reported }
 
-    /// The error that rejects the promise of a read or write that failed with `error`.
+    /// Returns the error that rejects the promise of a read or write that failed with `error`.
     func reported(_ error: SystemError) -> any Error {
         if let failure = cold?.rare?.failure, error == failure.error { failure.reported } else { error }
     }
 
-    /// The reason why the library itself has ended the connection: its peer made it take too much memory. A later read
-    /// reports it, too: it may be the next one of a loop.
+    /// The reason why the library itself has ended the connection: its peer made it take too much memory. Later reads,
+    /// such as the next of a loop, also report it.
     package var ownEnd: SystemError? {
         guard isClosed, let failure, failure.code == ENOBUFS else { return nil }
         return failure
@@ -133,14 +131,14 @@ public final class Connection {
         return SystemError(call, EBUSY, detail: "the handshake of the filter has not finished")
     }
 
-    /// The descriptor has failed. Records the error, unless that of a filter precedes it, whose output was being sent.
+    /// Records the descriptor's error, unless a filter's error precedes it, whose output was being sent.
     func noteFailure(_ error: SystemError) {
         if failure == nil { ensuredRareState.failure = ConnectionFailure(error: error) }
         lifecycle.fail()
     }
 
-    /// The descriptor can no longer be written to. Earlier data from the peer may still be read.
-    /// - Parameter losesOutput: whether written bytes that have left the queue are lost.
+    /// Fails the descriptor for writing. Earlier data from the peer may still be read.
+    /// - Parameter losesOutput: true if written bytes that have left the queue are lost.
     func fail(_ error: SystemError, losesOutput: Bool = false) {
         noteFailure(error)
         let filter = path == .filtered && error.call == writeCall ? cold?.filter : nil
@@ -150,10 +148,10 @@ public final class Connection {
         if hasNews { filter?.proceed() }
     }
 
-    /// Closes the descriptor, or gives it away. The number is never used again: it may belong to another descriptor by
-    /// then.
+    /// Closes the descriptor, or gives it away. Its number is never used again, because it may then belong to another
+    /// descriptor.
     func release(as end: ConnectionLifecycle = .closed, givingAway isGivenAway: Bool = false) {
-        // An inline handler of an operation that has just failed or was cancelled may have closed it meanwhile.
+        // An inline handler of an operation that has just failed or was cancelled may have closed it.
         guard lifecycle.release(as: end) else { return }
         interest.registered = []
         cold?.endTimersAndPause(on: loop)
@@ -171,7 +169,7 @@ enum ConnectionPath: UInt8 {
     case direct
     /// Through `ColdState.filter`.
     case filtered
-    /// This side is closing: input is discarded.
+    /// This side is closing, and discards input.
     case discarding
 }
 

@@ -1,8 +1,8 @@
 import Promises
 import Reactor
 
-/// The close of a connection, from the call until the descriptor is closed: its phases and its limits, so that a peer
-/// that reads or sends now and then cannot hold the descriptor.
+/// The close of a connection, from the call until the descriptor is closed. Its limits keep a peer that reads or sends
+/// now and then from holding the descriptor.
 @usableFromInline
 final class ConnectionClose {
     // The connection retains this object, and cancels the timer before its descriptor is closed. Until then the poller,
@@ -10,14 +10,14 @@ final class ConnectionClose {
     private unowned let connection: Connection
     /// Fulfilled when the descriptor is closed.
     let promise = PromiseCore(root: Void.self)
-    /// When the close is over, whatever the peer does.
+    /// The time of the end, whatever the peer does.
     private var deadline: LoopInstant?
-    /// The number of bytes that the peer must take and send per interval; `nil` if it need not.
+    /// The number of bytes that the peer must take and send per interval; `nil` for none.
     private var leastProgress: Int?
-    /// The number at the last check.
+    /// The progress at the last check.
     private var lastProgress = 0
     private var timer: EventLoop.Timer?
-    /// Whether the peer has ended while its input was discarded.
+    /// True when the peer has ended while its input was discarded.
     private(set) var inputHasEnded = false
 
     private init(_ connection: Connection) { self.connection = connection }
@@ -27,15 +27,15 @@ final class ConnectionClose {
     static func start(_ lingerTime: Duration?, of connection: Connection) -> Guarantee<Void> {
         connection.loop.assertOwner()
         if connection.lifecycle.hasDescriptor && connection.loop.kernel.isForked {
-            // The parent sends, ends and discards input: this process closes its copy.
+            // The parent sends, ends and discards input. This process only closes its copy.
             connection.dropAndReset()
             return .value
         }
         connection.sendGathered()
         let before = connection.lifecycle.close()
         if !before.hasDescriptor { return .value }
-        // The peer has ended, nothing is queued, and no other part takes part in the close: usual for a server, which then
-        // needs no object for it.
+        // The peer has ended, nothing is queued, and no other part takes part in the close. This usual case of a server
+        // needs no object.
         if before == .open, connection.cold == nil, connection.path == .direct, connection.reader.hasEnded,
             !connection.writer.isQueued
         {
@@ -57,7 +57,7 @@ final class ConnectionClose {
             if before == .failed {
                 connection.release()
             } else if connection.writer.isQueued {
-                // A peer may take the queued bytes only after it has sent everything: its input is discarded meanwhile.
+                // A peer may take the queued bytes only after it has sent everything, so its input is discarded.
                 if connection.path == .direct, connection.kind.contains(.socket) { connection.path = .discarding }
                 connection.updateInterest()
             } else {
@@ -69,11 +69,11 @@ final class ConnectionClose {
         return Guarantee(close.promise)
     }
 
-    /// Notes that the queue of `connection` is empty: a close that waited for that sends the end.
+    /// Notes that the queue of `connection` is empty. A close that waited for that sends the end.
     static func lingerIfDelivered(_ connection: Connection) {
         guard connection.lifecycle == .flushing else { return }
         // The kernel may not take a filter's end record, or the filter may need input first. Sending it may also have
-        // got here again, and have gone on.
+        // re-entered and finished this function.
         guard connection.queueEndRecord(), !connection.writer.isQueued, connection.lifecycle.deliver()
         else { return connection.updateInterest() }
         connection.endWriter()
@@ -90,8 +90,8 @@ final class ConnectionClose {
 
     func cancelTimer() { timer?.cancel() }
 
-    /// Reads input once, and discards it. Closes the connection when the peer has ended, and nothing is queued any more.
-    /// - Returns: whether there may be more input.
+    /// Reads input once, and discards it. Closes the connection when the peer has ended, and nothing is queued.
+    /// - Returns: true if there may be more input.
     @discardableResult
     func discardInput() -> Bool {
         let connection = connection
@@ -115,12 +115,12 @@ final class ConnectionClose {
 
     /// The total time limit for `close()` on a socket.
     private static var timeLimit: Duration { .seconds(30) }
-    /// A `close()` is checked for progress after each interval of this length.
+    /// The interval at which a `close()` is checked for progress.
     private static var checkInterval: Duration { .seconds(5) }
     /// The number of bytes that the peer of a socket must take or send per interval: 1 KiB a second.
     private static var leastProgress: Int { 5 << 10 }
 
-    /// Limits the close to a time from now; `nil` for the limits of `close()`. With a time, progress is not checked; a
+    /// Limits the close to a time from now; `nil` for the limits of `close()`. With a time, progress is not checked. A
     /// time of zero or less ends the close now.
     func limit(to lingerTime: Duration?) {
         timer?.cancel()
@@ -133,7 +133,6 @@ final class ConnectionClose {
         scheduleCheck()
     }
 
-    /// Begins an interval.
     private func scheduleCheck() {
         lastProgress = progress
         let loop = connection.loop
@@ -144,8 +143,8 @@ final class ConnectionClose {
 
     private func check() {
         let connection = connection
-        // The kernel may hold timely data of the peer, if the loop was delayed, or if more descriptors are ready than
-        // it has processed.
+        // The kernel may hold timely data of the peer, if the loop was delayed or more descriptors are ready than it
+        // has processed.
         if connection.lifecycle == .flushing { connection.flush() }
         discardInput()
         guard connection.lifecycle.hasDescriptor else { return }
@@ -159,7 +158,8 @@ final class ConnectionClose {
         return leastProgress.map { progress - lastProgress < $0 } ?? false
     }
 
-    /// A limit is reached. The kernel delivers what it has taken; the peer is reset only if written bytes are lost.
+    /// Ends the close at a limit. The kernel delivers what it has taken. The peer is reset only if written bytes are
+    /// lost.
     private func end() {
         if connection.lifecycle == .flushing { connection.flush() }
         // With unread input the kernel would reset. Discards at most 1 MiB, 64 KiB at a time.

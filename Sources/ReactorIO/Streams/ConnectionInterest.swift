@@ -3,10 +3,10 @@ import Reactor
 /// The events that the poller should report to a connection.
 ///
 /// While an operation is pending, the poller retains the connection, because this is not empty, or the `FlushJob` of a
-/// corked write does; the end of the loop ends the operations of both. So the operation of a pending read need not
-/// retain its connection.
+/// corked write does. The end of the loop ends the operations of both. So a pending read need not retain its
+/// connection.
 struct ConnectionInterest {
-    // Bits of epoll. Those used for connections are below 2^16.
+    // Bits of epoll. Connections use those below 2^16.
     private var registeredBits: UInt16 = 0
     private var ends: UInt16 = 0
 

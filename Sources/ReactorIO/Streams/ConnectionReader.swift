@@ -1,7 +1,7 @@
 import Promises
 import Reactor
 
-/// What a promise waits for. In this order: some questions compare the numbers.
+/// The event that a promise waits for. Some questions compare the numbers, which follow this order.
 @usableFromInline
 enum InputForm: UInt8 {
     /// Any bytes, for `read`.
@@ -14,36 +14,36 @@ enum InputForm: UInt8 {
     case handshake
     /// A frame, or a number of bytes.
     case frame
-    /// The next frame of a loop, or of a sequence: a drain ends the wait.
+    /// The next frame of a loop, or of a sequence. A drain ends the wait.
     case frames
 
-    /// Whether it takes what arrives, up to a number of bytes.
+    /// True when it takes what arrives, up to a number of bytes.
     @inline(__always)
     var isOfBytes: Bool { rawValue <= InputForm.array.rawValue }
-    /// Whether it has a decoder, and the limits of `frameTimeouts`.
+    /// True when it has a decoder, and the limits of `frameTimeouts`.
     @inline(__always)
     var isOfFrames: Bool { rawValue >= InputForm.frame.rawValue }
-    /// Whether input that arrives outside of an event continues it in a job.
+    /// True when input that arrives outside of an event continues it in a job.
     var continuesInJob: Bool { self == .chunk || self == .frames }
 }
 
 /// The reading side of a connection: the promise that waits for input, and whether more can come.
 ///
-/// A promise waits from `keep` until `take`, which is called when its input has arrived, when it is cancelled, and when
-/// the read fails. A `forEachChunk` has the reader as long as its `ChunkLoop` exists, also while its body runs. In any
-/// state, `ColdState.input` may hold bytes that no read has consumed; reads that come before the end get them first.
+/// A promise waits from `keep` until `take`, which is called when its input has arrived, on its cancellation, and when
+/// the read fails. A `forEachChunk` has the reader as long as its `ChunkLoop` exists, even while its body runs. In any
+/// state, `ColdState.input` may hold bytes that no read has consumed. Reads before the end get them first.
 struct ConnectionReader: ~Copyable {
-    // In 16 bytes, which the connection has for it.
-    /// The promise that waits. Owned, and not counted when it moves: so it passes to the queue of the loop.
+    // In the 16 bytes that the connection has for it.
+    /// The waiting promise. Owned, and not counted when it moves to the queue of the loop.
     private var reference: CoreRef?
-    /// Of `bytes` and `array`, the maximum to receive; of the other forms, the number of buffered bytes to wait for.
+    /// For `bytes` and `array`, the maximum to receive. For other forms, the number of buffered bytes to wait for.
     private(set) var count: UInt32 = 0
     /// The form of the wait; `chunk` during all of a `forEachChunk`.
     var form = InputForm.bytes
     private var marks = Marks()
-    /// The number of loops over frames: more than one if the body of one has begun another.
+    /// The number of loops over frames: more than one if a body has begun another.
     var loops: UInt8 = 0
-    /// The number of bits in the length of the last bytes, or of the last large frame: an estimate for the next one.
+    /// The number of bits in the length of the last bytes, or of the last large frame, to estimate the next.
     private(set) var sizeClass: UInt8 = 0
 
     private struct Marks: OptionSet {
@@ -56,35 +56,34 @@ struct ConnectionReader: ~Copyable {
         static var endsInSilence: Marks { Marks(rawValue: 16) }
     }
 
-    /// Whether the stream has ended, so that no more input will arrive: the peer has ended, or the connection has
-    /// failed.
+    /// True when no more input will arrive: the peer has ended, or the connection has failed.
     @inline(__always)
     var hasEnded: Bool { marks.contains(.hasEnded) }
 
-    /// True when a loop that does not wait for its answers reads the connection, or has read it in chunks. It is then
-    /// unknown whether the peer still expects an answer.
+    /// True when a loop that does not wait for its answers reads the connection, or has read it in chunks. The peer may
+    /// then still expect an answer.
     var readsAhead: Bool {
         get { marks.contains(.readsAhead) }
         set { if newValue { marks.insert(.readsAhead) } else { marks.remove(.readsAhead) } }
     }
 
-    /// True from the beginning of a drain on: the frame loops look where they end.
+    /// True from the beginning of a drain on, when the frame loops check where they end.
     @inline(__always)
     var isDraining: Bool { marks.contains(.isDraining) }
 
     mutating func beginDrain() { marks.insert(.isDraining) }
 
-    /// True in the last part of a drain's time, in which nothing is waited for any more but answers under way.
+    /// True in the last part of a drain's time, which only answers under way can prolong.
     @inline(__always)
     var isLastCall: Bool { marks.contains(.isLastCall) }
 
     mutating func beginLastCall() { marks.insert(.isLastCall) }
 
-    /// True when a loop over chunks need not look why it may end.
+    /// True when a loop over chunks has no reason to end.
     @inline(__always)
     var goesOn: Bool { marks.isDisjoint(with: [.hasEnded, .isLastCall]) }
 
-    /// How a drain ends the loop over frames.
+    /// The way that a drain ends the loop over frames.
     var drainRule: DrainRule {
         get { marks.contains(.endsInSilence) ? .inSilence : marks.contains(.endsItself) ? .inPause : .afterFrame }
         set {
@@ -96,25 +95,25 @@ struct ConnectionReader: ~Copyable {
 
     @inline(__always)
     var isWaiting: Bool { reference != nil }
-    /// Whether a loop over frames, or a sequence, waits.
+    /// True when a loop over frames, or a sequence, waits.
     var isWaitingForFrames: Bool { isWaiting && form == .frames }
 
-    /// Whether no other read is in progress.
+    /// True when no other read is in progress.
     @inline(__always)
     var isFree: Bool { reference == nil && form != .chunk }
 
     func isWaiting(_ promise: PromiseCore) -> Bool { reference == promise.ref }
 
-    /// The promise that waits, for a look at it.
+    /// The waiting promise, for inspection.
     var waiting: CoreRef? { reference }
 
     // MARK: The size of what is next
 
-    /// From 4 KiB on, bytes are received where they stay: with a copy, an echo of 16 KiB takes 1.17 of
-    /// the CPU time of the same echo in C, and 1.11 without.
+    /// True from 4 KiB on, when bytes are received where they stay: with a copy, an echo of 16 KiB takes 1.17 of the
+    /// CPU time of the same echo in C, and 1.11 without.
     @inline(__always)
     var expectsMuch: Bool { sizeClass > 12 }
-    /// The largest size class to make room for before any of it has arrived.
+    /// The largest size class to make room for in advance.
     private static var mostExpected: UInt8 { 20 }
 
     @inline(__always)

@@ -1,4 +1,4 @@
-/// The writing side of a connection: the bytes to be sent, and whether the end of the stream follows.
+/// The writing side of a connection: the bytes to send, and whether the end of the stream follows.
 ///
 /// ```
 ///  [gathering] <--+
@@ -13,10 +13,9 @@
 ///     +-------------> [ended] <-----------------+
 /// ```
 ///
-/// A *gathering* writer has bytes of fulfilled writes, which leave with the answers to the requests that are still
-/// buffered. Two properties are independent of the state. A writer is *corked* while a job will send its queue at the
-/// end of the turn. It is *congested* from the moment when its queue reaches the high watermark until the queue drains
-/// to the low one.
+/// A *gathering* writer has bytes of fulfilled writes, which leave with the answers to the buffered requests. Two
+/// properties are independent of the state. A writer is *corked* while a job will send its queue at the end of the
+/// turn. It is *congested* after its queue has reached the high watermark, until it drains to the low one.
 struct ConnectionWriter: ~Copyable {
     enum WriteState {
         /// Nothing waits: a write is sent at once.
@@ -35,7 +34,7 @@ struct ConnectionWriter: ~Copyable {
     /// billion turns, one write waits for the end of its turn.
     var turnOfLastSend = UInt32.max
     private(set) var isCorked = false
-    /// Whether a flush job is queued for the end of the turn.
+    /// True when a flush job is queued for the end of the turn.
     var hasFlushJob = false
     var isCongested = false
 
@@ -57,7 +56,7 @@ struct ConnectionWriter: ~Copyable {
         }
     }
 
-    /// Whether the stream has not been ended on this side, so that writes are accepted.
+    /// True when this side has not ended the stream, so that writes are accepted.
     @inline(__always)
     var takesWrites: Bool {
         switch state {
@@ -66,7 +65,7 @@ struct ConnectionWriter: ~Copyable {
         }
     }
 
-    /// Whether nothing waits, and writes are accepted.
+    /// True when nothing waits, and writes are accepted.
     var isUnused: Bool {
         if case .open = state { true } else { false }
     }
@@ -76,7 +75,7 @@ struct ConnectionWriter: ~Copyable {
         if case .gathering = state { true } else { false }
     }
 
-    /// Whether the writer waits for room in the kernel. A corked writer waits for its flush job instead.
+    /// True when the writer waits for room in the kernel. A corked writer waits for its flush job instead.
     @inline(__always)
     var wantsRoom: Bool { isQueued && !isCorked }
 
@@ -92,13 +91,12 @@ struct ConnectionWriter: ~Copyable {
         if case .open = state { state = .queued(queue) }
     }
 
-    /// The size of a gathered block, sent in one call. A larger one would only take more memory while the peer does not
-    /// read.
+    /// The size of a gathered block, sent in one call. More would only take memory while the peer does not read.
     private static var gatherLimit: Int { 65_536 }
     /// Larger writes are sent without a copy, after the gathered bytes. Copying 16 KiB takes half as long as a call.
     static var largestGathered: Int { 16_384 }
 
-    /// Whether a write of `count` bytes fits after the gathered bytes.
+    /// Returns true when a write of `count` bytes fits after the gathered bytes.
     func canGather(_ count: Int) -> Bool {
         count <= Self.largestGathered && gatheredCount + count <= Self.gatherLimit
     }
@@ -108,14 +106,14 @@ struct ConnectionWriter: ~Copyable {
     }
 
     /// Gathers `bytes`. Nothing may be queued.
-    /// - Returns: whether they are the first.
+    /// - Returns: true if they are the first.
     // Not inlined: after the caller's earlier queries of the block, the optimizer would keep a second reference to it,
     // and each append would copy it.
     @inline(never)
     mutating func gather(_ bytes: UnsafeRawBufferPointer) -> Bool {
         let isFirst = !isGathering
         var block = takeGathered()
-        // Answers to pipelined requests take a few hundred bytes, which would otherwise grow the array several times.
+        // Answers to pipelined requests take a few hundred bytes, which would grow the array several times.
         if isFirst { block.reserveCapacity(1024) }
         block.append(contentsOf: bytes)
         state = .gathering(block)
@@ -138,14 +136,14 @@ struct ConnectionWriter: ~Copyable {
         if case .gathering(let block) = state { block.capacity } else { queue?.memory ?? 0 }
     }
 
-    /// A write of at most this size that follows another one in its turn waits for the end of the turn, and leaves with
-    /// writes that joined it. So a thousand writes in one handler take two calls, and so do the writes of a hundred
-    /// connections to one.
+    /// A write of at most this size that follows another in its turn waits for the end of the turn, and leaves with the
+    /// writes that join it. So a thousand writes of one handler, or the writes of a hundred connections to one, take
+    /// two calls.
     private static var corkedSize: Int { 4096 }
 
     /// Leaves a write of `count` bytes, with nothing queued before it, to the flush job at the end of the turn if
     /// others may join it.
-    /// - Returns: whether it did.
+    /// - Returns: true if it did.
     @inline(__always)
     mutating func corks(_ count: Int, in turn: UInt32) -> Bool {
         guard turn == turnOfLastSend && count <= Self.corkedSize else { return false }
@@ -156,15 +154,14 @@ struct ConnectionWriter: ~Copyable {
     /// Leaves the next queued bytes to the flush job.
     mutating func cork() { isCorked = true }
 
-    /// Ends the wait for the flush job.
-    /// - Returns: whether the writer was corked.
+    /// - Returns: true if the writer was corked.
     mutating func uncork() -> Bool {
         defer { isCorked = false }
         return isCorked
     }
 
     /// Ends this side after all queued writes. The writer must not be gathering.
-    /// - Returns: whether the caller must send the end now.
+    /// - Returns: true if the caller must send the end now.
     mutating func end() -> Bool {
         switch state {
         case .open, .gathering:
@@ -178,7 +175,7 @@ struct ConnectionWriter: ~Copyable {
     }
 
     /// Notes that the queue is empty.
-    /// - Returns: whether the caller must send the end now.
+    /// - Returns: true if the caller must send the end now.
     mutating func drained() -> Bool {
         switch state {
         case .queued:

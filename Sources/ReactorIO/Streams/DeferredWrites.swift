@@ -1,6 +1,6 @@
 import Promises
 
-/// Writes that a filter has not transformed yet: it needs input first, or is being called.
+/// Writes that a filter has not transformed, because it needs input first or is being called.
 struct DeferredWrites {
     typealias Write = (bytes: [UInt8], promise: PromiseCore)
 
@@ -9,7 +9,7 @@ struct DeferredWrites {
 
     var isEmpty: Bool { writes.isEmpty }
     var count: Int { writes.numbers.count }
-    /// The approximate memory that they take.
+    /// The approximate memory of the writes.
     var weight: Int { byteCount + count * WriteQueue.weightOfWrite }
 
     mutating func append(_ write: Write) {
@@ -26,7 +26,7 @@ struct DeferredWrites {
         if isEmpty { return nil }
         let next = writes.removeFirst()
         byteCount -= next.bytes.count
-        // Releases its memory.
+        // Releases the memory.
         if isEmpty { self = DeferredWrites() }
         return next
     }

@@ -6,7 +6,7 @@ struct DescriptorKind: OptionSet {
     let rawValue: UInt8
 
     static var tcp: DescriptorKind { DescriptorKind(rawValue: 1) }
-    /// It supports recv(2), send(2) and shutdown(2), not only read(2) and write(2).
+    /// Supports recv(2), send(2) and shutdown(2), not only read(2) and write(2).
     static var socket: DescriptorKind { DescriptorKind(rawValue: 2) }
     static var reads: DescriptorKind { DescriptorKind(rawValue: 4) }
     static var writes: DescriptorKind { DescriptorKind(rawValue: 8) }
@@ -14,7 +14,7 @@ struct DescriptorKind: OptionSet {
     static var localSocket: DescriptorKind { [.socket, .reads, .writes] }
 
     /// Sets a descriptor of a byte stream to non-blocking and close-on-exec.
-    /// - Throws: `SystemError`, with `EINVAL` if it is not a byte stream. Then the descriptor is unchanged.
+    /// - Throws: `SystemError`, with `EINVAL` if it is not a byte stream. The descriptor is then unchanged.
     static func prepare(_ fd: CInt, on loop: EventLoop) throws(SystemError) -> DescriptorKind {
         let kernel = loop.kernel
         let kind = try of(fd, on: loop)
@@ -24,7 +24,6 @@ struct DescriptorKind: OptionSet {
         return kind
     }
 
-    /// Asks the kernel.
     private static func of(_ fd: CInt, on loop: EventLoop) throws(SystemError) -> DescriptorKind {
         func refusal(_ reason: String) -> SystemError {
             SystemError(.fileStatus, EINVAL, detail: "descriptor \(fd) is \(reason)")

@@ -1,43 +1,39 @@
 import Promises
 import Reactor
 
-/// The limits of `frameTimeouts`, the deadline of the pending read, and its timer.
-///
-/// Sentinels instead of optionals, and nanoseconds of the loop's clock as times: even an idle connection of a server
-/// with limits has one.
+/// The limits of `frameTimeouts`, the deadline of the pending read, and its timer. Even an idle connection of a server
+/// with limits has a clock, so it has sentinels instead of optionals, and nanoseconds of the loop's clock as times.
 final class FrameClock {
     private let shared: SharedLimits
     var limits: FrameTimeouts { shared.limits }
-    /// The connection, while a read of a frame is pending. Not counted: the poller retains it, or the loop
-    /// during an event.
+    /// The connection, while a read of a frame is pending. Not counted: the poller retains it, or the loop during an
+    /// event.
     private var waiting: Uncounted<Connection>?
-    /// The timer, and when it fires: never after the deadline, often earlier.
+    /// The timer, and its time: never after the deadline, often earlier.
     private var timer = FrameClock.noTimer
     private var due = LoopInstant.distantFuture
-    /// `distantFuture` without one.
+    /// `distantFuture` without a deadline.
     private var deadline = LoopInstant.distantFuture
-    /// The position in the input at which an incomplete frame begins, after skipped bytes, and the time at which the
-    /// first of all these bytes was found; `distantFuture` before the next wait.
+    /// The position in the input where an incomplete frame begins, after skipped bytes, and the time of the first of
+    /// all these bytes; `distantFuture` before the next wait.
     private var frame = (offset: FrameClock.nowhere, since: LoopInstant.distantFuture)
-    /// The position in the input at which the last wait for a frame began, after bytes skipped since, and the time of
-    /// that.
+    /// The position in the input where the last wait for a frame began, after bytes skipped since, and its time.
     private var gap = (offset: FrameClock.nowhere, since: LoopInstant.distantFuture)
-    /// The message that reads belong to.
-    // Unchecked, as the next one: no user code is called during an access, and each frame of a loop makes one.
+    // Unchecked: no user code is called during an access, and each frame of a loop accesses it.
     @exclusivity(unchecked) private var message = Message()
-    /// That of the incomplete frame.
+    /// The grace of the incomplete frame.
     @exclusivity(unchecked) private var grace = Grace()
-    /// Whether `deadline` is the message's.
+    /// True when `deadline` is the message's.
     private var limitsMessage = false
-    /// Since when a read waits for a part of that message; `distantFuture` if none does.
+    /// The time since which a read waits for a part of that message; `distantFuture` without a read.
     private var waitSince = LoopInstant.distantFuture
 
     private struct Message {
-        /// The position in the input at which it begins; `nowhere` if each read is a separate message.
+        /// The position in the input where it begins; `nowhere` if each read is a separate message.
         var offset = FrameClock.nowhere
-        /// How long reads have waited for it, in nanoseconds.
+        /// The time that reads have waited for it, in nanoseconds.
         var used: Int64 = 0
-        /// Whether bytes were skipped before it; they start its time.
+        /// True when bytes were skipped before it, which start its time.
         var hasSkipped = false
         var grace = Grace()
     }
@@ -58,20 +54,20 @@ final class FrameClock {
 
     // MARK: What happens to the input
 
-    /// The next byte of `connection` that no read has consumed begins a message.
+    /// Begins a message at the next unconsumed byte of `connection`.
     func beginMessage(of connection: Connection, unbuffered: Int = 0) {
         let offset = connection.deliveredByteCount - connection.bufferedByteCount - unbuffered
         if message.offset != offset { message = Message(offset: offset) }
     }
 
-    /// Later reads are separate messages. A pending one keeps its deadline.
+    /// Makes later reads separate messages. A pending read keeps its deadline.
     func endMessages() {
         message = Message()
         limitsMessage = false
     }
 
-    /// Skips `count` bytes from `offset` on. They belong to the frame, and to the message, that they precede: otherwise
-    /// a peer could send such bytes for ever.
+    /// Skips `count` bytes from `offset` on. They belong to the frame and the message after them, or a peer could send
+    /// such bytes for ever.
     func skip(_ count: Int, at offset: Int) {
         if frame.offset != offset { frame.since = .distantFuture }
         frame.offset = offset + count
@@ -81,7 +77,6 @@ final class FrameClock {
         message.hasSkipped = true
     }
 
-    /// A read of a frame no longer waits.
     func endWait(at loop: EventLoop) {
         waiting = nil
         if waitSince != .distantFuture { addWait(until: loop.now) }
@@ -93,8 +88,8 @@ final class FrameClock {
         waitSince = .distantFuture
     }
 
-    /// Lets `time` not count for the pending read: the connection is about not to read, by its own limit, or the loop
-    /// was delayed.
+    /// Excludes `time` from the pending read: the connection is about to pause by its own limit, or the loop was
+    /// delayed.
     func exclude(_ time: Duration) {
         frame.since = frame.since.advanced(by: time)
         gap.since = gap.since.advanced(by: time)
@@ -124,7 +119,7 @@ final class FrameClock {
             limit(limits.grown(limits.frame, by: count), from: frame.since)
             if message.offset == Self.nowhere { limit(limits.grown(limits.message, by: count), from: frame.since) }
         } else {
-            // A frame of the outer loop begins a message, not one of a loop in its body.
+            // A frame of the outer loop begins a message, but not a frame of a loop in its body.
             if form == .frames && connection.reader.loops < 2 { message = Message(offset: offset) }
             frame.offset = Self.nowhere
         }
@@ -148,7 +143,7 @@ final class FrameClock {
         limitsMessage = true
     }
 
-    /// When `connection` began to wait for the next frame, of which nothing has arrived; `nil` if it does not wait so.
+    /// The time since which `connection` waits for the next frame, without a byte of it; `nil` if it does not.
     func silence(of connection: Connection) -> LoopInstant? {
         let isAtGap = gap.offset == connection.deliveredByteCount && connection.bufferedByteCount == 0
         return waiting != nil && isAtGap ? gap.since : nil
@@ -156,7 +151,7 @@ final class FrameClock {
 
     // MARK: The timer
 
-    /// Starts the timer, unless one fires before the deadline: that is set anew when it fires.
+    /// Starts the timer, unless it fires before the deadline and is then set anew.
     private func startTimer(for connection: Connection) {
         if deadline == .distantFuture || timer != Self.noTimer && due <= deadline { return }
         cancelTimer(on: connection.loop)
@@ -164,10 +159,10 @@ final class FrameClock {
         startTimer(at: deadline, on: connection.loop)
     }
 
-    /// The timer does not keep the loop alive, since it outlives the read. The read does.
+    /// The timer outlives the read, so the read keeps the loop alive and the timer does not.
     private func startTimer(at moment: LoopInstant, on loop: EventLoop) {
-        // Without a reference to the connection: a weak one would make all others dearer to count.
-        // It captures one object only, and so takes no block of memory; `Self` would be a second capture.
+        // Without a reference to the connection: a weak one would make all others dearer to count. Captures one object
+        // only, and so takes no block of memory. `Self` would be a second capture.
         timer = loop.addBackgroundTimer(at: moment) { [self] in
             timer = FrameClock.noTimer
             // If no read waits, the next one starts the timer. Retained until the end: the poller may retain the
@@ -177,7 +172,7 @@ final class FrameClock {
     }
 
     func cancelTimer(on loop: EventLoop) {
-        // A loop that has ended has no timer, and other threads may release its connections.
+        // An ended loop has no timer, and other threads may release its connections.
         if timer != Self.noTimer && !loop.hasEnded { _ = loop.removeTimer(timer) }
         timer = Self.noTimer
     }
@@ -194,7 +189,8 @@ final class FrameClock {
             exclude(late + time)
             return startTimer(for: connection)
         }
-        // A read that continues this frame gets the whole time again: otherwise a handler that reads on after each
+        // A read that continues this frame gets the whole time again, or a handler that reads on after each time-out
+        // would be called in every turn.
         // time-out would be called in every turn.
         frame.offset = Self.nowhere
         waitSince = .distantFuture
@@ -205,7 +201,7 @@ final class FrameClock {
     }
 }
 
-/// The limits shared by several connections of a loop, which are usually the same: an idle connection then takes a
+/// The limits that connections of a loop share, since they are usually the same: an idle connection only takes a
 /// pointer for them.
 private final class SharedLimits {
     let limits: FrameTimeouts

@@ -1,41 +1,40 @@
 import Promises
 import Reactor
 
-/// A read of a connection, or a loop over its input: it takes what has arrived, and says how to continue. `InputLoop`
-/// calls it, in an event of the connection, or in a job.
+/// A read of a connection, or a loop over its input, which takes the arrived bytes and returns how to continue.
+/// `InputLoop` calls it, in an event of the connection, or in a job.
 @usableFromInline
 protocol InputConsumer: ~Copyable {
-    /// The value of its promise.
     associatedtype Output
-    /// `bytes`, `array` and `chunk` belong to one consumer each, which `Connection.receiveInput` names; the others may be
-    /// shared.
+    /// `bytes`, `array` and `chunk` belong to one consumer each, which `Connection.receiveInput` names. The others may
+    /// be shared.
     static var form: InputForm { get }
     /// The value if the stream ends where it may; `nil` if it may not end.
     static var valueAtEnd: Output? { get }
-    // Not counted: a loop retains it, and a read that waits need not; see `ConnectionInterest`.
+    // Not counted: a loop retains it, and a waiting read need not; see `ConnectionInterest`.
     var connection: Uncounted<Connection> { get }
     /// The memory of its decoder, in bytes.
     var heldBytes: Int { get }
-    /// What `StreamError.endedEarly` names.
+    /// The expectation that `StreamError.endedEarly` names.
     var expectation: StreamError.Expectation { get }
 
-    /// Takes received bytes that are not buffered, and buffers those that it leaves. Without such, takes buffered ones.
+    /// Takes received bytes that are not buffered, and buffers the rest. Without received bytes, takes buffered ones.
     mutating func take(_ received: UnsafeRawBufferPointer) throws -> InputStep<Output>
-    /// Whether more input may come; false if the stream ends here.
+    /// Returns true when more input may come; false if the stream ends here.
     func mayContinue() throws -> Bool
-    /// - Returns: whether it has settled `core` in place of a rejection, and consumed a reference to it.
+    /// - Returns: true if it has settled `core` in place of a rejection, and consumed a reference to it.
     func recover(from error: any Error, _ core: PromiseCore) -> Bool
 }
 
-/// How a consumer continues. `wait` and `again` are for loops only: `InputLoop.read` traps at them.
+/// The continuation of a consumer. `wait` and `again` are for loops only: `InputLoop.read` traps at them.
 @usableFromInline
 enum InputStep<Output> {
     case done(Output)
-    /// It waits for at least so many further bytes. For `InputForm.bytes` and `array`, for at most so many.
+    /// Wait for at least this number of further bytes, or for `InputForm.bytes` and `array` for at most as many.
     case needs(Int)
-    /// It continues when the promise of its body is fulfilled.
+    /// Continue when the promise of the body is fulfilled.
     case wait(PromiseCore)
-    /// It has enough input, and continues in a job: other connections have their turn first.
+    /// Continue in a job, with enough input: other connections have their turn first.
     case again
 }
 
@@ -51,7 +50,7 @@ extension InputConsumer where Self: ~Copyable {
 }
 
 /// The operation of each promise that reads a connection. While the promise waits for input it is in
-/// `ConnectionReader`, and its payload holds this; `Connection.receiveInput` ends the wait.
+/// `ConnectionReader`, with this as its payload. `Connection.receiveInput` ends the wait.
 @usableFromInline
 struct InputLoop<Consumer: InputConsumer & ~Copyable>: ~Copyable, Operation {
     @usableFromInline typealias Input = Never
@@ -76,10 +75,10 @@ struct InputLoop<Consumer: InputConsumer & ~Copyable>: ~Copyable, Operation {
 
     // MARK: Continuing. Each consumes the running reference to `core`.
 
-    /// The promise of the body has settled, or a job continues; or the read is rejected, as `source` says.
+    /// Continues when the body's promise has settled or in a job, or rejects the read, as `source` says.
     @inlinable
     consuming func run(_ source: AnySource, _ core: PromiseCore) {
-        // A failed registration releases this, and may be in a call of a connection that nothing else retains.
+        // Keeps the connection alive: a failed registration releases this, perhaps with the last reference.
         let connection = consumer.connection.object
         if source.isFulfilled {
             proceed(core.ref, with: UnsafeRawBufferPointer(start: nil, count: 0), isInEvent: false)
@@ -89,15 +88,14 @@ struct InputLoop<Consumer: InputConsumer & ~Copyable>: ~Copyable, Operation {
         withExtendedLifetime(connection) {}
     }
 
-    /// The awaited input has arrived, or the stream has ended.
+    /// Handles the arrival of the awaited input, or the end of the stream.
     @inlinable
     static func inputDidArrive(_ core: PromiseCore) {
         let received = core.payload.pointer(to: Self.self).pointee.consumer.connection.borrow { $0.takeReceived() }
         resume(core.ref, with: received ?? UnsafeRawBufferPointer(start: nil, count: 0), isInEvent: received != nil)
     }
 
-    /// - Parameter isInEvent: whether the connection's event has called this, and updates the interest when this has
-    ///   returned.
+    /// - Parameter isInEvent: true if the connection's event calls this, and updates the interest afterwards.
     @inlinable @inline(__always)
     static func resume(_ core: CoreRef, with received: UnsafeRawBufferPointer, isInEvent: Bool) {
         core.takeWaiting(Self.self).proceed(core, with: received, isInEvent: isInEvent)
@@ -117,7 +115,7 @@ struct InputLoop<Consumer: InputConsumer & ~Copyable>: ~Copyable, Operation {
 
     @inlinable @inline(__always)
     consuming func wait(for count: Int, _ core: CoreRef, isInEvent: Bool) {
-        // First, since it is user code: it may cancel the promise, end the connection, or begin another read.
+        // First, because this user code may cancel the promise, end the connection, or begin another read.
         let held = consumer.heldBytes
         // Cancelled while its operation ran.
         guard core.borrow({ $0.isOpen }) else { return core.release() }
@@ -131,7 +129,7 @@ struct InputLoop<Consumer: InputConsumer & ~Copyable>: ~Copyable, Operation {
 
     // MARK: Ending
 
-    /// Drops the consumer before its promise is settled. That may run user code, which may cancel the promise.
+    /// Drops the consumer before its promise is settled, since that may run user code that cancels the promise.
     @inlinable @inline(__always)
     consuming func end() {}
 
@@ -164,7 +162,7 @@ struct InputLoop<Consumer: InputConsumer & ~Copyable>: ~Copyable, Operation {
         }
     }
 
-    /// The promise is cancelled while it waits for input.
+    /// Cancels the promise while it waits for input.
     @usableFromInline
     static func stop(_ core: PromiseCore) -> Bool {
         let connection = core.payload.pointer(to: Self.self).pointee.consumer.connection.object
@@ -185,7 +183,7 @@ extension InputLoop where Consumer: Copyable {
         do {
             let step = try consumer.take(UnsafeRawBufferPointer(start: nil, count: 0))
             switch consume step {
-            // Moved: a copy would be counted.
+            // Moved, because a copy would be counted.
             case .done(let value): return PromiseCore.fulfilled(consume value)
             case .needs(let count): return InputLoop(consumer).wait(for: count)
             case .wait, .again: preconditionFailure("a read has no body")

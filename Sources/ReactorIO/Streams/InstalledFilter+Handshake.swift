@@ -41,14 +41,14 @@ extension InstalledFilter {
         return connection.writer.takesWrites ? nil : SystemError(writeCall, EPIPE, detail: "this side was shut down")
     }
 
-    /// Bytes that were received before are the first input of the filter.
+    /// Begins with the bytes that were received before as the filter's first input.
     private func begin(_ received: [UInt8], _ timeout: Duration?) {
         call { filter, output in
             try filter.begin(&output)
             handshake?.isBegun = !output.sent.isEmpty
         }
         if isRemoved {
-            // Nothing but the filter has delivered bytes.
+            // Only the filter has delivered bytes.
             let delivered = connection.takeInput(connection.bufferedByteCount)
             if !received.isEmpty || !delivered.isEmpty { connection.appendInput(delivered + received) }
         } else if !received.isEmpty {
@@ -69,8 +69,8 @@ extension InstalledFilter {
     }
 
     private func timerFired() {
-        // While the handshake waits, the poller retains the connection. Afterwards it may be gone: another thread can
-        // have released it, and its timer is cancelled here later.
+        // While the handshake waits, the poller retains the connection. Later another thread may have released it, and
+        // cancels its timer here later.
         guard let handshake else { return }
         // Retained until the end: the poller may retain the connection only for the handshake.
         let connection = connection
@@ -91,7 +91,7 @@ extension InstalledFilter {
         return handshake.take()?.promise
     }
 
-    /// If the promise is the handshake's, the stream cannot continue.
+    /// Fails the stream if the promise is the handshake's.
     func readWasCancelled(_ promise: PromiseCore) {
         guard handshake?.promise === promise else { return }
         _ = takeHandshake()

@@ -13,37 +13,36 @@ extension InstalledFilter {
 
     // MARK: What is read
 
-    /// Whether the poller should report input, for a pending read or for the filter alone.
+    /// True when the poller should report input, for a pending read or for the filter alone.
     var pollsForInput: Bool { (connection.reader.isWaiting || readsForItself) && !isBlocked || discards }
 
-    /// Whether a close has queued output, for which the filter needs no input: what arrives is dropped, since the peer
-    /// may take the output only after it has sent everything.
+    /// True when a close has queued output that needs no input. Input is then dropped, since the peer may take the
+    /// output only after it has sent everything.
     private var discards: Bool { connection.lifecycle == .flushing && !needsInput && !sourceHasEnded }
 
-    /// Whether the connection reads without a pending read, because the filter needs input for deferred writes.
+    /// True when the connection reads without a pending read, because the filter needs input for deferred writes.
     private var readsForItself: Bool {
         !deferred.isEmpty && isCurrent && !inputHasEnded && connection.failure == nil
     }
 
-    /// Whether the filter needs input to continue: during the handshake, and while writes are deferred.
+    /// True when the filter needs input to continue: during the handshake, and while writes are deferred.
     private var needsInput: Bool { !isReady || !deferred.isEmpty }
 
-    /// Whether the connection must not read, because the kernel does not take output that belongs to no write. A filter
-    /// that needs input is not blocked: the peer may take that output only after it has sent the input.
+    /// True when the connection must not read, because the kernel does not take output that belongs to no write. A
+    /// filter that needs input is not blocked: the peer may take the output only after it has sent the input.
     private var isBlocked: Bool {
         ownOutput >= Self.ownOutputLimit && !needsInput
     }
 
-    /// The number of bytes in the queue that belong to no write.
     private var ownOutput: Int { connection.writer.queue?.ownOutput ?? 0 }
 
-    /// The error if the filter needs input beyond the limits. Waiting instead could last forever: a program may read
-    /// only after its write, and a peer only after its input is taken.
+    /// The error if the filter needs input beyond the limits. Waiting could last forever: a program may read only after
+    /// its write, and a peer only after its input is taken.
     var shortage: SystemError? {
         guard needsInput else { return nil }
         let connection = connection
         let limit = Self.limitWhileInputIsNeeded
-        // A pending read of a large frame has asked for these bytes.
+        // A pending read of a large frame has requested these bytes.
         let unread = connection.bufferedByteCount
         if unread > limit && (isInHandshake || !connection.reader.isWaiting) {
             let detail = "\(unread) bytes were received that no read has taken, and the filter needs more input"
@@ -64,7 +63,7 @@ extension InstalledFilter {
         if isCalling { return connection.noteSpuriousReadiness(connection.readCall) }
         if discards { return discard() }
         guard connection.reader.isWaiting || readsForItself else { return }
-        // Lent to code that may turn the loop, or close the connection, which reads too.
+        // Lent to code that may turn the loop, which also reads, or close the connection.
         let buffer = connection.loop.borrowScratch()
         let received = connection.receiveOnce(into: buffer)
         if let received, received > 0 {
@@ -81,8 +80,8 @@ extension InstalledFilter {
         if !connection.lifecycle.isOpenOrFailed { connection.release() }
     }
 
-    /// Reads once after a send has failed: the peer's reason may have arrived, and then the writes are rejected with it.
-    /// - Returns: whether anything had arrived.
+    /// Reads once after a failed send: the peer's reason may have arrived, and then rejects the writes.
+    /// - Returns: true if anything had arrived.
     func readLastWords() -> Bool {
         let connection = connection
         guard isCurrent, !isCalling, !inputHasEnded, !sourceHasEnded, connection.lifecycle.isOpenOrFailed else {
@@ -116,8 +115,7 @@ extension InstalledFilter {
     // MARK: To the read that waits
 
     /// Continues the pending read, if the filter has delivered something for it or has ended the stream.
-    ///
-    /// - Parameter isInEvent: whether the body of a loop may be called here; otherwise a job calls it.
+    /// - Parameter isInEvent: true if the body of a loop may be called here. If false, a job calls it.
     func serveRead(isInEvent: Bool) {
         let connection = connection
         let hasNews = hasNewInput

@@ -2,7 +2,7 @@ import Promises
 import Reactor
 import ReactorLibc
 
-// Written bytes on their way through a filter: its output is queued, and leaves like other writes.
+// Written bytes on their way through a filter, whose output is queued, and leaves like other writes.
 
 extension InstalledFilter {
     var takesWrites: Bool {
@@ -29,8 +29,8 @@ extension InstalledFilter {
         return Promise(core)
     }
 
-    /// Passes a write through the filter, and keeps it as the first deferred one if the filter needs input before.
-    /// - Parameter array: has the bytes, if that need not be copied.
+    /// Passes a write through the filter, or keeps it as the first deferred one if the filter needs input before.
+    /// - Parameter array: contains the bytes, if they need not be copied.
     /// - Returns: false if it was deferred.
     @discardableResult
     private func pass(_ bytes: UnsafeRawBufferPointer, of array: [UInt8]? = nil, _ write: PromiseCore) -> Bool {
@@ -107,7 +107,7 @@ extension InstalledFilter {
         }
     }
 
-    /// Rejects the deferred writes: the filter needs input for them, but the peer has ended its stream.
+    /// Rejects the deferred writes, which need input, because the peer has ended its stream.
     func endDeferredWrites() {
         guard !deferred.isEmpty, connection.failure == nil, !isRemoved else { return }
         let error = SystemError(
@@ -118,7 +118,7 @@ extension InstalledFilter {
     // MARK: The end
 
     /// Queues the filter's end record, if it has one, after all writes.
-    /// - Returns: false if it must wait until the filter has taken them. `sendDueEnd` ends the connection's side then.
+    /// - Returns: false if it must wait until the filter has taken them. `sendDueEnd` then ends the connection's side.
     func queueEnd() -> Bool {
         let connection = connection
         guard endRecord != .sent, isReady, connection.failure == nil else { return true }

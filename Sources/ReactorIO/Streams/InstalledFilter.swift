@@ -2,7 +2,7 @@ import Promises
 import Reactor
 import ReactorLibc
 
-/// The filter of a connection: calls its methods, one at a time, and acts on their output. On the path `.filtered` the
+/// The filter of a connection. Calls its methods, one at a time, and acts on their output. On the path `.filtered` the
 /// connection calls this, on the loop's thread.
 ///
 /// ```
@@ -14,67 +14,67 @@ import ReactorLibc
 ///      +-------> [failed] <-------------+
 /// ```
 ///
-/// `isReady`, `isRemoved` and `hasFailed` are never unset. The handshake goes with the next `proceed`, which settles its
-/// promise; a filter that is removed in it becomes ready first.
+/// `isReady`, `isRemoved` and `hasFailed` are never unset. The next `proceed` ends the handshake, and settles its
+/// promise. A filter that is removed in the handshake becomes ready first.
 ///
 /// A ready filter has two directions that end independently. Its input is open until the peer's end record, or the end
-/// of the descriptor (`inputHasEnded`). Its output is open until `EndRecord` says otherwise; meanwhile it takes writes,
-/// which wait in `deferred` while the filter needs input for them. A failure ends both, and a removal leaves both open.
-/// In each state the connection may lose its descriptor: then the filter is called no more.
+/// of the descriptor (`inputHasEnded`). Its output is open until `EndRecord` ends it. Until then it takes writes, which
+/// wait in `deferred` while the filter needs input for them. A failure ends both directions, and a removal leaves both
+/// open. In each state the connection may lose its descriptor, and then no longer calls the filter.
 ///
-/// What calls the filter, or ends a part of it, calls `proceed` last, which does whatever that has made possible. Only a
-/// write behind deferred ones does not: it makes nothing possible. The caller also owes `updateInterest`, except in
-/// an event of the descriptor and in `readWasCancelled`, whose callers do that.
+/// Code that calls the filter, or ends a part of it, calls `proceed` last, which does what has become possible. A write
+/// after deferred ones need not, since it makes nothing possible. The caller also owes `updateInterest`, except in an
+/// event of the descriptor and in `readWasCancelled`, whose callers do that.
 final class InstalledFilter {
     // The connection retains this object. Other owners, a pool and a job, use nothing here that needs the connection
     // after its release.
     unowned let connection: Connection
     private(set) var filter: any ConnectionFilter
-    /// Whether a method of the filter is running: it must not be called again meanwhile.
+    /// True while a method of the filter is running, which must not be called again.
     private(set) var isCalling = false
 
-    /// `nil` once its promise has been settled, or cancelled.
+    /// `nil` after its promise has been settled or cancelled.
     var handshake: Handshake?
     private(set) var isReady = false
     private(set) var isRemoved = false
     private var hasFailed = false
 
-    /// Whether bytes were delivered since a read was last served.
+    /// True when bytes were delivered since a read was last served.
     var hasNewInput = false
     private(set) var deliveredCount = 0
-    /// Whether the plain stream has ended or failed.
+    /// True when the plain stream has ended or failed.
     var inputHasEnded = false
-    /// Whether the peer has ended its side of the descriptor, or the descriptor has failed.
+    /// True when the peer has ended its side of the descriptor, or the descriptor has failed.
     var sourceHasEnded = false
     var endRecord = EndRecord.open
-    /// Whether a write is likely to follow the current output in the same turn: the answer to the bytes that it
-    /// delivers, or the request of a client that has become ready. The filter's own bytes then wait for that write, so
-    /// that both leave in one call and reach the peer in one packet.
+    /// True when a write probably follows the current output in the same turn: the answer to the delivered bytes, or
+    /// the request of a client that has become ready. The filter's own bytes wait for that write, so that both leave in
+    /// one call and reach the peer in one packet.
     private(set) var expectsWrite = false
 
-    /// Writes that are not in the connection's queue yet.
+    /// Writes that are not in the connection's queue.
     var deferred = DeferredWrites()
-    /// That of the handshake.
+    /// The grace of the handshake.
     var grace = Grace()
     /// The received bytes that the filter held after its last call.
     private var heldByFilter = 0
-    /// Its memory, apart from the connection's buffers.
+    /// The filter's memory, apart from the connection's buffers.
     var heldMemory: Int { heldByFilter + deferred.weight }
 
-    /// From the call of `Connection.filter` until the filter is ready or has failed. Meanwhile it takes no writes.
+    /// The time from the call of `Connection.filter` until the filter is ready or has failed, in which it takes no
+    /// writes.
     struct Handshake {
         let promise: PromiseCore
-        /// The time limit.
         var limit = Duration.zero
         var deadline = LoopInstant.distantFuture
         var timer: EventLoop.Timer?
-        /// Whether the filter has begun it, as a client does.
+        /// True when the filter has begun it, as a client does.
         var isBegun = false
     }
 
     enum EndRecord {
         case open
-        /// To be sent as soon as no write is deferred and the filter can be called.
+        /// Due as soon as no write is deferred and the filter can be called.
         case due
         /// The filter has been asked for it, or will not be.
         case sent
@@ -86,12 +86,12 @@ final class InstalledFilter {
     }
 
     var isInHandshake: Bool { handshake != nil }
-    /// Whether either side waits for something that no read shows.
+    /// True when either side waits for something that no read shows.
     var isBusy: Bool { isCalling || isInHandshake || !deferred.isEmpty || filter.isInsideRecord }
 
     // MARK: Calls
 
-    // Functions that use the connection several times keep it in a constant: each use of the property counts a
+    // Functions that use the connection several times keep it in a constant, because each use of the property counts a
     // reference.
 
     /// Calls a method of the filter and processes its output, unless the filter has been left or is being called.
@@ -108,7 +108,7 @@ final class InstalledFilter {
         return output
     }
 
-    /// Whether the filter still serves its connection.
+    /// True when the filter still serves its connection.
     // A connection that has its descriptor has this, until the filter is removed.
     var isCurrent: Bool { !isRemoved && !hasFailed && connection.lifecycle.hasDescriptor }
 
@@ -143,8 +143,8 @@ final class InstalledFilter {
         }
     }
 
-    /// A send has failed, and the filter finds the reason in what the peer has sent before: the alert of TLS 1.3, for
-    /// instance, by which a server refuses a certificate after the client's handshake.
+    /// Reports the filter's reason for a failed send, found in earlier bytes of the peer: for instance the alert of TLS
+    /// 1.3 by which a server refuses a certificate after the client's handshake.
     private func explainFailure(_ error: any Error) {
         guard !sourceHasEnded, let failure = connection.failure, failure.call == connection.writeCall,
             connection.cold?.rare?.failure?.cause == nil
@@ -152,8 +152,8 @@ final class InstalledFilter {
         connection.ensuredRareState.failure?.cause = error
     }
 
-    /// Does whatever the output of a call has made possible: deferred writes, the end record, the end of the filter,
-    /// the pending read.
+    /// Does what the output of a call has made possible: deferred writes, the end record, the end of the filter, the
+    /// pending read.
     func proceed(isInEvent: Bool = false) {
         if isCalling { return }
         let connection = connection
@@ -212,7 +212,7 @@ final class InstalledFilter {
     /// Takes the promises of the deferred writes, which are not sent any more.
     func takeDeferredPromises() -> [PromiseCore] { deferred.takeAll().map(\.promise) }
 
-    /// The descriptor is closed.
+    /// Handles the close of the descriptor.
     func connectionDidEnd(_ failure: SystemError?) {
         let error = failure ?? SystemError(.send, ECANCELED, detail: "the connection was closed")
         for promise in takeDeferredPromises() { promise.reject(error) }

@@ -1,8 +1,8 @@
 import Reactor
 
 extension LoopLocal {
-    /// The value of the loop that `connection` belongs to, which is this thread's: state shared by the connections of a
-    /// loop, `Sendable` or not. It is made at first use.
+    /// Returns the value of the loop of `connection`, which is this thread's: state shared by the connections of a
+    /// loop, `Sendable` or not. Made at first use.
     ///
     /// ```swift
     /// let counters = LoopLocal { Counters() }

@@ -5,10 +5,10 @@ import ReactorLibc
 /// The memory of a listener's or a pool's connections on one loop, and its limit; see `ServeOptions.memoryLimit`.
 /// Accessed only on the loop's thread.
 ///
-/// The sum is updated when a connection begins to hold more, and when it goes on waiting. It is exact when it matters:
-/// a connection is ended only after all have been examined. That is at the end of the turn, which may have consumed the
-/// input, but no later than after the event or the job that has brought the sum a sixteenth above the limit: a turn may
-/// have hundreds of them.
+/// The sum is updated when a connection begins to hold more, and when it waits again. It is exact before a connection
+/// is ended, since all are examined first: at the end of the turn, which may have consumed the input, but no later than
+/// after the event or the job that has brought the sum a sixteenth above the limit, since a turn may have hundreds of
+/// them.
 final class MemoryBudget: Inspected {
     private let limit: Int
     /// The sum from which on the connections are examined at once.
@@ -47,10 +47,10 @@ final class MemoryBudget: Inspected {
     /// Counts a connection until it is closed.
     func begin(for connection: Connection) { connection.ensuredColdState.memory = MemoryShare(self) }
 
-    /// A connection holds `change` bytes more than before.
+    /// Notes that a connection holds `change` more bytes.
     func note(_ change: Int) {
         held += change
-        // Only growth: a connection that goes with its loop leaves no job behind.
+        // Only growth, so that a connection that ends with its loop leaves no job.
         if change > 0 && held > limit { enforceLater() }
     }
 
@@ -74,13 +74,13 @@ final class MemoryBudget: Inspected {
         }
     }
 
-    /// Counts shared memory that begins to wait in a queue: each part once, however many queues it is in.
+    /// Counts shared memory that begins to wait in a queue: each part once, for any number of queues.
     func hold(_ bytes: SharedBytes) {
         guard case (let address?, let size) = bytes.extent else { return }
         note(shared[address, default: SharedMemory(size: size)].hold(bytes.range))
     }
 
-    /// Releases shared memory that has left a queue: on any thread, once the loop has ended.
+    /// Releases shared memory that has left a queue. Any thread may call this once the loop has ended.
     func release(_ bytes: SharedBytes) {
         guard !loop.hasEnded, let address = bytes.extent.address, var memory = shared.removeValue(forKey: address)
         else { return }
@@ -94,10 +94,10 @@ final class MemoryBudget: Inspected {
         bytes.extent.address.flatMap { shared[$0]?.memoryFreed(by: bytes.range) } ?? 0
     }
 
-    /// A connection that holds `count` bytes is closed: by any thread, once the loop has ended.
+    /// Notes the close of a connection that holds `count` bytes. Any thread may call this once the loop has ended.
     func end(_ count: Int) { if !loop.hasEnded { note(-count) } }
 
-    /// Ends the connections that hold the most, if all together hold too much: until they hold seven eighths of the
+    /// Ends the connections that hold the most, if all together hold too much, until they hold seven eighths of the
     /// limit, so that the next check is not due at once.
     private func enforce() {
         // The turn may have consumed the input.
@@ -106,12 +106,13 @@ final class MemoryBudget: Inspected {
         for member in members { member.connection.noteHeldMemory() }
         let total = held
         if total <= limit { return }
-        // Memory that other queues share is freed with the last of them: those that have nothing else come last.
+        // Memory that other queues share is freed with the last of them, so connections that hold nothing else come
+        // last.
         let largest = members.map { (freed: $0.connection.memoryOfItsOwn, held: $0.connection.heldMemory, $0) }
             .sorted { ($0.freed, $0.held) > ($1.freed, $1.held) }
         for (_, count, member) in largest {
             if held <= limit / 8 * 7 { return }
-            // Closed since, by a handler of the previous one.
+            // A handler of the previous connection has closed it.
             guard member.connection.lifecycle.hasDescriptor else { continue }
             let detail = "all connections hold \(total) bytes in memory, and this one \(count); the limit is \(limit)"
             end(member, detail)
@@ -126,16 +127,16 @@ final class MemoryBudget: Inspected {
         let isTold = PeerWatching.hasPendingOperation(connection)
         didEvict()
         connection.abort(because: error)
-        // It may keep its peer's bytes.
+        // The work may keep the peer's bytes.
         if !isTold { member.work?.cancel(with: error) }
     }
 }
 
-/// One block of shared memory, of which queues have parts. Not the whole block counts, which the program may own anyway,
-/// but what is queued.
+/// One block of shared memory, of which queues have parts. Only the queued parts count, since the program may own the
+/// block anyway.
 private struct SharedMemory {
     let size: Int
-    /// The number of queues, or entries of one, that have each part.
+    /// The number of queues, or entries of a queue, that have each part.
     private var parts: [Range<Int>: Int] = [:]
     /// The sum of the parts, which may overlap.
     private var sum = 0
@@ -153,7 +154,8 @@ private struct SharedMemory {
         return count - before
     }
 
-    /// The memory that `release` would free. A copy of the parts would cost each entry of a queue as much as all of them.
+    /// The memory that `release` would free. A copy of the parts would cost each entry of a queue as much as all of
+    /// them.
     func memoryFreed(by part: Range<Int>) -> Int {
         parts[part] == 1 ? count - min(sum - part.count, size) : 0
     }
@@ -201,10 +203,10 @@ final class MemoryShare {
 /// that is being gathered. They count as memory of the connection until this object is released.
 package final class KeptBytes {
     private let share: MemoryShare
-    /// Their number: by the capacity of their storage.
+    /// The number of bytes, by the capacity of their storage.
     package var count: Int { didSet { share.keep(count - oldValue) } }
 
-    /// `nil` if the connection has no share in a budget.
+    /// Returns `nil` if the connection has no share in a budget.
     package init?(_ count: Int, of connection: Connection) {
         guard let share = connection.cold?.memory else { return nil }
         (self.share, self.count) = (share, count)
@@ -223,13 +225,13 @@ extension Connection {
         return cold.input.memory + writer.memory + (cold.filter?.heldMemory ?? 0) + parts
     }
 
-    /// The memory of the connection may have changed.
+    /// Notes that the memory of the connection may have changed.
     @inline(never)
     func noteHeldMemory() {
         if let share = cold?.memory { noteHeldMemory(in: share) }
     }
 
-    /// As `noteHeldMemory`, for a pending read.
+    /// Like `noteHeldMemory`, for a pending read.
     /// - Parameters:
     ///   - count: the bytes that its decoder keeps.
     ///   - missing: the minimum number of bytes that it waits for.
@@ -242,17 +244,17 @@ extension Connection {
         noteHeldMemory(in: share)
     }
 
-    /// As `heldMemory`, without what other connections also wait to send.
+    /// Like `heldMemory`, without memory that other connections also wait to send.
     fileprivate var memoryOfItsOwn: Int {
         guard let queue = writer.queue, let budget = cold?.memory?.budget else { return heldMemory }
         return heldMemory - queue.sharedMemory + queue.sum { budget.memoryFreed(by: $0) }
     }
 
-    /// The budget counts memory that several connections hold only once.
+    /// Without memory that several connections hold, which the budget counts only once.
     private func noteHeldMemory(in share: MemoryShare) { share.note(heldMemory - (writer.queue?.sharedMemory ?? 0)) }
 }
 
 extension Int {
-    /// The number of bytes that the program's own decoder or filter reports, as one that can be added up whatever it is.
+    /// The number of bytes that the program's own decoder or filter reports, clamped so that sums cannot overflow.
     var asHeldBytes: Int { Swift.min(Swift.max(self, 0), 1 << 40) }
 }

@@ -5,7 +5,7 @@ import ReactorLibc
 /// Detects the peer's end without a read.
 @usableFromInline
 enum PeerWatching {
-    /// Returns how the peer has gone if that is known without a system call.
+    /// Returns the way that the peer has gone, if known without a system call.
     /// - Throws: if the connection is closed, so that nothing can be detected.
     @usableFromInline
     static func known(_ ignoringHalfClose: Bool, of connection: Connection) throws(SystemError) -> PeerGone? {
@@ -49,7 +49,7 @@ enum PeerWatching {
     /// Removes and settles the watches.
     /// - Parameters:
     ///   - gone: `nil` if this side has ended the connection.
-    ///   - halfCloseOnly: whether to keep those that ignore a half-close.
+    ///   - halfCloseOnly: true to keep the watches that ignore a half-close.
     static func settle(as gone: PeerGone?, halfCloseOnly: Bool = false, at connection: Connection) {
         guard connection.interest.watchesPeer, let cold = connection.cold else { return }
         let watches = cold.peerWatches.removeAll(halfCloseOnly: halfCloseOnly)
@@ -66,7 +66,7 @@ enum PeerWatching {
         if !hasPendingOperation(connection) { attachment.connectionDidFail(error) }
     }
 
-    /// Whether a read or a write is pending, whose rejection tells the handler of the end of its connection.
+    /// True when the rejection of a pending read or write notifies the handler of the connection's end.
     static func hasPendingOperation(_ connection: Connection) -> Bool {
         connection.reader.isWaiting || connection.writer.hasQueuedPromises
             || connection.cold?.filter?.deferred.isEmpty == false
@@ -88,7 +88,7 @@ enum PeerWatching {
                     return connection.fail(error)
                 }
             } else if !ready.contains(.hangUp) {
-                // The reader of a pipe has gone. The connection has not failed: a FIFO may get another reader.
+                // The reader of a pipe has gone. The connection has not failed, since a FIFO may get another reader.
                 return settle(as: .failed(SystemError(connection.writeCall, EPIPE)), at: connection)
             }
         }
@@ -108,11 +108,11 @@ enum PeerWatching {
     }
 }
 
-/// A watch of the peer that cancels a promise. It ends when the last reference to this object is released.
+/// A watch of the peer that cancels a promise. Ends with the last reference to this object.
 @usableFromInline
 final class PeerWatchEnding {
     private let connection: Connection
-    /// The core whose operation owns this object, which therefore outlives it.
+    /// The core whose operation owns this object, which the core therefore outlives.
     private var core: ObjectIdentifier?
 
     @usableFromInline
@@ -127,15 +127,14 @@ final class PeerWatchEnding {
     }
 
     deinit {
-        // Another thread gets here only while the loop ends, which ends the connection itself.
+        // Called on another thread only while the loop ends, which ends the connection itself.
         if let core, connection.loop.isUsableHere { _ = PeerWatching.withdraw(core, from: connection) }
     }
 }
 
-/// A promise that waits for the peer's end.
 struct PeerWatch {
     let core: PromiseCore
-    /// Whether the peer's end cancels `core` instead of fulfilling it.
+    /// True when the peer's end cancels `core` instead of fulfilling it.
     let cancels: Bool
     let ignoringHalfClose: Bool
 
@@ -143,18 +142,18 @@ struct PeerWatch {
     func settle(as gone: PeerGone?) {
         guard let gone else { return cancels ? () : core.rejectCancelled(with: nil, at: nil) }
         if !cancels { return core.fulfill(gone) }
-        // Settled work is in time, though its notification may still be queued: it is no longer waited for.
+        // Settled work is in time, even if its notification is still queued: `core` no longer waits for it.
         if core.isWaiting { core.cancel(with: gone) }
     }
 }
 
-/// The watches of one peer's end. By core, since each ends separately: each of many pipelined requests may have one.
+/// The watches of one peer's end. By core, since each of many pipelined requests may have one, which ends separately.
 struct PeerWatches {
     private var watches: [ObjectIdentifier: (watch: PeerWatch, number: Int)] = [:]
     private var nextNumber = 0
     /// The number of watches that do not ignore a half-close.
     private var strictCount: Int32 = 0
-    /// Whether the poller has reported the peer's end.
+    /// True when the poller has reported the peer's end.
     var hasSeenEnd = false
 
     var isEmpty: Bool { watches.isEmpty }
@@ -174,7 +173,7 @@ struct PeerWatches {
         return watch
     }
 
-    /// Removes those that a half-close ends, or all, and returns them in order of arrival.
+    /// Removes the watches that a half-close ends, or all, and returns them in order of arrival.
     mutating func removeAll(halfCloseOnly: Bool) -> [PeerWatch] {
         let found = watches.values.filter { !halfCloseOnly || !$0.watch.ignoringHalfClose }
             .sorted { $0.number < $1.number }.map(\.watch)

@@ -1,12 +1,12 @@
 import Promises
 
-/// Represents a write that waits in a queue, and is the operation of its promise.
+/// Stands for a queued write, as the operation of its promise.
 // For the producer, see `Produced`.
 struct QueuedWrite: Operation {
     typealias Input = Never
     typealias Output = Void
     unowned(unsafe) let producer: any IOProducer
-    /// Its place in the queue.
+    /// The place in the queue.
     var number = 0
 
     func run(_ source: AnySource, _ core: PromiseCore) { preconditionFailure("a producer is no source") }
@@ -22,6 +22,6 @@ extension PromiseCore {
     }
 
     /// The operation of a pending write. (Of any other pending core it is meaningless, and may be read.)
-    // Three words, so the payload itself. It is valid until the core settles.
+    // Three words, so the payload itself. Valid until the core settles.
     var queuedWrite: UnsafeMutablePointer<QueuedWrite> { payload.pointer(to: QueuedWrite.self) }
 }

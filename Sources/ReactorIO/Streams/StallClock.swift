@@ -2,17 +2,16 @@ import Promises
 import Reactor
 import ReactorLibc
 
-/// Fails a connection on which nothing has happened for a time: the clock of `idleTimeout`, and that of `writeTimeout`,
-/// which runs while writes wait. When the timer fires it checks the last progress, so it fires once per period, not once
-/// per message.
+/// Fails a connection without progress: the clock of `idleTimeout`, and of `writeTimeout`, which runs while writes
+/// wait. The timer checks the last progress when it fires, so it fires once per period, not once per message.
 final class StallClock {
     let limit: Duration
     private let watchesWrites: Bool
-    // Weak: the loop may retain this while another thread releases the connection.
+    // Weak, because the loop may retain this while another thread releases the connection.
     private weak var connection: Connection?
     private let loop: EventLoop
     private var timer: EventLoop.Timer?
-    /// When bytes of waiting writes were last sent; for `idleTimeout`, the `lastActivity` that was last seen.
+    /// The time when bytes of waiting writes were last sent, or for `idleTimeout` the last known `lastActivity`.
     private var lastProgress: LoopInstant
     private var grace = Grace()
 
@@ -24,7 +23,7 @@ final class StallClock {
         lastProgress = loop.now
     }
 
-    /// Has no effect while it runs.
+    /// Starts the clock, unless it runs.
     func start() {
         guard timer == nil, limit > .zero else { return }
         noteProgress()
@@ -44,7 +43,7 @@ final class StallClock {
 
     private func timerFired() {
         timer = nil
-        // The queue of a filter that has failed still waits for the peer.
+        // The queue of a failed filter still waits for the peer.
         guard let connection, connection.lifecycle == .open,
             connection.writer.isQueued || connection.failure == nil && !watchesWrites
         else { return }
@@ -68,7 +67,7 @@ final class StallClock {
 }
 
 extension Connection {
-    /// Fails the connection at a time limit, unless it has failed: then only the rest of the queue is dropped.
+    /// Fails the connection at a time limit. If it has already failed, only drops the rest of the queue.
     func timeOut(_ error: SystemError) {
         if failure == nil {
             PeerWatching.tellHandler(of: error, at: self)

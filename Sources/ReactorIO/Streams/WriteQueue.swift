@@ -1,14 +1,13 @@
 import Promises
 import ReactorLibc
 
-/// A connection's bytes that the kernel has not taken yet, and the promises of their writes.
+/// A connection's bytes that the kernel has not taken, and the promises of their writes.
 ///
-/// Each write has an entry, or one per piece. A small one is copied; a large one keeps its own array, or shares its
+/// Each write has an entry, or one per piece. A small write is copied. A large one keeps its own array, or shares its
 /// memory. One call sends many entries. A connection has a queue only while writes wait, which for most connections is
 /// never.
 ///
-/// Entries are numbered in order, and a promise knows its number: the cost of a withdrawal does not depend on the number
-/// of pending writes.
+/// Entries are numbered in order, and a promise knows its number, so a withdrawal takes constant time.
 final class WriteQueue {
     private struct Entry {
         /// Empty if `kept` has the bytes.
@@ -22,9 +21,9 @@ final class WriteQueue {
         var piecesBefore: Int32 = 0
         /// False for a withdrawn write.
         var endsWrite = true
-        /// Whether the stream cannot continue without it.
+        /// True when the stream cannot continue without it.
         var isBegun = false
-        /// Whether it is output of a filter that belongs to no write.
+        /// True for output of a filter that belongs to no write.
         var isOwnOutput = false
 
         var count: Int { (kept?.bytes.count ?? bytes.count) - sent }
@@ -39,23 +38,21 @@ final class WriteQueue {
     }
 
     private var entries = IndexedQueue<Entry>()
-    /// The memory of their bytes.
     private var blockMemory = 0
-    /// The part of it that a budget counts separately, since others may share it.
+    /// The part of `blockMemory` that a budget counts separately, since others may share it.
     private(set) var sharedMemory = 0
     private(set) var count = 0
-    /// The number of those that are output of a filter and belong to no write.
+    /// The number of bytes of filter output that belong to no write.
     private(set) var ownOutput = 0
     private(set) var writes = 0
     /// The number of entries that have been withdrawn since the last `compact`.
     private var withdrawn = 0
 
-    /// The memory of a write apart from its bytes, for its promise and its entry: 180 bytes on a 64-bit machine,
-    /// measured with a million writes.
+    /// The memory of a write's promise and entry: 180 bytes on a 64-bit machine, measured with a million writes.
     static var weightOfWrite: Int { 192 }
     /// The approximate memory of all queued bytes and writes.
     var weight: Int { count + writes * Self.weightOfWrite }
-    /// As `weight`, including unused room, bytes that the kernel has taken, and an entry for each piece.
+    /// Like `weight`, including unused room, bytes that the kernel has taken, and an entry for each piece.
     var memory: Int { blockMemory + entries.numbers.count * Self.weightOfWrite }
 
     /// Larger writes keep their array. Bytes without a promise are joined up to this size.
@@ -67,7 +64,7 @@ final class WriteQueue {
 
     var isEmpty: Bool { entries.isEmpty }
 
-    /// The sum of what `body` returns for each part of shared memory.
+    /// Adds up the results of `body` for each part of shared memory.
     func sum(_ body: (SharedBytes) -> Int) -> Int {
         entries.numbers.reduce(0) { sum, number in sum + (entries[number].kept.map { body($0.bytes) } ?? 0) }
     }
@@ -78,10 +75,10 @@ final class WriteQueue {
 
     /// Queues `bytes`. The caller of `advance` settles the promise.
     /// - Parameters:
-    ///   - array: has the bytes, if it is to be kept in place of a copy.
+    ///   - array: contains the bytes, to keep it instead of a copy.
     ///   - start: the number of bytes that have been sent.
-    ///   - isFinal: whether the rest of the stream depends on the bytes, as on a filter's output: then the write cannot
-    ///     be withdrawn.
+    ///   - isFinal: true if the rest of the stream depends on the bytes, as on a filter's output, so that the write
+    ///     cannot be withdrawn.
     func append(
         _ bytes: UnsafeRawBufferPointer, of array: [UInt8]?, from start: Int = 0, isFinal: Bool = false,
         _ promise: PromiseCore?
@@ -138,7 +135,7 @@ final class WriteQueue {
         entries.append(entry)
     }
 
-    /// Adds `bytes` without a promise to the last entry if that has none either, and room for them.
+    /// Adds `bytes` without a promise to the last entry, if it has no promise, and room for them.
     private func extendLast(by bytes: UnsafeRawBufferPointer, _ isOwnOutput: Bool) -> Bool {
         if entries.isEmpty { return false }
         let last = entries.end - 1
@@ -153,15 +150,14 @@ final class WriteQueue {
         return true
     }
 
-    /// Takes the promises of the queued writes; their bytes are still sent.
+    /// Takes the promises of the queued writes, whose bytes are still sent.
     func takePromises() -> [PromiseCore] {
         entries.numbers.compactMap { entries[$0].promise.take() }
     }
 
     // MARK: Sending
 
-    /// Calls `body` with the bytes to send next, in at most 1024 pieces. Does not call it if only empty writes are
-    /// left.
+    /// Calls `body` with the bytes to send next, in at most 1024 pieces, unless only empty writes are left.
     /// - Returns: the result of `body`, and the number of bytes that it was offered.
     func withIOVectors(_ body: (UnsafeBufferPointer<iovec>) -> Int) -> (result: Int, offered: Int) {
         let most = min(entries.numbers.count, Self.mostPieces)
@@ -170,7 +166,7 @@ final class WriteQueue {
             var offered = 0
             for number in entries.numbers {
                 if used == most || offered >= Self.mostBytes { break }
-                // Valid until `body` returns, since that does not change the queue.
+                // Valid until `body` returns, because it does not change the queue.
                 let piece = entries[number].piece
                 if piece.isEmpty { continue }
                 (pieces.baseAddress! + used).initialize(to: iovec(of: piece))
@@ -201,7 +197,6 @@ final class WriteQueue {
         return finished
     }
 
-    /// Stops counting an entry that has been removed.
     private func forget(_ entry: Entry) {
         if entry.endsWrite { writes -= 1 }
         if entry.isOwnOutput { ownOutput -= entry.count }
@@ -219,7 +214,7 @@ final class WriteQueue {
         let first = number - Int(entries[number].piecesBefore)
         // Its first pieces may have been sent.
         if first < entries.start || entries[first].isBegun { return false }
-        // Released last: the owner of shared memory is user code.
+        // Released last, because the owner of shared memory is user code.
         let removed = (first...number).map { entries[$0] }
         for (place, entry) in zip(first..., removed) {
             count -= entry.count
@@ -232,8 +227,8 @@ final class WriteQueue {
         return withExtendedLifetime(removed) { true }
     }
 
-    /// Removes the entries of withdrawn writes. Called when these may outweigh the rest: so writes that are queued and
-    /// withdrawn after one that the peer does not read take no memory, at a constant cost for each.
+    /// Removes the entries of withdrawn writes. Called when they may outweigh the rest, so that writes queued and
+    /// withdrawn while the peer does not read take no memory, at a constant cost for each.
     private func compact() {
         let old = entries
         (entries, withdrawn) = (IndexedQueue(), 0)
