@@ -1,9 +1,9 @@
 /// A core's code for each `CorePhase`, and its role: two constants in one word, which any thread may read.
 ///
-///     bits 0 … 47     the address of a function without captures; or, if bit 63 is set, of the metadata of a `GenericCode`
+///     bits 0 … 47     the address of a function without captures, or, with bit 63, of a `GenericCode`'s metadata
 ///     bits 48 … 62    the role
 ///
-/// Calling it retains nothing: functions and metadata exist for as long as the process.
+/// Calling it retains nothing, because functions and metadata are never freed.
 // On Linux no address of a process is above bit 47, unless the process asks for it, or for tags.
 @usableFromInline
 package struct CoreCode {
@@ -16,7 +16,7 @@ package struct CoreCode {
     private static var roleShift: UInt { 48 }
     private static var addressMask: UInt { 1 << roleShift - 1 }
 
-    /// Calls the function, which must have no captures.
+    /// Wraps the function, which must have no captures.
     @inlinable @inline(__always)
     package init(_ function: @escaping (PromiseCore, CorePhase) -> Void) {
         let (function, captures) = unsafeBitCast(Closure(call: function), to: (UInt, UInt).self)
@@ -24,10 +24,10 @@ package struct CoreCode {
         self.init(bits: function)
     }
 
-    /// Calls the function of that class.
+    /// Wraps the function of a class.
     init(generic code: GenericCode.Type) {
         let address = unsafeBitCast(code, to: UInt.self)
-        // Unlike a function, such metadata is on the heap, whose addresses ARM64 can tag in bits 56 to 59.
+        // Unlike a function, metadata is on the heap, whose addresses ARM64 can tag in bits 56 to 59.
         if address > Self.addressMask { fatalError("promises need a heap without tags: glibc.mem.tagging=0") }
         self.init(bits: address | Self.genericBit)
     }
@@ -56,7 +56,6 @@ package struct CoreCode {
         }
     }
 
-    /// The same code, with this role.
     @inline(__always)
     func with(_ role: CoreRole) -> CoreCode {
         CoreCode(bits: bits & (Self.addressMask | Self.genericBit) | UInt(role.rawValue) << Self.roleShift)
@@ -64,8 +63,8 @@ package struct CoreCode {
 
     // MARK: Words
 
-    // A closure is two words: its function, and the object with its captures or zero. In a struct, since a bare closure
-    // would first be wrapped in another one.
+    // A closure is two words: its function, and the object with its captures or zero. In a struct, because a bare
+    // closure would first be wrapped in another one.
     @usableFromInline
     struct Closure {
         @usableFromInline let call: (PromiseCore, CorePhase) -> Void
@@ -75,7 +74,7 @@ package struct CoreCode {
     }
 }
 
-/// The code of a core whose operation type is unknown where the core is made; subclasses know it. Has no instances.
+/// The code of a core whose operation type only subclasses know. Has no instances.
 class GenericCode {
     class func call(_ core: PromiseCore, _ phase: CorePhase) { preconditionFailure("abstract") }
 }

@@ -1,31 +1,30 @@
 import Reactor
 
-/// The three words of a core that hold its operation, its value or its error, as values of any type. `PromiseCore` has
-/// a table of their contents.
+/// The three words of a core that hold its operation, its value or its error. `PromiseCore` has a table of them.
 ///
-/// They are accessed by address and never by name: the optimiser must see that a closure stored there escapes. A typed
-/// pointer from `withUnsafeMutablePointer` hid that, and `var done = false; p.done { done = true }; while !done { … }`
-/// became an endless loop in client code.
-// Sound while the core is alive; every use is a single load or store in a function that holds the core.
+/// Accessed by address and never by name, so that the optimiser sees stored closures escape. A typed pointer from
+/// `withUnsafeMutablePointer` hid that, and `var done = false; p.done { done = true }; while !done { … }` became an
+/// endless loop in client code.
+// Sound while the core is alive: every use is a single load or store in a function that holds the core.
 @usableFromInline
 package struct CorePayload {
     @usableFromInline let address: UnsafeMutableRawPointer
 
-    /// The payload of the core at that address; the caller holds the core.
+    /// The payload of the core at that address, which the caller holds.
     @inlinable @inline(__always)
     init(ofCoreAt core: UnsafeMutableRawPointer) { address = core + Self.offset }
 
-    // Object header, Job.next, state, loop, code: `layoutFault` checks it in debug builds.
+    // Object header, Job.next, state, loop, code. `layoutFault` checks it in debug builds.
     @usableFromInline static var offset: Int { 16 + 8 + 8 + 8 + 8 }
     static var size: Int { 24 }
 
-    /// Whether a `Value` fits into the payload; otherwise the payload points to a separate block.
+    /// Returns true when a `Value` fits. If not, the payload points to a separate block.
     @inlinable @inline(__always)
     static func isInline<Value: ~Copyable>(_ type: Value.Type) -> Bool {
         MemoryLayout<Value>.size <= 24 && MemoryLayout<Value>.alignment <= 8
     }
 
-    /// Whether destroying a value does nothing.
+    /// Returns true when destroying a value does nothing.
     @inlinable @inline(__always)
     static func isTrivial<Value>(_ type: Value.Type) -> Bool { _isPOD(type) && isInline(type) }
 
@@ -47,7 +46,6 @@ package struct CorePayload {
             ? address.assumingMemoryBound(to: Value.self) : address.load(as: UnsafeMutablePointer<Value>.self)
     }
 
-    /// Moves the contents out.
     @inlinable @inline(__always)
     package func take<Value: ~Copyable>(_ type: Value.Type) -> Value {
         let place = pointer(to: type)
@@ -56,7 +54,6 @@ package struct CorePayload {
         return value
     }
 
-    /// A copy of the contents.
     @inlinable @inline(__always)
     func value<Value>(as type: Value.Type) -> Value { pointer(to: type).pointee }
 
@@ -67,7 +64,6 @@ package struct CorePayload {
         (address + 8).storeBytes(of: callSite, as: CallSite?.self)
     }
 
-    /// A copy of the error of a rejected promise.
     @usableFromInline
     var error: any Error { address.assumingMemoryBound(to: (any Error).self).pointee }
 
@@ -77,7 +73,6 @@ package struct CorePayload {
     @usableFromInline
     var callSite: CallSite? { (address + 8).load(as: CallSite?.self) }
 
-    /// Stores another core's error, and its call site.
     func copyError(from other: CorePayload) {
         address.initializeMemory(as: (any Error).self, to: other.error)
         (address + 8).copyMemory(from: other.address + 8, byteCount: Self.size - 8)
@@ -93,6 +88,5 @@ package struct CorePayload {
     var isPoisoned: Bool { address.load(as: (UInt, UInt, UInt).self) == Self.poison }
     #endif
 
-    /// Moves another core's contents here.
     func move(from other: CorePayload) { address.copyMemory(from: other.address, byteCount: Self.size) }
 }

@@ -6,18 +6,17 @@ import Synchronization
 @usableFromInline package typealias CoreRef = Uncounted<PromiseCore>
 
 extension Uncounted where Object: PromiseCore {
-    /// The same reference, typed as a core.
     @inlinable @inline(__always)
     var core: CoreRef { CoreRef(at: pointer) }
 
     @inlinable @inline(__always)
     package var payload: CorePayload { CorePayload(ofCoreAt: pointer) }
 
-    /// The same reference, as an entry of a loop's queues: a core is a job.
+    /// The same reference, as an entry of a loop's queues.
     @inlinable @inline(__always)
     var job: Unmanaged<Job> { .fromOpaque(pointer) }
 
-    /// The next older waiter in the list that holds this one.
+    /// The next older waiter in the list.
     @inline(__always)
     var next: CoreRef? {
         get { borrow { $0.nextWaiter } }
@@ -26,26 +25,25 @@ extension Uncounted where Object: PromiseCore {
 }
 
 extension Uncounted where Object == PromiseCore {
-    /// A core as it was in a queue of a loop.
     @inline(__always)
     init(_ job: Unmanaged<Job>) { self.init(at: job.toOpaque()) }
 
     /// This waiter and the older ones.
     var list: some Sequence<CoreRef> { sequence(first: self) { $0.next } }
 
-    /// The waiters from this one on, in the reverse order.
+    /// The waiters from this one on, in reverse order.
     func reversed() -> CoreRef { CoreRef(at: Job.reversed(job)!.toOpaque()) }
 
-    /// The same reference, as that class. The caller knows the core's class.
+    /// The same reference, as a class that the caller knows.
     @inline(__always)
     func `as`<Core: PromiseCore>(_ type: Core.Type) -> Uncounted<Core> { Uncounted<Core>(at: pointer) }
 }
 
 extension CoreRef {
     /// The number of counted references to the core: one, if only the caller has one. Exact unless other threads
-    /// release theirs meanwhile: a party without a reference cannot get one.
+    /// release theirs during the call. A party without a reference cannot get one.
     ///
-    /// The fence orders what other parties did with the core before they released it before the caller's next accesses.
+    /// The fence orders other parties' accesses before their release before the caller's next accesses.
     var referenceCount: Int {
         defer { atomicMemoryFence(ordering: .acquiring) }
         return clinux_reference_count(pointer)
@@ -53,21 +51,20 @@ extension CoreRef {
 }
 
 extension PromiseCore {
-    /// The next older waiter in the list that holds this one. The lists of cores contain nothing but cores.
+    /// The next older waiter in the list. The lists of cores contain nothing but cores.
     @inline(__always)
     final var nextWaiter: CoreRef? {
         get { next.map { CoreRef(at: $0.toOpaque()) } }
         set { next = newValue?.job }
     }
 
-    /// This core, for comparisons and for words.
     @inlinable @inline(__always)
     package final var ref: CoreRef { CoreRef(self) }
 
     @inlinable @inline(__always)
     package final var address: UInt { ref.address }
 
-    // Sound while `self` is alive; every use is a single load or store in a function that holds the core.
+    // Sound while `self` is alive: every use is a single load or store in a function that holds the core.
     @inlinable @inline(__always)
     package final var payload: CorePayload { ref.payload }
 
@@ -79,14 +76,14 @@ extension PromiseCore {
     @usableFromInline @inline(__always)
     final func release() { ref.release() }
 
-    /// This core as that class. The caller knows the class.
+    /// This core, as a class that the caller knows.
     @inlinable @inline(__always)
     final func `as`<Core: PromiseCore>(_ type: Core.Type) -> Core { unsafeDowncast(self, to: type) }
 
-    /// Whether the caller's reference is the only one; see `isOnlyReference`.
+    /// True when the caller's reference is the only one; see `isOnlyReference`.
     @inlinable @inline(__always)
     final var isReferencedOnce: Bool {
-        // The reference is taken over and given back, so that the check counts no further one.
+        // Takes the reference over and gives it back, so that the check counts no further one.
         var core = ref.takeOver()
         let isOnly = isOnlyReference(&core)
         _ = CoreRef.retaining(core)
@@ -94,12 +91,12 @@ extension PromiseCore {
     }
 }
 
-/// Whether this reference to a core is the only one. If so, the caller sees what other parties did with the core before
-/// they released it: load what they may have changed after this call, not before.
+/// Returns true when this reference to a core is the only one. The caller then sees the accesses of other parties
+/// before their release. Load what they may have changed after this call, not before.
 @inlinable @inline(__always)
 func isOnlyReference(_ core: inout PromiseCore) -> Bool {
     guard isKnownUniquelyReferenced(&core) else { return false }
-    // A release is a releasing operation on the count, but this reads the count relaxed: ARM64 may do later loads
+    // The release is a releasing operation on the count, but this reads the count relaxed: ARM64 may do later loads
     // before it. On x86-64 the fence is no instruction.
     atomicMemoryFence(ordering: .acquiring)
     return true
@@ -108,21 +105,20 @@ func isOnlyReference(_ core: inout PromiseCore) -> Bool {
 // The references in the words of a core.
 
 extension StateWord {
-    /// The newest waiter: of a pending core, or of one that is settling.
+    /// The newest waiter of a core that is pending or settling.
     @inlinable @inline(__always)
     var waiters: CoreRef? { CoreRef(addressOrZero: address) }
 
-    /// The target of a link.
     @inlinable @inline(__always)
     var root: CoreRef { CoreRef(address: address) }
 }
 
 extension UpstreamWord {
-    /// The source, the adopted core, or the core with the cancellation. Call it only for a word with an address.
+    /// The source, the adopted core, or the core with the cancellation. Only for a word with an address.
     @inlinable @inline(__always)
     var core: CoreRef { CoreRef(address: address) }
 
-    /// The source, if the node is in its list; counted, so that it outlives a withdrawal.
+    /// The source, if the node is in its list. Counted, so that it outlives a withdrawal.
     var source: PromiseCore? { isWaiting ? core.object : nil }
 
     /// Releases the core in a word that owns it.

@@ -1,29 +1,28 @@
 import Reactor
 
-// How waiters that were taken out of a list are notified.
+// The notification of waiters that were taken out of a list.
 
 extension PromiseCore {
-    /// Notifies a waiter of this core that does not run inline, and schedules it on its loop: `word` becomes its
-    /// `upstream`, with the reference that it contains. Consumes the list's reference to the waiter.
-    /// - Returns: false if the waiter has been withdrawn, and only its node remained in the list. Both are then
-    ///   released.
+    /// Notifies a waiter of this core that does not run inline, and schedules it on its loop. `word`, with its
+    /// reference, becomes the waiter's `upstream`. Consumes the list's reference to the waiter.
+    /// - Returns: false if the waiter had been withdrawn, and only its node remained in the list. Releases both then.
     @discardableResult
     func deliver(_ word: UpstreamWord, toOwned node: CoreRef) -> Bool {
-        // No reference is counted here: the waiter must be released where it is discarded, not nested inside this call.
+        // Counts no reference: the waiter must be released where it is discarded, not nested inside this call.
         let loop = node.borrow { $0.loop.unsafelyUnwrapped }
         guard pass(word, to: node) else { return false }
-        // The loop exists: it does not end before the handler has arrived.
+        // The loop does not end before the handler has arrived.
         let isDelivered = loop.borrow {
             guard loop == .ofThisThread else { return $0.post(node.job) }
             $0.enqueueOwned(node.job)
             return true
         }
-        // Only for a `hang` on a loop that has ended; it has captured nothing.
+        // Only for a `hang` on an ended loop, which has captured nothing.
         if !isDelivered { EventLoop.ofCurrentThread.jobs.discard(node.job) }
         return true
     }
 
-    /// As `deliver`, but the caller schedules the waiter.
+    /// Like `deliver`, but the caller schedules the waiter.
     @inline(__always)
     fileprivate func pass(_ word: UpstreamWord, to node: CoreRef) -> Bool {
         // Its own thread may be withdrawing it.
@@ -33,7 +32,7 @@ extension PromiseCore {
         return false
     }
 
-    /// Whether a waiter runs at once when that thread notifies it. A waiter without a loop always does.
+    /// Returns true when a waiter runs at once on the notifying thread. A waiter without a loop always does.
     @inline(__always)
     fileprivate func runsInline(at here: LoopRef) -> Bool {
         loop == nil || loop == here && role.contains(.inlineAtHome)
@@ -42,16 +41,15 @@ extension PromiseCore {
 
 /// The notification of several waiters, or of one that runs inline.
 ///
-/// It lives on the stack of the settling thread. The handler of an inline waiter runs in the middle of it, and may turn
-/// the loop, for instance by a `hang`. That `hang` may wait for a promise derived from the one being settled, whose
-/// node is further down in the list. So the turn completes the delivery first, through the pointer that the loop has
-/// meanwhile, and the frame that began it finds nothing left to do.
+/// Lives on the stack of the settling thread. The handler of an inline waiter runs in the middle of it, and may turn
+/// the loop, for instance by a `hang` for a derived promise whose node is further down in the list. So the turn first
+/// completes the delivery, through a pointer in the loop, and the frame that began it finds nothing left to do.
 struct Delivery {
-    // The settling frame holds the core.
+    // Held by the settling frame.
     private let core: CoreRef
-    /// The waiters still to be notified, oldest first. Owned.
+    /// The waiters to notify, oldest first. Owned.
     private var rest: CoreRef?
-    /// The state once the delivery is complete.
+    /// The state after the delivery.
     private var outcome: StateWord
     private var isComplete = false
 
@@ -61,15 +59,15 @@ struct Delivery {
         rest = oldest
     }
 
-    /// Notifies these waiters and those that are attached meanwhile, and ends the settlement. The core has been marked
-    /// as settling.
+    /// Notifies these waiters and those attached during it, and ends the settlement. The core must be marked as
+    /// settling.
     @inline(never)
     static func deliverAll(_ outcome: StateWord, of core: PromiseCore, to oldest: CoreRef) {
         var delivery = Delivery(outcome, of: core, to: oldest)
         withUnsafeMutablePointer(to: &delivery) { deliverRest($0) }
     }
 
-    /// By pointer, since a waiter that it runs may call it again.
+    /// By pointer, because a waiter that it runs may call it again.
     private static func deliverRest(_ delivery: UnsafeMutablePointer<Delivery>) {
         let core = delivery.pointee.core
         let here = LoopRef.ofThisThread
@@ -94,7 +92,7 @@ struct Delivery {
         let word = UpstreamWord.settled(core.address, as: delivery.pointee.outcome)
         if runsInline {
             guard core.pass(word, to: node) else { return }
-            // Noted before it runs: its handler may complete the delivery.
+            // Noted before it runs, because its handler may complete the delivery.
             if handles { delivery.pointee.noteHandled() }
             here.borrow { $0.jobs.runInline(node.job, interrupting: delivery, complete: completion) }
         } else if core.deliver(word, toOwned: node) && handles {
@@ -102,12 +100,12 @@ struct Delivery {
         }
     }
 
-    /// The loop calls it before a turn inside a running waiter.
+    /// Called by the loop before a turn inside a running waiter.
     private static let completion: InlineCompletion = { context in
         deliverRest(context.assumingMemoryBound(to: Delivery.self))
     }
 
-    /// Takes the waiters that were attached since the list was taken. If there are none, the settlement has ended.
+    /// Takes the waiters that were attached since the list was taken. Without any, the settlement has ended.
     private mutating func takeLateWaiters() {
         var seen = core.borrow { $0.state.load() }
         repeat {

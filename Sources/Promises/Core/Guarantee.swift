@@ -8,18 +8,18 @@ import Reactor
 ///     .done { print($0) }              // no error can reach the end of this chain
 /// ```
 ///
-/// `after` returns one, and so does `Connection.read`, whose failures are part of its value. Any operator with a
-/// throwing closure turns it into a `Promise`. Threads and order are as for `Promise`.
+/// `after` returns a guarantee, and so does `Connection.read`, whose failures are part of its value. A throwing closure
+/// makes an operator return a `Promise`. Threads and order are as for `Promise`.
 public struct Guarantee<T> {
     @usableFromInline package let core: PromiseCore
 
     @inlinable
     package init(_ core: PromiseCore) { self.core = core }
 
-    /// A guarantee that `body` fulfills, now or later.
+    /// Makes a guarantee that `body` fulfills, now or later.
     ///
-    /// Only `cancel()` cancels it, not a race or another promise that no longer needs it: the closure could not be
-    /// notified.
+    /// Only `cancel()` cancels it, not a race or another promise that no longer needs it, because the closure could not
+    /// be notified.
     /// - Parameter body: runs at once, on this thread, with the closure that fulfills the guarantee.
     @inlinable
     public init(_ file: StaticString = #fileID, _ line: UInt = #line, resolver body: (@escaping (T) -> Void) -> Void) {
@@ -28,15 +28,15 @@ public struct Guarantee<T> {
         body { resolver.fulfill($0) }
     }
 
-    /// A pending guarantee and the closure that fulfills it.
+    /// Makes a pending guarantee and the closure that fulfills it.
     ///
     /// ```swift
     /// let (stop, seal) = Guarantee<Void>.pending()
     /// race(after(.seconds(1)), stop)          // may be written again, round by round: the race does not cancel `stop`
     /// ```
     ///
-    /// Only `cancel()` cancels it, not a race or another promise that no longer needs it: the closure could not be
-    /// notified.
+    /// Only `cancel()` cancels it, not a race or another promise that no longer needs it, because the closure could not
+    /// be notified.
     @inlinable
     public static func pending(
         _ file: StaticString = #fileID, _ line: UInt = #line
@@ -46,13 +46,13 @@ public struct Guarantee<T> {
         return (Guarantee(core), { resolver.fulfill($0) })
     }
 
-    /// A guarantee that is fulfilled with `value`.
+    /// Makes a guarantee that is fulfilled with `value`.
     @inlinable
     public static func value(_ value: T) -> Guarantee<T> { Guarantee(PromiseCore.fulfilled(value)) }
 }
 
 extension Guarantee where T: Sendable {
-    /// A guarantee that `body` fulfills, now or later, on any thread.
+    /// Makes a guarantee that `body` fulfills, now or later, on any thread.
     @inlinable
     public init(
         _ file: StaticString = #fileID, _ line: UInt = #line, resolver body: (@escaping @Sendable (T) -> Void) -> Void
@@ -62,7 +62,7 @@ extension Guarantee where T: Sendable {
         body { resolver.fulfill($0) }
     }
 
-    /// A pending guarantee and the closure that fulfills it, on any thread.
+    /// Makes a pending guarantee and the closure that fulfills it, on any thread.
     @inlinable
     public static func pending(
         _ file: StaticString = #fileID, _ line: UInt = #line
@@ -74,36 +74,35 @@ extension Guarantee where T: Sendable {
 }
 
 extension Guarantee where T == Void {
-    /// A guarantee that is fulfilled.
+    /// Makes a fulfilled guarantee.
     @inlinable
     public init() { self = .value }
 
-    /// A guarantee that is fulfilled. Always the same one: it costs no allocation.
+    /// A fulfilled guarantee. Always the same one, without an allocation.
     @inlinable
     public static var value: Guarantee<Void> { Guarantee(PromiseCore.void) }
 }
 
-// As for Promise.
+// Sound as for Promise.
 extension Guarantee: Sendable where T: Sendable {}
 
 extension Guarantee: Thenable {
-    /// Calls `handler` once the guarantee is fulfilled, inline: on the fulfilling thread, inside the call that
-    /// fulfills.
-    /// - Parameter handler: called exactly once. If the guarantee is abandoned (the closure that would have fulfilled
-    ///   it was released), it receives `PromiseError.abandoned`.
+    /// Calls `handler` once the guarantee is fulfilled, inline: on the fulfilling thread, inside the fulfilling call.
+    /// - Parameter handler: called exactly once. Receives `PromiseError.abandoned` if the closure that would have
+    ///   fulfilled the guarantee was released.
     @inlinable
     public func pipe(to handler: @escaping @Sendable (Result<T, any Error>) -> Void) {
         core.attach(PromiseCore(inline: Notification { handler($0.of(T.self).result) }))
     }
 
-    /// `.success` with the value, or `nil` while pending. Any thread.
+    /// `.success` with the value; `nil` while pending. May be read on any thread.
     @inlinable
     public var result: Result<T, any Error>? {
         guard let source = core.settled, source.isFulfilled else { return nil }
         return .success(source.of(T.self).value)
     }
 
-    /// This guarantee as a promise. Allocates nothing.
+    /// Returns this guarantee as a promise, without an allocation.
     @inlinable
     public func asPromise() -> Promise<T> { Promise(core) }
 }
@@ -114,7 +113,7 @@ extension Guarantee: CustomStringConvertible, CustomDebugStringConvertible {
         settledValue.map { "Guarantee(\(core.label)\($0))" } ?? "Guarantee(\(core.label)…\(T.self))"
     }
 
-    /// `Guarantee<Int>.pending`, `Guarantee<Int>.fulfilled(3)`, followed by the name and the trace, if there are any.
+    /// `Guarantee<Int>.pending`, `Guarantee<Int>.fulfilled(3)`, followed by the name and the trace, if any.
     public var debugDescription: String {
         let outcome = settledValue.map { "fulfilled(\(String(reflecting: $0)))" } ?? "pending"
         return "Guarantee<\(T.self)>.\(outcome)\(core.remarks)"

@@ -1,12 +1,12 @@
 import CLinux
 import Reactor
 
-/// The loop of a core. Each core counts one reference to its loop, which may end before the core does: then it refuses
+/// The loop of a core. Each core counts one reference to its loop, which may end before the core. An ended loop refuses
 /// jobs, and its address is no other loop's. See `EventLoop+References.swift`.
 @usableFromInline typealias LoopRef = Uncounted<EventLoop>
 
 extension Uncounted where Object == EventLoop {
-    /// The loop of this thread, made now if there is none.
+    /// The loop of this thread, made if there is none.
     @inlinable @inline(__always)
     static var ofThisThread: LoopRef { LoopRef(at: EventLoop.addressOfThisThread) }
 
@@ -14,19 +14,19 @@ extension Uncounted where Object == EventLoop {
     @inline(__always)
     static var ofThisThreadIfAny: LoopRef? { clinux_get_current_loop().map { LoopRef(at: $0) } }
 
-    /// A core of this loop has been made.
+    /// Counts a new core of this loop.
     @inline(__always)
     func coreDidBegin() {
         if isCurrent { borrow { $0.addOwnReference() } } else { EventLoop.addReference(to: unmanaged) }
     }
 
-    /// A core of this loop has ended: it does not use the loop any more.
+    /// Stops counting a core of this loop, which no longer uses the loop.
     @inline(__always)
     func coreDidEnd() {
         if isCurrent { borrow { $0.removeOwnReference() } } else { EventLoop.removeReference(to: unmanaged) }
     }
 
-    /// True when it is the current loop of the calling thread.
+    /// True on the loop's own thread.
     @inline(__always)
     private var isCurrent: Bool { clinux_get_current_loop() == pointer }
 
@@ -39,7 +39,7 @@ extension Uncounted where Object == EventLoop {
 }
 
 extension Optional where Wrapped == LoopRef {
-    /// Whether this is that loop: one comparison of addresses, where `==` of optionals checks for `nil` first.
+    /// Compares addresses, where `==` of optionals would check for `nil` first.
     @inline(__always)
     func `is`(_ loop: LoopRef) -> Bool { UInt(bitPattern: self?.pointer) == loop.address }
 }

@@ -1,16 +1,16 @@
 import Reactor
 
-/// An object that settles promises when descriptors of the loop are ready, and that can stop working for one of them.
+/// An object that settles promises when descriptors of the loop are ready, and can stop working for one of them.
 package protocol IOProducer: AnyObject {
-    /// Drops `promise`, which was cancelled, and which it has not settled.
+    /// Drops the cancelled `promise`, which it has not settled.
     /// - Returns: false if it cannot, or does not work for that promise now.
     func stop(_ promise: PromiseCore) -> Bool
 }
 
-/// Represents the work of a producer, as the operation of the promise that the producer settles.
-// Not owned, and unsafe: an owned or an unowned reference would be counted, for each read, and the payload is
-// overwritten when the core settles. Sound because the producer settles the core before it is released, also when the
-// loop ends. Both, and `stop`, happen on the loop's thread.
+/// Stands for work that a producer will finish, as the operation of the promise that the producer settles.
+// Unowned and unsafe: an owned or unowned reference would be counted for each read, and the payload is overwritten when
+// the core settles. Sound because the producer settles the core, also when the loop ends, before it is released. Both,
+// and `stop`, happen on the loop's thread.
 @usableFromInline
 struct Produced<Value>: Operation {
     @usableFromInline typealias Output = Value
@@ -24,7 +24,7 @@ struct Produced<Value>: Operation {
 }
 
 extension PromiseCore {
-    /// A pending core of this thread's loop that `producer` settles.
+    /// Makes a pending core of this thread's loop that `producer` settles.
     @inline(__always)
     package static func pending<Value>(_ type: Value.Type, by producer: any IOProducer) -> PromiseCore {
         let core = PromiseCore.pending(.of(Produced<Value>.self))

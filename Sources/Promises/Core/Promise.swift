@@ -1,6 +1,6 @@
 import Reactor
 
-/// A value that is available now, later, or never. A promise is fulfilled or rejected once, and constant from then on.
+/// A value that is available now, later, or never. A promise is fulfilled or rejected once, and then constant.
 ///
 /// ```swift
 /// connect(to: address)
@@ -9,20 +9,20 @@ import Reactor
 ///     .catch { error in print(error) }
 /// ```
 ///
-/// Handlers run on the thread that attached them, as jobs of its `EventLoop`, in the order in which they were attached.
-/// They never run inside the call that attaches them or that settles the promise. So they may capture anything of their
-/// thread. A promise of a `Sendable` value may be settled, observed and read on any thread.
+/// Handlers run on the thread that attached them, as jobs of its `EventLoop`, in the order of attachment. They never
+/// run inside the call that attaches them or settles the promise, and so may capture anything of their thread. A
+/// promise of a `Sendable` value may be settled, observed and read on any thread.
 ///
-/// A promise is already running: making one starts its work. It is a value that refers to shared state; its copies are
-/// the same promise. Semantics follow Promises/A+ 2.1 to 2.3 where Swift's types leave a choice.
+/// Making a promise starts its work. A promise is a value that refers to shared state, and its copies are the same
+/// promise. Semantics follow Promises/A+ 2.1 to 2.3 where Swift's types leave a choice.
 public struct Promise<T> {
     @usableFromInline package let core: PromiseCore
 
     @inlinable
     package init(_ core: PromiseCore) { self.core = core }
 
-    /// A promise that `body` settles, now or later, through the resolver. `body` runs at once, on this thread. If it
-    /// throws, the promise is rejected, unless it has been settled already.
+    /// Makes a promise that `body` settles, now or later, through the resolver. `body` runs at once, on this thread. An
+    /// error that it throws rejects the promise, unless already settled.
     ///
     /// ```swift
     /// let answer = Promise<Answer> { resolver in
@@ -38,7 +38,7 @@ public struct Promise<T> {
         do { try body(resolver) } catch { resolver.reject(error) }
     }
 
-    /// A pending promise and its resolver.
+    /// Makes a pending promise and its resolver.
     ///
     /// ```swift
     /// let (reply, resolver) = Promise<String>.pending()
@@ -54,7 +54,7 @@ public struct Promise<T> {
         return (Promise(core), Resolver(core))
     }
 
-    /// A promise that is fulfilled with `value`.
+    /// Makes a promise that is fulfilled with `value`.
     ///
     /// ```swift
     /// func page(_ url: String) -> Promise<Page> {
@@ -65,27 +65,27 @@ public struct Promise<T> {
     @inlinable
     public static func value(_ value: T) -> Promise<T> { Promise(PromiseCore.fulfilled(value)) }
 
-    /// A promise that is rejected with `error`.
+    /// Makes a promise that is rejected with `error`.
     @inlinable
     public init(error: any Error, _ file: StaticString = #fileID, _ line: UInt = #line) {
         core = PromiseCore(error: error, at: CallSite(file, line)).traced(Self.self, file, line)
     }
 
-    /// A promise that the library itself rejects. Reports of it name no line, since that would be the library's.
+    /// Makes a promise that the library itself rejects. Reports name no line, which would be the library's.
     @usableFromInline
     package init(refused error: any Error) { core = PromiseCore(error: error) }
 
-    /// A promise that settles as `other`, a guarantee or your own thenable.
+    /// Makes a promise that settles as `other`, a guarantee or your own thenable.
     @inlinable
     public init<Other: Thenable>(_ other: Other) where Other.T == T { self = other.asPromise() }
 }
 
 extension Promise where T == Void {
-    /// A fulfilled promise. (In other libraries `Promise()` is pending; here `pending()` makes such a promise.)
+    /// Makes a fulfilled promise. (In other libraries `Promise()` is pending; here `pending()` makes such a promise.)
     @inlinable
     public init() { self = .value }
 
-    /// A fulfilled promise. Every use returns the same one, without an allocation.
+    /// A fulfilled promise. Always the same one, without an allocation.
     @inlinable
     public static var value: Promise<Void> { Promise(PromiseCore.void) }
 }
@@ -94,16 +94,15 @@ extension Promise where T == Void {
 extension Promise: Sendable where T: Sendable {}
 
 extension Promise: Catchable {
-    /// Calls `handler` once the promise settles, inline: on the settling thread, inside the call that settles. If the
-    /// promise has settled already, `handler` runs at once. Combinators are built on this; everywhere else use `done`,
-    /// `catch` or `tap`.
+    /// Calls `handler` once the promise settles, inline: on the settling thread, inside the settling call, or at once
+    /// if the promise has settled. Combinators are built on this. Everywhere else use `done`, `catch` or `tap`.
     /// - Parameter handler: called exactly once, with the outcome.
     @inlinable
     public func pipe(to handler: @escaping @Sendable (Result<T, any Error>) -> Void) {
         core.attach(PromiseCore(inline: Notification { handler($0.of(T.self).result) }))
     }
 
-    /// The outcome, or `nil` while pending. Any thread. Reading an error here, or through `error`, counts as handling
+    /// The outcome; `nil` while pending. May be read on any thread. Reading an error here, or through `error`, handles
     /// it: it is not reported as unhandled.
     @inlinable
     public var result: Result<T, any Error>? {
@@ -112,7 +111,7 @@ extension Promise: Catchable {
         return outcome
     }
 
-    /// The outcome, for callers whose reading does not count as handling the error.
+    /// The outcome, read without handling the error.
     @inlinable
     var outcome: Result<T, any Error>? {
         core.settled?.of(T.self).result
@@ -134,8 +133,7 @@ extension Promise: CustomStringConvertible, CustomDebugStringConvertible {
     }
 
     /// `Promise<Int>.pending`, `Promise<Int>.fulfilled(3)`, `Promise<Int>.rejected(theError)`, followed by the name and
-    /// the trace, where `named` and `conf.trace` supply them: `Promise<Int>.pending "login" (made at App/Login.swift:12
-    /// → map at App/Login.swift:14)`.
+    /// the trace, if known: `Promise<Int>.pending "login" (made at App/Login.swift:12 → map at App/Login.swift:14)`.
     public var debugDescription: String {
         let outcome =
             switch outcome {

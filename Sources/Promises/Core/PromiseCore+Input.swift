@@ -1,5 +1,5 @@
-// A core whose operation waits for input, not for another core: the operation is in the payload, and a connection holds
-// the reference to the core. See `Operation.inputDidArrive`.
+// A core whose operation waits for input, not for another core. The payload holds the operation, and a connection the
+// reference to the core. See `Operation.inputDidArrive`.
 
 extension CoreRef {
     /// Stores the operation, which waits for input from now on. A cancellation calls its `stop`.
@@ -10,7 +10,7 @@ extension CoreRef {
         borrow { $0.upstream.store(.none) }
     }
 
-    /// Takes the operation out, in order to continue it.
+    /// Takes the operation out, to continue it.
     @inlinable @inline(__always)
     package func takeWaiting<Op: Operation & ~Copyable>(_ type: Op.Type) -> Op {
         let operation = payload.take(Op.self)
@@ -18,7 +18,8 @@ extension CoreRef {
         return operation
     }
 
-    /// The input has arrived, or will not come: calls `Operation.inputDidArrive`. Consumes a reference to the core.
+    /// Calls `Operation.inputDidArrive`, because the input has arrived or will not come. Consumes a reference to the
+    /// core.
     @inline(__always)
     package func inputDidArrive() { borrow { $0.code($0, .input) } }
 
@@ -30,8 +31,7 @@ extension CoreRef {
         borrow { $0.settle(.fulfilled(isTrivial: CorePayload.isTrivial(Value.self))) }
     }
 
-    /// Runs the operation at once, as if `source`, which is rejected, were what it waited for. Consumes a reference to the
-    /// core.
+    /// Runs the operation at once, as if it had waited for the rejected `source`. Consumes a reference to the core.
     package func run(rejectedAs source: PromiseCore) {
         source.markHandled()
         borrow {
@@ -42,12 +42,12 @@ extension CoreRef {
 }
 
 extension PromiseCore {
-    /// The operation, which waits for input, has been cancelled: destroys it, and with it the closure and its captures.
+    /// Destroys the cancelled operation, with its closure and captures.
     package func destroyWaiting() {
         upstream.store(.taken)
         destroyOperation()
     }
 
-    /// The producer may hand the promise out, or attach a waiter to it, after it has handed it out once.
+    /// Lets the producer hand the promise out again, or attach a waiter to it later.
     package func willBeHandedOutAgain() { annotate(.isHandedOutAgain) }
 }

@@ -4,7 +4,7 @@ import Reactor
 
 /// The work at the root of a chain, as far as the core tells.
 package enum PromiseWork: Sendable, Hashable {
-    /// A timer that is due in so many nanoseconds.
+    /// A timer that is due in this number of nanoseconds.
     case timer(Int64)
     /// Input of the connection with this peer, or descriptor.
     case input(String)
@@ -12,22 +12,23 @@ package enum PromiseWork: Sendable, Hashable {
     case resolver
     /// The handler is ready to run.
     case ready
-    /// A promise that was made before tracing began, at this line if it is known.
+    /// A promise that was made before tracing began, at this line if known.
     case untraced(CallSite?)
-    /// So many sources that have not settled; the first one is the parent.
+    /// This number of unsettled sources. The first is the parent.
     case sources(Int)
     case unknown
 }
 
 extension TraceRegistry.TracedPromises {
-    /// Finds the reason for which a core is pending: another recorded promise, or work. On the thread of the core's loop,
+    /// Finds the reason why a core is pending: another recorded promise, or work. On the thread of the core's loop,
     /// under the lock.
     func wait(of traced: TracedCore) -> (source: TraceRecord?, work: PromiseWork) {
         // The core is alive: its `deinit` would need the lock.
         CoreRef(at: traced.address).borrow { core in
             let word = core.upstream.load()
             if word.isWaiting {
-                // Only the address: the source may be another thread's, which may release it now, unless it is recorded.
+                // Only the address, because the source may be another thread's, which may release it unless it is
+                // recorded.
                 let source = self.record(at: word.core.pointer)
                 guard core.upstream.load() == word else { return (nil, .ready) }
                 return (source, .untraced(nil))

@@ -1,18 +1,18 @@
 import Reactor
 
-// Information about a core beyond its state, for reports and descriptions. `Tracing` makes its record in
-// `TraceRegistry`, if it has one.
+// Information about a core beyond its state, for reports and descriptions. `Tracing` makes its record, if any, in
+// `TraceRegistry`.
 
 extension PromiseCore {
     /// The record of this core, which the caller retains.
     var record: TraceRecord? {
         guard has(.isRecorded) else { return nil }
-        // Makes `conf` install its handler; otherwise no handler would understand the report.
+        // Makes `conf` install its handler, without which nothing would handle the report.
         _ = conf
         return TraceRegistry.withLock { Tracing.record(of: self, in: $0) }
     }
 
-    /// The known facts about this promise. May be called on any thread.
+    /// Returns the known facts about this promise. May be called on any thread.
     func provenance(type: String? = nil, callSite: CallSite?) -> Provenance {
         TraceRegistry.provenance(record, type: type, callSite: callSite)
     }

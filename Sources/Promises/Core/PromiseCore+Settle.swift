@@ -1,22 +1,22 @@
 import Reactor
 import ReactorLibc
 
-// How a core settles. This file, its neighbours on attaching, delivering, adopting and the deinit, and Cancellation are
-// all of it. Only `fulfill` is generic: operations have stored the values as words.
+// Settling a core. This file, its neighbours on attaching, delivering, adopting and the deinit, and Cancellation are
+// all of it. Only `fulfill` is generic, since operations have stored the values as words.
 //
-// Which thread may do what:
+// Threads:
 // - Any thread may push a waiter onto a pending core's list, by CAS.
 // - One party holds the right to settle: the operation of a child, or the resolver that has won `claim`. Only that
 //   party takes the list of waiters, so it may read the list before it takes it. (Nodes are removed from a list on that
-//   party's thread. For an externally settled core, a thread that has not claimed it may do so too, and then keeps the
+//   party's thread. For an externally settled core, a thread that has not claimed it may do so too, and keeps the
 //   claiming party waiting: see `LockedWaiters`.)
-// - That party holds the core by a reference, and keeps the reference until it has notified all waiters.
-// - A link is made, and its target settled, on one thread only, the one of both cores' loop. So two threads cannot
-//   build a cycle of links, and an externally settled promise, which any thread may settle, is never linked.
+// - That party holds the core by a reference until it has notified all waiters.
+// - A link is made, and its target settled, only on the thread of both cores' loop. So two threads cannot build a cycle
+//   of links, and an externally settled promise, which any thread may settle, is never linked.
 
 extension PromiseCore {
-    /// The core at the end of the links, which holds state and value for all cores linked to it. It lives as long as
-    /// this core: a link owns its root, and never changes.
+    /// The core at the end of the links, which holds state and value for all cores linked to it. Lives as long as this
+    /// core: a link owns its root, and never changes.
     @usableFromInline
     var rootRef: CoreRef {
         var core = ref
@@ -30,11 +30,11 @@ extension PromiseCore {
     @usableFromInline
     var root: PromiseCore { rootRef.object }
 
-    /// The core with the outcome, which lives as long as this one, or nil while pending.
+    /// The core with the outcome, which lives as long as this one; nil while pending.
     @inlinable @inline(__always)
     package var settled: AnySource? { settled(state.load()) }
 
-    /// As `settled`, for a caller that has just loaded the state.
+    /// Like `settled`, for a caller that has just loaded the state.
     @inlinable @inline(__always)
     func settled(_ seen: StateWord) -> AnySource? {
         if seen.isLink { return settledRoot }
@@ -75,9 +75,9 @@ extension PromiseCore {
         settleRetaining(outcome)
     }
 
-    /// Makes the payload, which is already stored, this core's outcome, and notifies the waiters.
+    /// Makes the stored payload this core's outcome, and notifies the waiters.
     ///
-    /// Consumes a reference to the core: a single waiter on this loop, the common case, receives it as its source, so
+    /// Consumes a reference to the core. A single waiter on this loop, the common case, receives it as its source, so
     /// that a hop retains nothing.
     @usableFromInline
     func settle(_ outcome: StateWord) {
@@ -87,14 +87,14 @@ extension PromiseCore {
         release()
     }
 
-    /// As `settle`, but the caller keeps its reference: the core is retained only for waiters that receive it.
+    /// Like `settle`, but the caller keeps its reference, and waiters that receive the core retain it.
     @usableFromInline
     func settleRetaining(_ outcome: StateWord) {
         if !settleAtOnce(outcome, passingReference: false) { settleSlow(outcome) }
     }
 
-    /// The common cases: nothing waits, as at the end of a chain, or a lone handler of this thread.
-    /// - Parameter passingReference: whether to consume a reference to the core.
+    /// Handles the common cases: no waiter, as at the end of a chain, or a lone handler of this thread.
+    /// - Parameter passingReference: true to consume a reference to the core.
     /// - Returns: false, without any effect, in any other case.
     @inline(__always)
     private func settleAtOnce(_ outcome: StateWord, passingReference: Bool) -> Bool {
@@ -110,7 +110,7 @@ extension PromiseCore {
             guard waiter.isLoneHandler(of: address, here) else { return false }
             if passingReference && role.isEmpty && loop.is(here) && isReferencedOnce && state.load() == seen {
                 // By the caller: only the waiter, also of this thread, knows this core. So no other thread can change
-                // the state any more; none has changed it after `seen`, before it released the core. And a store takes
+                // the state any more, and none has changed it between `seen` and its release of the core. A store takes
                 // a fraction of the time of an atomic exchange.
                 state.store(outcome.handled)
             } else {
@@ -127,16 +127,16 @@ extension PromiseCore {
         return isDone
     }
 
-    /// Called on the newest waiter of a list: whether it is the only one, belongs to this thread, is queued and not run
-    /// inline, receives the outcome, and has not been withdrawn.
+    /// For the newest waiter of a list: returns true when it is the only one, belongs to this thread, is queued and not
+    /// run inline, receives the outcome, and has not been withdrawn.
     @inline(__always)
     private func isLoneHandler(of source: UInt, _ here: LoopRef) -> Bool {
         next == nil && loop.is(here) && upstream.loadRelaxed() == .waiting(forCoreAt: source)
             && role.isDisjoint(with: .slowlyNotified)
     }
 
-    /// The uncommon cases: several waiters, a waiter of another thread, an inline waiter, a link. The caller holds the
-    /// core.
+    /// Handles the uncommon cases: several waiters, a waiter of another thread, an inline waiter, a link. The caller
+    /// holds the core.
     @inline(never)
     private func settleSlow(_ outcome: StateWord) {
         while true {
@@ -167,8 +167,8 @@ extension PromiseCore {
 
     /// Settles the root in place of this linked core, and releases this core.
     ///
-    /// At the end of a recursion through `then` nothing else refers to it: its reference to the root becomes the one
-    /// that settles the root, and the core is kept.
+    /// At the end of a recursion through `then` nothing else refers to the core: its reference to the root becomes the
+    /// one that settles the root, and the core is kept.
     @inline(never)
     private func settleRootAndRelease(_ outcome: StateWord) {
         let root = state.load().root
@@ -182,10 +182,10 @@ extension PromiseCore {
         root.borrow { $0.settle(outcome) }
     }
 
-    /// Settles the root in place of this core, which has been linked meanwhile.
+    /// Settles the root in place of this core, which has been linked.
     @inline(never)
     private func settleRoot(_ outcome: StateWord) {
-        // The outcome leaves the payload, or is destroyed; then nothing is left for the deinit.
+        // The outcome leaves the payload, or is destroyed. Nothing is left for the deinit.
         upstream.store(.taken)
         // The root was cancelled, and the producer of this core could not stop.
         guard isOpen else { return dropOutcome(outcome) }
@@ -198,7 +198,7 @@ extension PromiseCore {
         root.settle(outcome)
     }
 
-    /// Destroys the payload of this core, an outcome that is too late.
+    /// Destroys the payload of this core, a late outcome.
     private func dropOutcome(_ outcome: StateWord) {
         if outcome.isRejected {
             _ = payload.takeError()
@@ -207,14 +207,15 @@ extension PromiseCore {
         }
     }
 
-    /// For the newest waiter of a list: whether it is a `hang`, and the only waiter, so that no other queues after it.
+    /// For the newest waiter of a list: true when it is a `hang`, and the only waiter, so that no other queues after
+    /// it.
     private var isLoneWakeUp: Bool { next == nil && role.contains(.onlyWaking) }
 
-    /// Whether this waiter handles its source's rejection by receiving it.
+    /// True when this waiter handles its source's rejection by receiving it.
     @inline(__always)
     var handles: Bool { !role.contains(.leavesUnhandled) }
 
-    /// Marks a rejection as handled: it is not reported when this core is released.
+    /// Marks a rejection as handled, so that it is not reported when this core is released.
     @usableFromInline
     package func markHandled() {
         let seen = state.loadRelaxed()

@@ -3,8 +3,7 @@ import Reactor
 // How a core whose operation has run waits again: a sequence of promises is one core, which runs after each of them.
 
 extension PromiseCore {
-    /// Makes this core, whose operation has run, run another operation after `inner`. Consumes a reference to this
-    /// core.
+    /// Makes this core, whose operation has run, run another one after `inner`. Consumes a reference to this core.
     @inlinable
     package func wait<Op: Operation & ~Copyable>(for inner: PromiseCore, andRun operation: consuming Op) {
         guard prepareToWait(for: inner) else { return release() }
@@ -28,7 +27,7 @@ extension PromiseCore {
         return true
     }
 
-    /// Makes this core, whose operation has run, run another operation in a job. Consumes a reference to this core.
+    /// Makes this core, whose operation has run, run another one in a job. Consumes a reference to this core.
     @inlinable
     package func enqueueAgain<Op: Operation & ~Copyable>(_ operation: consuming Op) {
         // Cancelled while its operation ran.
@@ -37,8 +36,8 @@ extension PromiseCore {
         enqueueAgain()
     }
 
-    /// Queues this core of this thread's loop. Its operation is stored, and its source is empty, without a value.
-    /// Consumes a reference to this core.
+    /// Queues this core of this thread's loop, with a stored operation and an empty source. Consumes a reference to
+    /// this core.
     @usableFromInline
     package func enqueueAgain() {
         upstream.store(.settled(PromiseCore.voidRef.retain().address, as: .fulfilled(isTrivial: true)))

@@ -7,9 +7,9 @@ import Reactor
 /// the loop's ready queue, *is* the mail to another thread. So a hop needs two blocks: the user's closure, and the
 /// core, which often comes from the loop's spare ones: see `SpareCores`.
 ///
-/// The class is not generic. A generic class's methods run unspecialised when they are called through its vtable, so
-/// its `deinit` would look up metadata for every value; here the specialised code is a function, made in `@inlinable`
-/// code that knows the types: see `CoreCode`.
+/// The class is not generic. A generic class's methods run unspecialised through its vtable, so its `deinit` would look
+/// up metadata for every value. Here the specialised code is a function, made in `@inlinable` code that knows the
+/// types: see `CoreCode`.
 ///
 /// The contents of the `payload`, three words:
 ///
@@ -23,14 +23,13 @@ import Reactor
 ///     fulfilled                      the value, or a pointer to it if it takes more than 24 bytes
 ///     rejected                       the error | file and line of the promise that was rejected first
 // @unchecked Sendable: `state` decides which thread may access the rest. While pending, `payload` belongs to the one
-// holder of the right to settle, and `next` to the list that contains the node; once settled, `payload` is constant
+// holder of the right to settle, and `next` to the list that contains the node. Once settled, `payload` is constant
 // until deinit. Each hand-over is a releasing write and an acquiring load of `state`, or a loop's mailbox. Values of a
 // type that is not Sendable stay on one thread because Promise<T> then is not Sendable either.
 @usableFromInline
 package class PromiseCore: Job, @unchecked Sendable {
     @usableFromInline final let state: AtomicState
-    /// The loop whose thread runs this node's operation. `nil`: the operation runs inline, on the thread that settles
-    /// the source.
+    /// The loop whose thread runs this node's operation. `nil` runs it inline, on the thread that settles the source.
     // Constant, like `code`, from `init` or `reset` on. Exclusivity is unchecked, because only `reset` writes them.
     @exclusivity(unchecked) @usableFromInline private(set) final var loop: LoopRef?
     @exclusivity(unchecked) private(set) final var code: CoreCode
@@ -39,7 +38,7 @@ package class PromiseCore: Job, @unchecked Sendable {
     private final var payloadWords: (UInt, UInt, UInt) = (0, 0, 0)
     /// The node's source, and the progress of the wait for it.
     @usableFromInline final let upstream = AtomicUpstream()
-    /// What only the thread of the core's loop accesses: the marks in the low five bits, and above them a number.
+    /// Accessed only on the thread of the core's loop: the marks in the low five bits, and above them a number.
     @exclusivity(unchecked) private final var home: UInt32 = 0
     final let shared = SharedWord()
 
@@ -48,7 +47,7 @@ package class PromiseCore: Job, @unchecked Sendable {
         self.state = AtomicState(state)
         self.loop = loop
         self.code = code.with(role)
-        // Before `super.init`: after it, the compiler would retain this core meanwhile.
+        // Before `super.init`, after which the compiler would retain this core for the call.
         loop?.coreDidBegin()
         super.init()
         #if DEBUG
@@ -56,7 +55,7 @@ package class PromiseCore: Job, @unchecked Sendable {
         #endif
     }
 
-    /// A pending core of this thread's loop that code outside of the promises settles, on any thread.
+    /// Makes a pending core of this thread's loop that code outside of the promises settles, on any thread.
     @usableFromInline
     package init<Value>(externallySettled type: Value.Type) {
         state = AtomicState(.pending)
@@ -69,7 +68,7 @@ package class PromiseCore: Job, @unchecked Sendable {
     /// Makes a kept core, to which the caller has the only reference, a new one. The caller stores its contents.
     @inline(__always)
     final func reset(_ state: StateWord, _ loop: LoopRef?, _ code: CoreCode) {
-        // If both are loops, they are the same one: only that keeps the core.
+        // Two loops are the same one, since only that keeps the core.
         if loop == nil { self.loop?.coreDidEnd() } else if self.loop == nil { loop?.coreDidBegin() }
         self.loop = loop
         self.code = code
@@ -79,7 +78,7 @@ package class PromiseCore: Job, @unchecked Sendable {
         shared.clear()
     }
 
-    /// For `layoutFault`: whether these words are the payload, which is empty.
+    /// For `layoutFault`: returns true when these words are the payload, which is empty.
     final func hasPayload(at words: UnsafeMutablePointer<UInt>) -> Bool {
         payloadWords = (1, 2, 3)
         defer { payloadWords = (0, 0, 0) }
@@ -113,7 +112,7 @@ package class PromiseCore: Job, @unchecked Sendable {
     var callSite: CallSite? { nil }
 
     /// Ends the work that would settle this promise, which has no source. Called on its loop's thread.
-    /// - Returns: true if the work has ended; then the caller has the right to settle. False if it cannot be ended.
+    /// - Returns: true if the work has ended, so that the caller has the right to settle. False if it cannot be ended.
     func cancelProducer() -> Bool {
         code(self, .stop)
         return upstream.loadRelaxed() == .taken
@@ -122,24 +121,24 @@ package class PromiseCore: Job, @unchecked Sendable {
     /// This core, if it settles when its several sources have. (A cast would take twenty instructions.)
     var asCombinator: CombinatorCore? { nil }
 
-    /// Ends the work that would settle this externally settled promise, and rejects the promise, now or when the work has
-    /// ended; or says where the climb continues. Any thread.
+    /// Ends the work that would settle this externally settled promise, and rejects the promise, now or when the work
+    /// has ended, or returns where the climb continues. Any thread.
     func cancelExternally(with error: (any Error)?) -> Cancellation.Step { .cannotStop }
 
-    /// The cancellation that `cancelExternally` has let climb has reached the source, whose error `waiter` will bring. Any
-    /// thread.
+    /// Handles the arrival at the source of the cancellation that `cancelExternally` has let climb. `waiter` will bring
+    /// the source's error. Any thread.
     func cancellationDidClimb(over waiter: PromiseCore) {}
 
-    /// Whether the job that settles this externally settled promise is in the queue of that pool, and the promise that has
-    /// to settle before there is a job. Any thread.
+    /// Returns whether the job that settles this externally settled promise is in the queue of that pool, and the
+    /// promise that must settle before there is a job. Any thread.
     func placeOfJob(in pool: ObjectIdentifier) -> (isQueued: Bool, behind: PromiseCore?) { (false, nil) }
 
-    /// The fast path for a source that only `node` has ever waited for, as is usual for the losers of a race: cancels
-    /// it and takes the node out of the list, whose reference the caller then owns.
+    /// The fast path for a source that only `node` has ever waited for, like most losers of a race: cancels it and
+    /// takes the node out of the list, whose reference the caller then owns.
     /// - Returns: false, without any effect, in all other cases.
     func cancel(ifOnly node: CoreRef) -> Bool { false }
 
-    /// Whether this externally settled promise continues even after its last waiter has withdrawn.
+    /// True when this externally settled promise continues after its last waiter has withdrawn.
     var isAlwaysWanted: Bool { false }
 
     // MARK: The core as a job
@@ -172,7 +171,7 @@ package class PromiseCore: Job, @unchecked Sendable {
     package override var handlerCallSite: CallSite? { record?.step.flatMap { $0.callSite.isKnown ? $0.callSite : nil } }
     package override var subject: (any AnyObject & Sendable)? { record }
 
-    /// The node will not run: its handler's loop is ending. On the thread of that loop.
+    /// Discards the node, because its handler's loop is ending. On the thread of that loop.
     package override func discardAndRelease() {
         leaveLoop()
         dropOperation()
@@ -181,18 +180,18 @@ package class PromiseCore: Job, @unchecked Sendable {
     }
 
     package override func discardIfWaiting() -> Bool {
-        // The list keeps its reference to a tombstone, but another thread that has taken the list releases the tombstone
-        // as soon as it finds one.
+        // The list keeps its reference to a tombstone, but another thread that has taken the list releases the
+        // tombstone as soon as it finds it.
         let node = CoreRef.retaining(self)
         defer { node.release() }
-        // Otherwise the loop's mailbox has the waiter, or is about to receive it.
+        // If not withdrawn here, the loop's mailbox has the waiter, or is about to receive it.
         guard withdraw() != nil else { return false }
         producerDidEnd(.loopEnded)
         return true
     }
 
     package override var awaitedCallSite: CallSite? {
-        // Until this thread runs the waiter, the word keeps the source: waiting, or settled meanwhile.
+        // Until this thread runs the waiter, the word keeps the source, waiting or settled.
         let word = upstream.load()
         return word.isWaiting ? word.core.borrow { $0.callSite } : nil
     }
@@ -219,7 +218,7 @@ package enum CorePhase {
     case destroy
     /// The node has no source and is cancelled: end the work that would settle it, and record that in `upstream`.
     case stop
-    /// The node has no source, and the input that it waits for has arrived: continue. Consumes the caller's reference to
-    /// the node.
+    /// The input that the node, which has no source, waits for has arrived: continue. Consumes the caller's reference
+    /// to the node.
     case input
 }

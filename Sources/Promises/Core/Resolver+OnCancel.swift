@@ -1,7 +1,7 @@
 extension Resolver {
     /// Calls `body` if the promise is cancelled before it settles, by `cancel()` on it or on a promise that waits for
-    /// it: the moment to stop the work that would have settled it. `body` runs at most once, as a job of this thread's
-    /// loop, like a handler of the promise; otherwise it is released when the promise settles.
+    /// it, to stop the work that would have settled it. `body` runs at most once, as a job of this thread's loop. If it
+    /// is not called, it is released when the promise settles.
     ///
     /// ```swift
     /// Promise<Answer> { resolver in
@@ -10,16 +10,16 @@ extension Resolver {
     /// }
     /// ```
     ///
-    /// The promise retains `body`. If `body` retains the resolver, even indirectly (as a query retains its callback),
-    /// the promise can never be detected as abandoned.
+    /// The promise retains `body`. If `body` retains the resolver, even indirectly (like a query that retains its
+    /// callback), the promise can never be detected as abandoned.
     /// - Parameter body: stops the work.
     @available(*, noasync, message: "no loop runs the handler in an async function; call it on the loop's thread")
     public func onCancel(_ body: @escaping () -> Void) {
         token.core.attach(WatchingCore(watching: OnCancel(body: body), role: .stopsWork))
     }
 
-    /// As `onCancel`, but the promise is rejected only when the guarantee of `body` has been fulfilled: later steps
-    /// then wait for the end of the work. Bodies of `onCancel` are called before that, too.
+    /// Like `onCancel`, but the promise is rejected only when the guarantee of `body` has been fulfilled, so that later
+    /// steps wait for the end of the work. Bodies of `onCancel` are also called before that.
     ///
     /// ```swift
     /// resolver.onCancelThen { query.stop() }      // fulfilled when the query has really ended
@@ -31,7 +31,7 @@ extension Resolver {
     }
 }
 
-/// Calls the body if the promise was cancelled; see `Resolver.onCancel`. (A closure around it would need another block.)
+/// Calls the body if the promise was cancelled; see `Resolver.onCancel`. (A closure around it would need a block.)
 private struct OnCancel: Operation {
     let body: () -> Void
 

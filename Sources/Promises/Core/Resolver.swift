@@ -1,5 +1,4 @@
-/// Settles a promise: fulfills it with a value, or rejects it with an error. The first settlement counts; later ones
-/// are ignored.
+/// Settles a promise: fulfills it with a value, or rejects it with an error. Only the first settlement counts.
 ///
 /// ```swift
 /// let (promise, resolver) = Promise<Int>.pending()
@@ -7,8 +6,8 @@
 /// resolver.fulfill(42)
 /// ```
 ///
-/// Any thread may settle, if the value is `Sendable`. Copies share one right to settle. If the last copy is released
-/// without settling, the promise is *abandoned*: it is logged with the line that made it, and it is rejected with
+/// Any thread may settle, if the value is `Sendable`. Copies share one right to settle. Releasing the last copy without
+/// settling *abandons* the promise: this is logged with the line that made it, and rejects it with
 /// `PromiseError.abandoned`, so that its waiters do not wait forever.
 public struct Resolver<T> {
     @usableFromInline let token: ResolverToken
@@ -16,18 +15,17 @@ public struct Resolver<T> {
     @inlinable
     package init(_ core: PromiseCore) { token = ResolverToken(core) }
 
-    /// `true` if a settlement would still count: the promise has neither settled nor been cancelled. Work that is done
-    /// in pieces ends when it is false; `fulfill` returns whether it did count. Any thread; another one may settle the
-    /// promise a moment later.
+    /// True while a settlement would still count: the promise has neither settled nor been cancelled. Work in pieces
+    /// ends when it is false. Any thread may read it, and another may settle the promise a moment later.
     public var isPending: Bool { token.core.ref.borrow { $0.state.load().isClaimable } }
 
-    /// Fulfills the promise with `value`, on any thread. Ignored if the promise has been settled or cancelled before.
+    /// Fulfills the promise with `value`, on any thread. Ignored if the promise has been settled or cancelled.
     ///
     /// ```swift
     /// let answer = Promise<Int> { resolver in ask { number in resolver.fulfill(number) } }
     /// if !waiting.fulfill(lease) { lease.end() }
     /// ```
-    /// - Returns: whether this settled the promise. If not, nobody receives `value`, and any resource in it still
+    /// - Returns: true if this settled the promise. If false, nobody receives `value`, and any resource in it still
     ///   belongs to the caller.
     @inlinable
     @discardableResult
@@ -38,20 +36,19 @@ public struct Resolver<T> {
         return true
     }
 
-    /// Rejects the promise with `error`, on any thread. Ignored if the promise has been settled or cancelled before.
-    /// - Returns: whether this settled the promise.
+    /// Rejects the promise with `error`, on any thread. Ignored if the promise has been settled or cancelled.
+    /// - Returns: true if this settled the promise.
     @discardableResult
     public func reject(_ error: any Error) -> Bool { token.reject(error) }
 
-    /// `fulfill` as a function without a result, as many callbacks are: `ask(resolver.fulfill)`.
+    /// The form without a result, for callbacks: `ask(resolver.fulfill)`.
     @inlinable
     @_disfavoredOverload
     public func fulfill(_ value: T) {
         let _: Bool = fulfill(value)
     }
 
-    /// `reject` as a function without a result.
-    /// - Parameter error: the error of the promise.
+    /// The form without a result.
     @_disfavoredOverload
     public func reject(_ error: any Error) {
         let _: Bool = reject(error)
@@ -67,14 +64,14 @@ public struct Resolver<T> {
         case .success(let value): fulfill(value)
         case .failure(let error):
             // Converting an `E` to `any Error` boxes it. If `E` is `any Error`, the new box would contain the old one,
-            // one level deeper with each relay: casting and releasing the error would take time proportional to the
+            // one level deeper with each relay, so casting and releasing the error would take time proportional to the
             // relays.
             if case .failure(let error)? = result as? Result<T, any Error> { reject(error) } else { reject(error) }
         }
     }
 
-    /// For callbacks of the forms `(value?, error?)` and `(value, error?)`; the error takes precedence. If both are nil,
-    /// rejects with `PromiseError.invalidCallingConvention`, but a promise of an `Optional` is fulfilled with nil.
+    /// For callbacks of the forms `(value?, error?)` and `(value, error?)`. The error takes precedence. If both are
+    /// nil, rejects with `PromiseError.invalidCallingConvention`, but fulfills a promise of an `Optional` with nil.
     @inlinable
     public func resolve(_ value: T?, _ error: (any Error)?) {
         if let error {
@@ -98,12 +95,12 @@ public struct Resolver<T> {
 
 extension Resolver where T == Void {
     /// Settles with Void.
-    /// - Returns: whether this settled the promise: false if it had settled before, or was cancelled.
+    /// - Returns: true if this settled the promise.
     @inlinable
     @discardableResult
     public func fulfill() -> Bool { fulfill(()) }
 
-    /// `fulfill` as a function without a result, as many callbacks are: `begin(resolver.fulfill)`.
+    /// The form without a result, for callbacks: `begin(resolver.fulfill)`.
     @inlinable
     @_disfavoredOverload
     public func fulfill() {
@@ -129,10 +126,10 @@ protocol OptionalType {
 
 extension Optional: OptionalType {}
 
-// As for Promise: only values of T cross threads through it.
+// Sound as for Promise: only values of T cross threads through it.
 extension Resolver: Sendable where T: Sendable {}
 
-/// Shared by a resolver's copies; its deinit marks the end of the last one.
+/// Shared by a resolver's copies. Its deinit marks the end of the last one.
 @usableFromInline
 final class ResolverToken: Sendable {
     @usableFromInline let core: PromiseCore
@@ -146,7 +143,7 @@ final class ResolverToken: Sendable {
     }
 
     deinit {
-        // Usually it has settled; this check retains nothing.
+        // Usually it has settled. This check retains nothing.
         guard core.ref.borrow({ $0.claim() }) else { return }
         conf.log(.abandoned(core.provenance(callSite: core.callSite)))
         core.reject(PromiseError.noProducer)

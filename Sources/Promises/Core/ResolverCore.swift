@@ -1,21 +1,21 @@
 import Reactor
 
-/// An externally settled promise, with its call site. Any thread may read that at any time.
+/// An externally settled promise, with its call site. Any thread may read the call site at any time.
 @usableFromInline
 final class ResolverCore: PromiseCore, @unchecked Sendable {
     private let madeAt: CallSite
-    /// Whether a closure of `Guarantee` fulfills it. The closure cannot be notified of a cancellation, so no
+    /// True when a closure of `Guarantee` fulfills it. The closure cannot be notified of a cancellation, so no
     /// withdrawing waiter ends the promise: a later value would be lost silently.
     private let isOfGuarantee: Bool
-    /// Set if the promise was cancelled, not merely rejected with a cancellation error. Before the promise settles,
+    /// True when the promise was cancelled, not merely rejected with a cancellation error. Before the promise settles,
     /// only the party that has claimed it accesses this.
     @exclusivity(unchecked) private(set) final var isCancelled = false
 
-    /// Whether a node of the list is a clean-up of the promise: a cancellation runs it first, and rejects the promise
-    /// when it has ended.
+    /// Returns true when a node of the list is a clean-up of the promise. A cancellation runs it first, and rejects the
+    /// promise when it has ended.
     private static func isCleanUp(_ node: CoreRef) -> Bool { node.borrow { $0.role.contains(.cleansUp) } }
 
-    /// Tells if a node is notified with the clean-ups, which may wait for its effect.
+    /// Returns true when a node is notified with the clean-ups, which may wait for its effect.
     private static func isNotifiedFirst(_ node: CoreRef) -> Bool {
         node.borrow { !$0.role.isDisjoint(with: [.cleansUp, .stopsWork]) }
     }
@@ -24,7 +24,7 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
         guard let waiters = claimForCancellation() else { return .cannotStop }
         isCancelled = true
         let hasCleanUps = waiters.contains(where: Self.isCleanUp)
-        // This also unlocks the list, which `reject` waits for.
+        // Also unlocks the list, which `reject` waits for.
         if let notified = waiters.removeAll(where: { hasCleanUps && Self.isNotifiedFirst($0) }) {
             rejectAfterCleanUps(from: notified, with: error)
         } else {
@@ -79,17 +79,17 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
     }
 }
 
-/// An externally settled promise of work that the library does, such as a task or a lookup.
+/// An externally settled promise of the library's own work, such as a task or a lookup.
 // @unchecked: as PromiseCore. `onCancel` is written before any other code has the promise.
 package final class ExternalCore: PromiseCore, @unchecked Sendable {
     private let madeAt: CallSite?
     override var callSite: CallSite? { madeAt }
 
-    /// True if a cancellation only calls `onCancel`: the promise stays pending until the work settles it.
+    /// True when a cancellation only calls `onCancel`, and the promise stays pending until the work settles it.
     private let isLeftToItsWork: Bool
 
-    /// Called on any thread if the promise is cancelled, which is claimed then, unless it is left to its work: ends the
-    /// work, and rejects the promise, now or when the work has ended.
+    /// Ends the work of a cancelled promise, and rejects the promise, now or when the work has ended. Called on any
+    /// thread. The promise is claimed then, unless it is left to its work.
     package var onCancel: (_ core: ExternalCore, _ error: (any Error)?) -> Void = { _, _ in }
 
     package init<Value>(_ type: Value.Type, madeAt: CallSite? = nil, isLeftToItsWork: Bool = false) {
@@ -105,8 +105,7 @@ package final class ExternalCore: PromiseCore, @unchecked Sendable {
     }
 }
 
-/// Calls a function when its last reference is released, wherever that is: with a handler that has run, or that never
-/// will.
+/// Calls a function when its last reference is released, anywhere: with a handler that has run, or that never will.
 package final class AtRelease {
     private let body: () -> Void
 

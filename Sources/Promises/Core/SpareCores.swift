@@ -7,18 +7,18 @@ import Reactor
 //
 // Invariant: a core is kept only where its deinit would have run, and is then like freed memory to every other party.
 // - The releasing party has the only reference (`isOnlyReference`): the core is in no list, queue or owning word. A
-//   party that knows only its address has stopped using that before the last release, as for the allocator.
+//   party that knows only its address has stopped using it before the last release, as for the allocator.
 // - No table (`annotations`) and no weak reference (`hasSideTable`) leads to it, since a deinit would update both.
 // - It is a plain `PromiseCore` of this thread's loop or of none, in the heap, and its contents have been destroyed. So
 //   `PromiseCore.reset` makes it equal to a new one.
 //
-// Its state is `StateWord.spare` meanwhile, a link that leads nowhere: a party that reached it would trap. Under a
-// sanitizer nothing is kept (see `SpareJobs`), so the sanitizer checks the invariant.
+// A kept core's state is `StateWord.spare`, a link to nothing: a party that reached it would trap. Under a sanitizer
+// nothing is kept (see `SpareJobs`), so the sanitizer checks the invariant.
 //
 // The functions that clients call are not static: callers in another module reach static ones through a second
 // function, which drops the type. Their uncommon parts are separate functions, so that they need not save registers.
 
-/// A pending core of this thread's loop. The caller stores its operation.
+/// Makes a pending core of this thread's loop. The caller stores its operation.
 @usableFromInline @inline(never)
 func makePendingCore(_ code: CoreCode, _ role: CoreRole) -> PromiseCore {
     guard let here = LoopRef.ofThisThreadIfAny, let spare = SpareCores.take(on: here) else {
@@ -32,7 +32,7 @@ private func makeNewPendingCore(_ code: CoreCode, _ role: CoreRole) -> PromiseCo
     PromiseCore(state: .pending, loop: .ofThisThread, role: role, code: code)
 }
 
-/// A core in this state. The caller stores its outcome. Makes no loop for a thread that has none.
+/// Makes a settled core. The caller stores its outcome. Makes no loop for a thread without one.
 @usableFromInline @inline(never)
 func makeSettledCore(_ state: StateWord, _ code: CoreCode) -> PromiseCore {
     guard let here = LoopRef.ofThisThreadIfAny, let spare = SpareCores.take(on: here) else {
@@ -53,7 +53,7 @@ extension CoreRef {
     func releaseOrKeep() {
         guard let here = LoopRef.ofThisThreadIfAny else { return release() }
         var core = takeOver()
-        // (By this reference, which `core` has taken over: otherwise the check would retain it.)
+        // (By this reference, which `core` has taken over, since the check would retain it.)
         guard SpareCores.isPlain(core, at: here), isOnlyReference(&core),
             borrow({ SpareCores.isForgotten($0) })
         else { return }
@@ -98,21 +98,21 @@ enum SpareCores {
         return loop.borrow { $0.takeSpare() }.map { CoreRef($0) }
     }
 
-    /// Whether the loop at `here` can keep a core to which the caller has the only reference, apart from the core's
-    /// contents.
+    /// Returns true when the loop at `here` can keep a core to which the caller has the only reference, apart from the
+    /// core's contents.
     @inline(__always)
     fileprivate static func isPlain(_ core: PromiseCore, at here: LoopRef) -> Bool {
         type(of: core) == PromiseCore.self && (core.loop.is(here) || core.loop == nil)
     }
 
-    /// Call it only once the caller's reference is known to be the only one: until then, another thread may annotate
-    /// the core, or refer to it weakly.
+    /// Call it only once the caller's reference is the only one. Before, another thread may annotate the core, or refer
+    /// to it weakly.
     @inline(__always)
     fileprivate static func isForgotten(_ core: PromiseCore) -> Bool {
         core.shared.annotations.isEmpty && !core.hasSideTable
     }
 
-    /// Keeps the core with the caller's reference, or releases that. The core has nothing to destroy.
+    /// Keeps the core with the caller's reference, or releases that. The core must have nothing to destroy.
     @inline(__always)
     fileprivate static func keep(_ core: CoreRef, at here: LoopRef) {
         if !here.borrow({ $0.keepSpare(core.job) }) { return core.release() }
@@ -122,8 +122,8 @@ enum SpareCores {
         #endif
     }
 
-    /// Whether the running reference to a core whose operation has run is the only one, and the core can be reused. If
-    /// it has become a link, only its reference to the root is then left in it.
+    /// Returns true when the running reference to a core whose operation has run is the only one, and the core can be
+    /// reused. If it has become a link, only its reference to the root is then left in it.
     @inline(__always)
     static func canKeep(_ core: PromiseCore, at here: LoopRef) -> Bool {
         // Without `&&`, whose closure would retain the core in a debug build.
@@ -132,8 +132,7 @@ enum SpareCores {
         return true
     }
 
-    /// Keeps such a link, or releases it, with the running reference; another core has taken over its reference to the
-    /// root.
+    /// Keeps or releases a link with the running reference. Another core has taken over its reference to the root.
     @inline(__always)
     static func keepWithoutLink(_ core: PromiseCore, at here: LoopRef) {
         core.state.store(.fulfilled(isTrivial: true))
@@ -142,7 +141,7 @@ enum SpareCores {
 }
 
 extension PromiseCore {
-    /// Destroys the value or the error, as the deinit would. This may run user code.
+    /// Destroys the value or the error, like the deinit. May run user code.
     @inline(never)
     fileprivate func destroyOutcome() {
         destroyContents()
@@ -152,8 +151,8 @@ extension PromiseCore {
 
 #if DEBUG
 // A sanitizer cannot tell a reused core from its previous use. In a debug build with REUSE_CHECKS=1 in the environment
-// a kept core is not reused before 64 others have been kept after it. A party that reaches it meanwhile meets a link
-// that leads nowhere, or changes a word that is compared when the core is reused.
+// a kept core is not reused before 64 others have been kept after it. A party that reaches it in this time meets a link
+// to nothing, or changes a word that is compared when the core is reused.
 extension SpareCores {
     private static let hasQuarantine = getenv("REUSE_CHECKS") != nil
     private static var rounds: Int { 64 }
@@ -163,7 +162,7 @@ extension SpareCores {
             var kept: [CoreRef] = []
             while let spare = loop.takeSpare() { kept.append(CoreRef(spare)) }
             let oldest = kept.count > rounds ? kept.popLast() : nil
-            // There is room: they came from there.
+            // There is room, because they came from there.
             for core in kept.reversed() where !loop.keepSpare(core.job) { core.release() }
             return oldest
         }

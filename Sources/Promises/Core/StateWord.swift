@@ -20,9 +20,10 @@ import Synchronization
 /// | `link` | `locked` | 0 | Kept by a loop, which has the only reference: see `SpareCores` | the loop's thread: makes it another promise |
 ///
 /// One bit is `claimed` (pending, link), `trivial` (fulfilled) or `handled` (rejected), and another is `locked`
-/// (pending) or `settling` (settled); a promise's link never has the latter. `pending` turns into any other kind, once;
-/// a link or an outcome stays one. (A party with the only reference to a core may rewrite it: `releaseLinks` writes
-/// `pending` over a link that is about to be released, and `takeOrCopy` and `SpareCores` write over outcomes and links.)
+/// (pending) or `settling` (settled). A promise's link never has the latter. `pending` turns into any other kind, once.
+/// A link or an outcome stays one. (A party with the only reference to a core may rewrite it: `releaseLinks` writes
+/// `pending` over a link that is about to be released, and `takeOrCopy` and `SpareCores` write over outcomes and
+/// links.)
 @usableFromInline
 struct StateWord: Equatable {
     @usableFromInline enum StateKind { case pending, fulfilled, rejected, link }
@@ -64,13 +65,13 @@ struct StateWord: Equatable {
     @inlinable @inline(__always)
     static var pending: StateWord { StateWord(bits: 0) }
 
-    /// Fulfilled; with a value that needs no destruction, or with any other.
+    /// Fulfilled, with a value that needs no destruction or with any other.
     @inlinable @inline(__always)
     static func fulfilled(isTrivial: Bool) -> StateWord {
         StateWord(bits: isTrivial ? fulfilledBits | markBit : fulfilledBits)
     }
 
-    /// Rejected, with an error that no handler has received yet.
+    /// Rejected, with an error that no handler has received.
     @inlinable @inline(__always)
     static var rejected: StateWord { StateWord(bits: rejectedBits) }
 
@@ -82,7 +83,7 @@ struct StateWord: Equatable {
     @inlinable @inline(__always)
     static func link(toAddress address: UInt) -> StateWord { StateWord(bits: address | linkBits) }
 
-    /// Not a promise: kept by a loop for reuse. As a link that leads nowhere it traps when followed.
+    /// Kept by a loop for reuse. A link to nothing, which traps when followed.
     static var spare: StateWord { StateWord(bits: linkBits | busyBit) }
 
     // MARK: Questions
@@ -99,11 +100,11 @@ struct StateWord: Equatable {
     @inlinable @inline(__always)
     var isLink: Bool { bits & Self.kindMask == Self.linkBits }
 
-    /// Pending, and no party has claimed the right to settle.
+    /// True when pending, and no party has claimed the right to settle.
     @inlinable @inline(__always)
     var isClaimable: Bool { bits & (Self.kindMask | Self.markBit) == 0 }
 
-    /// Whether the outcome of an operation still counts: its core is pending, or linked, and nobody has claimed it.
+    /// True when the outcome of an operation still counts: its core is pending, or linked, and not claimed.
     @inlinable @inline(__always)
     var isOpen: Bool { isClaimable || bits & (Self.kindMask | Self.markBit) == Self.linkBits }
 
@@ -111,31 +112,31 @@ struct StateWord: Equatable {
     @inline(__always)
     var isHandled: Bool { bits & Self.markBit != 0 }
 
-    /// Fulfilled, with a value that needs no destruction.
+    /// True when fulfilled with a value that needs no destruction.
     @inline(__always)
     var isFulfilledTrivially: Bool {
         bits & (Self.kindMask | Self.markBit) == Self.fulfilledBits | Self.markBit
     }
 
-    /// For a pending core: whether a thread has locked the list of waiters.
+    /// For a pending core: true when a thread has locked the list of waiters.
     @inline(__always)
     var isLocked: Bool { bits & Self.busyBit != 0 }
 
-    /// Pending, and the party with the right to settle may now take the list of waiters.
+    /// True when pending, and the party with the right to settle may take the list of waiters.
     @inline(__always)
     var hasListToTake: Bool { bits & (Self.kindMask | Self.busyBit) == 0 }
 
-    /// Fulfilled, and all earlier waiters have been notified.
+    /// True when fulfilled, and all earlier waiters have been notified.
     @inlinable @inline(__always)
     var isFulfilledForAll: Bool { bits & (Self.kindMask | Self.busyBit) == Self.fulfilledBits }
 
-    /// Whether a new waiter is added to the list: the core is pending, or later waiters queue behind the earlier ones.
+    /// True when a new waiter is added to the list: the core is pending, or later waiters queue after the earlier ones.
     @inline(__always)
     var takesWaiters: Bool { isPending || !isLink && bits & Self.busyBit != 0 }
 
     // MARK: Transitions
 
-    /// A party has claimed the right to settle; or a linked core's own producer is too late.
+    /// A party has claimed the right to settle, or a linked core's own producer is too late.
     @inline(__always)
     var claimed: StateWord { StateWord(bits: bits | Self.markBit) }
 
@@ -143,7 +144,7 @@ struct StateWord: Equatable {
     @inline(__always)
     var locked: StateWord { StateWord(bits: bits | Self.busyBit) }
 
-    /// Unlocks the list, whose newest waiter is now the one at that address.
+    /// Unlocks the list, whose newest waiter is at `address`.
     @inline(__always)
     func unlocked(withWaiterAt address: UInt) -> StateWord {
         StateWord(bits: address | bits & ~Self.addressMask & ~Self.busyBit)
@@ -153,11 +154,11 @@ struct StateWord: Equatable {
     @inline(__always)
     func pushing(waiterAt address: UInt) -> StateWord { StateWord(bits: address | bits & ~Self.addressMask) }
 
-    /// The list of waiters is taken, and the core stays as it is.
+    /// The list of waiters is taken, and the core stays the same.
     @inline(__always)
     var withoutWaiters: StateWord { StateWord(bits: bits & ~Self.addressMask) }
 
-    /// For an outcome: earlier waiters are still to be notified.
+    /// For an outcome: some waiters must still be notified.
     @inline(__always)
     var settling: StateWord { StateWord(bits: bits | Self.busyBit) }
 
@@ -165,7 +166,8 @@ struct StateWord: Equatable {
     @inline(__always)
     var handled: StateWord { isRejected ? StateWord(bits: bits | Self.markBit) : self }
 
-    /// Adds a mark that another thread has made meanwhile, or that was there. Of an outcome: the error has been read. (A
+    /// Copies the mark bit from `seen`. Of an outcome: the error has been read. (A fulfilled promise has the bit from
+    /// the start, or never.) Of a new link: it is too late for its own producer.
     /// fulfilled promise has that bit from the start, or never.) Of a new link: it is too late for its own producer.
     @inline(__always)
     func marked(asIn seen: StateWord) -> StateWord { StateWord(bits: bits | seen.bits & Self.markBit) }
@@ -199,7 +201,7 @@ struct AtomicState: ~Copyable {
         word.compareExchange(expected: seen.bits, desired: state.bits, ordering: .acquiringAndReleasing).exchanged
     }
 
-    /// As `replace`, and updates `seen` to the current state on failure. It may fail spuriously.
+    /// Like `replace`, and updates `seen` to the current state on failure. May fail spuriously.
     @inline(__always)
     func tryToReplace(_ seen: inout StateWord, by state: StateWord) -> Bool {
         let (done, now) = word.weakCompareExchange(
@@ -208,7 +210,7 @@ struct AtomicState: ~Copyable {
         return done
     }
 
-    /// As `tryToReplace`, to publish a waiter. Fails only if the state is no longer `seen`.
+    /// Like `tryToReplace`, to publish a waiter. Fails only if the state is no longer `seen`.
     @inline(__always)
     func push(waiterAt address: UInt, _ seen: inout StateWord) -> Bool {
         let (done, now) = word.compareExchange(
@@ -221,7 +223,7 @@ struct AtomicState: ~Copyable {
     /// For a link whose own producer is too late.
     func markClaimed() { word.bitwiseOr(StateWord.markBit, ordering: .relaxed) }
 
-    /// Only for a rejection.
+    /// For a rejection only.
     func markHandled() { word.bitwiseOr(StateWord.markBit, ordering: .relaxed) }
 
     /// For the thread that has locked the list.

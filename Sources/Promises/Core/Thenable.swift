@@ -1,23 +1,23 @@
-/// Anything that settles once: `Promise`, `Guarantee`, and your own types, which get all operators by implementing
-/// `pipe`, `result` and `asPromise`.
+/// Anything that settles once: `Promise`, `Guarantee`, and your own types, which get all operators for `pipe`, `result`
+/// and `asPromise`.
 public protocol Thenable<T> {
     /// The type of the value.
     associatedtype T
 
     /// Adds a handler for the outcome; see `Promise.pipe`.
-    /// - Parameter handler: called exactly once: inline at settlement, or at once if this has settled already.
+    /// - Parameter handler: called exactly once, inline at settlement, or at once if this has settled.
     func pipe(to handler: @escaping @Sendable (Result<T, any Error>) -> Void)
 
-    /// The outcome, or `nil` while pending.
+    /// The outcome; `nil` while pending.
     var result: Result<T, any Error>? { get }
 
-    /// Makes a promise of this, which the operators use. For a type with its own `pipe`:
+    /// Makes a promise of this, for the operators. For a type with its own `pipe`:
     ///
     /// ```swift
     /// func asPromise() -> Promise<Int> { Promise { seal in pipe { seal.resolve($0) } } }
     /// ```
     ///
-    /// The compiler accepts that if the value is `Sendable`, since `pipe` may call its handler on any thread.
+    /// The compiler accepts it if the value is `Sendable`, since `pipe` may call its handler on any thread.
     func asPromise() -> Promise<T>
 }
 
@@ -25,7 +25,7 @@ public protocol Thenable<T> {
 public protocol Catchable<T>: Thenable {}
 
 extension Thenable {
-    /// A promise that is fulfilled with `value`: the meaning of `.value(x)` in a closure that returns any thenable.
+    /// Makes a promise that is fulfilled with `value`: `.value(x)` in a closure that returns any thenable.
     ///
     /// ```swift
     /// fetch(url).then { page in page.isEmpty ? .value(home) : render(page) }
@@ -37,27 +37,27 @@ extension Thenable {
 }
 
 extension Thenable where Self == Promise<Void> {
-    /// A fulfilled promise: the meaning of `.value` in a closure that returns any thenable.
+    /// A fulfilled promise: `.value` in a closure that returns any thenable.
     @inlinable
     public static var value: Promise<Void> { Promise(PromiseCore.void) }
 }
 
 extension Thenable {
-    /// The value, or `nil` while pending or if rejected. (A value that is itself `nil` is returned as `.some(nil)`.)
+    /// The value; `nil` while pending or if rejected. (A value that is itself `nil` is returned as `.some(nil)`.)
     @inlinable
     public var settledValue: T? {
         guard case .success(let value) = result else { return nil }
         return value
     }
 
-    /// The error, or `nil` while pending or if fulfilled.
+    /// The error; `nil` while pending or if fulfilled.
     @inlinable
     public var error: (any Error)? {
         guard case .failure(let error) = result else { return nil }
         return error
     }
 
-    /// `true` if this is fulfilled, `nil` while pending. Reading it does not count as handling the error of a promise.
+    /// True if fulfilled; `nil` while pending. Reading it does not handle a promise's error.
     @inlinable
     var isFulfilledIfSettled: Bool? {
         if let promise = self as? Promise<T> { return promise.core.settled?.isFulfilled }
@@ -68,19 +68,19 @@ extension Thenable {
         }
     }
 
-    /// Neither fulfilled nor rejected yet.
+    /// True when neither fulfilled nor rejected.
     @inlinable
     public var isPending: Bool { isFulfilledIfSettled == nil }
 
-    /// Fulfilled or rejected.
+    /// True when fulfilled or rejected.
     @inlinable
     public var isResolved: Bool { isFulfilledIfSettled != nil }
 
-    /// Settled with a value.
+    /// True when settled with a value.
     @inlinable
     public var isFulfilled: Bool { isFulfilledIfSettled == true }
 
-    /// Settled with an error.
+    /// True when settled with an error.
     @inlinable
     public var isRejected: Bool { isFulfilledIfSettled == false }
 }

@@ -7,8 +7,7 @@ extension Tracing {
         core.has(.isRecorded) ? table.record(at: core.ref.pointer) : nil
     }
 
-    /// Records how a core was made. `source` is the promise on which the operator was called, if an operator made
-    /// it.
+    /// Records how a core was made. `source` is the promise on which an operator was called.
     static func add(
         _ core: PromiseCore, after source: PromiseCore?, _ operation: StaticString, _ callSite: CallSite,
         _ type: Any.Type

@@ -1,19 +1,19 @@
 import CLinux
 import Reactor
 
-// The tracing of operators. When off, it costs one load and a branch that is never taken. So the code after the branch
-// is out of line, and the code before it is inlined where the call site is a constant.
+// The tracing of operators. When off, it costs one load and a branch that is never taken: the code after the branch is
+// out of line, and the code before it is inlined where the call site is a constant.
 
 @usableFromInline
 enum Tracing {
     @inlinable @inline(__always)
     static var isOn: Bool { clinux_is_tracing() }
 
-    /// Whether tracing is on, or this thread's loop may never be driven.
+    /// True when tracing is on, or this thread's loop may never be driven.
     @inlinable @inline(__always)
     static var isWanted: Bool { clinux_records_operators() }
 
-    // The type is passed as a function, so that its metadata is looked up only when it is needed.
+    // A function, so that the metadata is looked up only when needed.
     @usableFromInline @inline(never)
     static func record(
         _ core: PromiseCore, after source: PromiseCore?, _ operation: StaticString, _ file: StaticString, _ line: UInt,
@@ -24,7 +24,7 @@ enum Tracing {
         // The handler of a dispatched operator runs elsewhere, and an externally settled promise needs no loop.
         guard core.loop == .ofThisThread, !core.role.contains(.externallySettled) else { return }
         if source == nil && core.settled != nil { return }
-        // A property does not know its call site, but the promise that it was read on may know one.
+        // A property does not know its call site, but its promise may.
         let known = callSite.isKnown ? callSite : source?.callSite ?? callSite
         if EventLoop.ofCurrentThread.note(core, known) {
             core.annotate(.isNoted)

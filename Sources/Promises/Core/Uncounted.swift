@@ -14,7 +14,7 @@ package struct Uncounted<Object: AnyObject>: Hashable {
     @inlinable @inline(__always)
     package init(_ object: Object) { unmanaged = .passUnretained(object) }
 
-    /// Counts a reference to the object, which the holder of this one must release or pass on.
+    /// Counts a reference to the object, which the holder must release or pass on.
     @inlinable @inline(__always)
     package static func retaining(_ object: consuming Object) -> Uncounted { Uncounted(.passRetained(object)) }
 

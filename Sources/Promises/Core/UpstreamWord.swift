@@ -23,7 +23,7 @@ struct UpstreamWord: Equatable {
     @inlinable @inline(__always)
     init(bits: UInt) { self.bits = bits }
 
-    // MARK: Format. The marks of an outcome, and that of a link, are those of `StateWord`.
+    // MARK: Format. The marks of an outcome and of a link are those of `StateWord`.
 
     @usableFromInline static var takenBit: UInt { 8 }
     @usableFromInline static var markMask: UInt { 15 }
@@ -63,11 +63,10 @@ struct UpstreamWord: Equatable {
 
     // MARK: Questions
 
-    /// Is in a list.
     @inline(__always)
     var isWaiting: Bool { bits & Self.markMask == 0 && self != .none }
 
-    /// The source was fulfilled. For a word with an outcome.
+    /// For a word with an outcome.
     @inlinable @inline(__always)
     var isFulfilled: Bool { bits & StateWord.kindMask == StateWord.fulfilledBits }
 
@@ -93,7 +92,7 @@ struct AtomicUpstream: ~Copyable {
     @inlinable @inline(__always)
     func loadRelaxed() -> UpstreamWord { UpstreamWord(bits: word.load(ordering: .relaxed)) }
 
-    /// For the node's own thread, or the party that delivers to it, while no other one may change the word. Relaxed
+    /// For the node's own thread, or the party that delivers to it, while no other may change the word. Relaxed
     /// suffices: the next to read more than whether it has changed is the same thread, or one that gets the node from a
     /// list or a mailbox, and the push that puts it there publishes the word.
     @inlinable @inline(__always)

@@ -2,8 +2,8 @@ import Synchronization
 
 /// The process-wide core of promises fulfilled with nothing, such as a write that was sent at once.
 private let voidCore = PromiseCore.fulfilled(())
-/// The address of `voidCore` once it has been made; never released. An access to `voidCore` itself would call the runtime
-/// to check that.
+/// The address of `voidCore` once made, never released. An access to `voidCore` itself would call the runtime to check
+/// that.
 private let addressOfVoid = Atomic<UInt>(0)
 
 extension PromiseCore {

@@ -1,22 +1,22 @@
 import Reactor
 
 extension PromiseCore {
-    /// Calls `body` in a job of this thread's loop once this core has settled, without keeping the producer working until
-    /// then. It does not handle a rejection.
+    /// Calls `body` in a job of this thread's loop once this core has settled, without keeping the producer alive or
+    /// handling a rejection.
     package func watch(_ body: @escaping (AnySource) -> Void) { attach(WatchingCore(watching: Notification(body))) }
 }
 
-/// A waiter that does not keep its source's producer working, such as `onCancel`, and does not mark a rejection as
+/// A waiter, such as `onCancel`, that does not keep its source's producer alive, and does not mark a rejection as
 /// handled.
 ///
-/// A promise may have many of them, and each cancellation below the promise checks for other waiters. So that these
-/// checks do not walk past all watchers each time, each watcher remembers where its last walk ended.
-// @unchecked Sendable: as PromiseCore. `shortcut` is accessed only by `LockedWaiters`, of which one thread has one at a
-// time.
+/// A promise may have many of them, and each cancellation below the promise checks for other waiters. Each watcher
+/// remembers where its last walk ended, so that these checks do not walk past all watchers each time.
+// @unchecked Sendable: as PromiseCore. `shortcut` is accessed only by `LockedWaiters`, of which only one thread at a
+// time has one.
 final class WatchingCore: PromiseCore, @unchecked Sendable {
-    /// A node of the same list: no node between the watcher and this one keeps work alive. `nil`: unknown. Not owned: it
-    /// is older than the watcher. Nodes that are removed without resetting the shortcuts are newer than all watchers
-    /// that stay, or follow a waiter that keeps work alive, where each walk from a newer watcher stops.
+    /// A node of the same list: no node between the watcher and this one keeps work alive. `nil`: unknown. Unowned,
+    /// because it is older than the watcher. Nodes that are removed without resetting the shortcuts are newer than all
+    /// watchers that stay, or follow a waiter that keeps work alive, where each walk from a newer watcher stops.
     @exclusivity(unchecked) final var shortcut: CoreRef?
 
     init<Op: Operation>(watching operation: Op, role: CoreRole = []) {
@@ -26,7 +26,6 @@ final class WatchingCore: PromiseCore, @unchecked Sendable {
         payload.store(operation)
     }
 
-    /// The node, if it is a `WatchingCore`.
     static func at(_ node: CoreRef) -> Uncounted<WatchingCore>? {
         node.borrow { type(of: $0) == WatchingCore.self } ? node.as(WatchingCore.self) : nil
     }
