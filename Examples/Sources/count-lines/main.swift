@@ -11,7 +11,7 @@ func main() throws {
             return connection.write("\(lines) \(line)\n")
         }
     }
-    try hang(served)  // until Control-C or SIGTERM, and the last answer has left
+    try hang(served)  // returns after Control-C or SIGTERM, once the last answer is sent
 }
 
 do { try main() } catch {
