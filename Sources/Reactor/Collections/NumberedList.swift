@@ -1,15 +1,13 @@
-/// Elements in insertion order, each with a number by which it is found and removed in logarithmic time. Numbers are
-/// never reused.
+/// Elements in insertion order, found and removed by number in logarithmic time. Numbers are never reused.
 struct NumberedList<Element> {
-    /// In ascending order of their numbers. A removed entry has no element, and stays until such entries are the
-    /// majority.
+    /// Ascending by number. A removed entry has a `nil` element, until most entries have.
     private var entries: [(number: Int, element: Element?)] = []
     private var last = 0
     private(set) var count = 0
 
     var isEmpty: Bool { count == 0 }
 
-    /// - Returns: the number, which is never zero.
+    /// - Returns: a number, never zero.
     mutating func add(_ element: Element) -> Int {
         last += 1
         entries.append((last, element))
@@ -26,7 +24,7 @@ struct NumberedList<Element> {
         return removed
     }
 
-    /// Returns the removed elements, for the caller to release when the list is consistent again.
+    /// Returns the elements, to be released once the list is consistent.
     mutating func removeAll() -> [Element] {
         let removed = elements
         entries = []

@@ -1,13 +1,13 @@
 import Synchronization
 
-/// An object that a console shows, which adds itself to `InspectedObjects`, and removes itself in its `deinit`.
+/// An object that a console shows. It adds itself to `InspectedObjects`, and its `deinit` removes it.
 package protocol Inspected: AnyObject {
-    /// What it is and has. Called on the thread of its loop, if it has one, under the lock of the table: it calls no
-    /// foreign code, retains nothing for longer, and neither adds nor removes an object.
+    /// The facts to show. Called on the thread of the object's loop, if any, under the table's lock: must not call
+    /// foreign code, keep references, or add or remove objects.
     var facts: [InspectedFacts] { get }
 }
 
-/// The numbers of a pool, a limiter, a listener: whatever has a limit and a queue.
+/// The numbers of an object with a limit and a queue, such as a pool, limiter or listener.
 package struct InspectedFacts: Sendable {
     package enum Form: String, Sendable {
         case pool, limiter, memory, listener
@@ -21,12 +21,12 @@ package struct InspectedFacts: Sendable {
     package var inUse: Int
     package var free: Int?
     package var waiting: Int
-    /// The time that the first one has waited, in nanoseconds, if that is known.
+    /// The nanoseconds that the first waiter has waited, if known.
     package var oldestWaiter: Int64?
-    /// The kind's own numbers.
+    /// Further numbers of this form.
     package var others: [(name: String, value: Int)] = []
     package var state: String?
-    /// Distinguishes the listener whose connections say that they are its.
+    /// Identifies a listener to its connections.
     package var identity: ObjectIdentifier?
 
     package init(
@@ -38,25 +38,24 @@ package struct InspectedFacts: Sendable {
     }
 }
 
-/// The objects that a console shows. They are made rarely: with a program's parts, not with its work.
+/// The objects that a console shows. They are made with a program's parts, so rarely.
 ///
-/// An object in the table may be read under its lock: before its `deinit` ends, it removes itself, for which it needs
-/// the lock.
+/// An object in the table may be read under its lock, since its `deinit` needs the lock to remove it.
 package enum InspectedObjects {
-    // Not weak: a weak reference would make each count of the object's references slower.
+    // Not weak, which would slow down each count of the object's references.
     private struct Entry {
         unowned(unsafe) let object: any Inspected
         let loop: Int
     }
 
-    // @unchecked Sendable: the objects are read on the threads of their loops.
+    // @unchecked Sendable: objects are read on the threads of their loops.
     private struct Table: @unchecked Sendable {
         var entries: [ObjectIdentifier: Entry] = [:]
     }
 
     private static let table = LockedValue.ofProcess(Table())
 
-    /// - Parameter loop: the number of the loop that the object belongs to; zero if any thread may read it.
+    /// - Parameter loop: the number of the object's loop, or zero if any thread may read it.
     package static func add(_ object: any Inspected, ofLoop loop: Int) {
         table.withLock { $0.entries[ObjectIdentifier(object)] = Entry(object: object, loop: loop) }
     }
@@ -65,19 +64,19 @@ package enum InspectedObjects {
         table.withLock { _ = $0.entries.removeValue(forKey: ObjectIdentifier(object)) }
     }
 
-    /// The facts of all objects of the loop, on its thread; of those without a loop, on any.
+    /// The facts of all objects of the loop, on its thread, or with zero of objects for any thread.
     package static func facts(ofLoop loop: Int) -> [InspectedFacts] {
         table.withLock { table in
             table.entries.values.filter { $0.loop == loop }.flatMap { $0.object.facts }
         }
     }
 
-    /// The objects of this class that belong to the loop, on its thread, which is the one that releases them.
+    /// The loop's objects of this class, on its thread, which alone releases them.
     package static func all<Object: Inspected>(_ type: Object.Type, ofLoop loop: Int) -> [Object] {
         table.withLock { table in table.entries.values.compactMap { $0.loop == loop ? $0.object as? Object : nil } }
     }
 
-    /// The seconds for which a console has watched, for the ages of connections; zero without a console, and then nothing has one.
+    /// The seconds that a console has watched, for the ages of connections. Zero without a console.
     package static var second: UInt32 {
         @inline(__always) get { seconds.load(ordering: .relaxed) }
         set { seconds.store(newValue, ordering: .relaxed) }

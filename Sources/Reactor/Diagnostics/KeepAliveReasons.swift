@@ -1,15 +1,15 @@
-/// The reasons that keep a loop alive. Unreferenced watches and timers are included, and marked.
+/// The reasons that keep a loop alive. Unreferenced watches and timers are included and marked.
 package struct KeepAliveReasons: Sendable, CustomStringConvertible {
     package let readyJobs: Int
     package let undeliveredEvents: Int
     package let timers: Int
     package let unreferencedTimers: Int
-    /// The time until the earliest timer fires, of the referenced ones if there are any; negative if it is overdue,
-    /// `nil` if there is no timer.
+    /// The time until the earliest timer fires, of the referenced ones if any. Negative if overdue, `nil` without
+    /// timers.
     package let nearestTimer: Duration?
     /// In ascending order.
     package let descriptors: [WatchedDescriptor]
-    /// The oldest first.
+    /// Oldest first.
     package let signals: [Signal]
     package let holds: [CallSite]
     /// Jobs of pools and async tasks that the loop waits for.
@@ -19,7 +19,7 @@ package struct KeepAliveReasons: Sendable, CustomStringConvertible {
         package let number: CInt
         package let interest: Interest
         package let isReferenced: Bool
-        /// `watch at App/Server.swift:12`, or a connection or listener.
+        /// For example `watch at App/Server.swift:12`, a connection or a listener.
         package let user: String
 
         /// `descriptor 7 for reading: Connection(127.0.0.1:54321)`
@@ -44,13 +44,13 @@ package struct KeepAliveReasons: Sendable, CustomStringConvertible {
         }
     }
 
-    /// Whether there are no reasons, so that `run()` would return.
+    /// True when nothing keeps `run()` from returning.
     package var isEmpty: Bool {
         readyJobs + undeliveredEvents + timers + holds.count + externalWork == 0
             && !descriptors.contains { $0.isReferenced } && !signals.contains { $0.isReferenced }
     }
 
-    /// One line for each reason; `nothing` if there is none.
+    /// One line per reason, or `nothing`.
     package var description: String {
         var lines: [String] = []
         func add(_ count: Int, _ one: String, _ rest: String = "") {

@@ -1,17 +1,17 @@
 import ReactorLibc
 
-/// A handler of reports. A struct, because reading a bare closure from generic storage wraps it once more each time, and
-/// each call then goes through all wrappers.
+/// A struct, because each read of a bare closure from generic storage wraps it again, and calls then pass through all
+/// wrappers.
 package struct ReportHandler<Report>: Sendable {
     package let call: @Sendable (Report) -> Void
 
     package init(_ call: @escaping @Sendable (Report) -> Void) { self.call = call }
 }
 
-/// The number of reports with the same key that pass within a period.
+/// The number of reports per key that pass within a period.
 package struct ReportLimit: Hashable, Sendable {
     package var burst: Int
-    /// The length of the period in nanoseconds.
+    /// In nanoseconds.
     package var period: Int64
 
     package init(burst: Int, period: Int64) {
@@ -22,8 +22,8 @@ package struct ReportLimit: Hashable, Sendable {
     package static var standard: ReportLimit { ReportLimit(burst: 10, period: 1_000_000_000) }
 }
 
-/// Counts reports by key, and decides which of them exceed the limit. It uses the monotonic clock, since reports come
-/// from any thread.
+/// Counts reports by key, and decides which exceed the limit. Reports come from any thread, so it uses the monotonic
+/// clock.
 package struct ReportCounts<Key: Hashable & Sendable>: Sendable {
     private struct Count {
         var began: Int64
@@ -31,24 +31,24 @@ package struct ReportCounts<Key: Hashable & Sendable>: Sendable {
         var suppressed = 0
     }
 
-    /// `nil` stands for all keys beyond `mostKeys`.
+    /// `nil` stands for the keys beyond `mostKeys`.
     private var counts: [Key?: Count] = [:]
-    /// A program has few source lines. If keys are created at run time, the excess ones share a count.
+    /// A program has few source lines. Excess keys, created at run time, share a count.
     private static var mostKeys: Int { 1024 }
-    /// While the table is full, the earliest moment at which counts may expire: searching all counts for every report
-    /// of a new key would cost more than the report itself.
+    /// While the table is full, the earliest expiry of a count. A search of all counts per new key would cost more than
+    /// the report.
     private var fullUntil = Int64.min
 
     package init() {}
 
-    /// The end of the first period in which a report was suppressed.
+    /// The end of the first period with a suppressed report.
     package func nextEnd(_ limit: ReportLimit) -> Int64? {
         counts.values.lazy.filter { $0.suppressed > 0 }.map { $0.began &+ limit.period }.min()
     }
 
-    /// Counts a report at the moment `now`.
-    /// - Returns: whether the report passes, and how many reports of an earlier, ended period were suppressed, of the
-    ///   key in `place`.
+    /// Counts a report at `now`.
+    /// - Returns: whether the report passes, and how many reports of the key in `place` an earlier, ended period
+    ///   suppressed.
     package mutating func admit(_ key: Key, _ limit: ReportLimit, now: Int64) -> (
         passes: Bool, suppressedBefore: Int, place: Key?
     ) {
@@ -66,8 +66,7 @@ package struct ReportCounts<Key: Hashable & Sendable>: Sendable {
         return (passes, before, place)
     }
 
-    /// Removes the counts whose period has ended and that have no suppressed reports. Returns whether there is room
-    /// then.
+    /// Removes counts of ended periods without suppressed reports. Returns true if there is room.
     private mutating func makeRoom(_ limit: ReportLimit, now: Int64) -> Bool {
         guard now >= fullUntil else { return false }
         counts = counts.filter { $0.value.suppressed > 0 || now &- $0.value.began < limit.period }
@@ -77,8 +76,7 @@ package struct ReportCounts<Key: Hashable & Sendable>: Sendable {
         return false
     }
 
-    /// Returns the number of suppressed reports for each key, and removes them from the counts. Only periods that have
-    /// ended at `now` are included; with `nil`, all periods.
+    /// Takes out the numbers of suppressed reports by key, for periods ended at `now`, or with `nil` for all.
     package mutating func takeSuppressed(_ limit: ReportLimit, now: Int64?) -> [(key: Key?, count: Int)] {
         var taken: [(key: Key?, count: Int)] = []
         for (key, count) in counts where count.suppressed > 0 {
@@ -90,16 +88,15 @@ package struct ReportCounts<Key: Hashable & Sendable>: Sendable {
     }
 }
 
-/// Limits the number of reports, so that their cause, such as a peer, decides neither how long the log gets nor how
-/// long the loop writes to it.
+/// Limits reports, so that a peer or other cause decides neither the log's length nor the loop's time for it.
 ///
-/// Suppressed reports are counted by key. The count is reported when the period has ended: with the next report of that
-/// key, by a thread that runs until all counts have been reported, or at exit(3).
+/// Suppressed reports are counted by key. After the period, the key's next report, a thread that runs until all counts
+/// are reported, or exit(3) reports the count.
 package final class LimitedReports<Key: Hashable & Sendable>: Sendable {
     private struct ReportState: Sendable {
         var counts = ReportCounts<Key>()
         var limit: ReportLimit? = .standard
-        /// Whether this process has a thread that reports the counts.
+        /// True when this process has the thread that reports counts.
         var hasThread = false
     }
 
@@ -107,22 +104,21 @@ package final class LimitedReports<Key: Hashable & Sendable>: Sendable {
     private let send: @Sendable (Key?, Int) -> Void
     private let fork = ForkMark()
 
-    /// Creates a limiter without counts.
-    /// - Parameter send: called with a key, or `nil` for the keys beyond those that are kept, and the number of its
-    ///   suppressed reports. Called on any thread, without a lock.
+    /// - Parameter send: receives a key, or `nil` for the keys beyond the kept ones, and its number of suppressed
+    ///   reports. Called on any thread, without a lock.
     package init(send: @escaping @Sendable (Key?, Int) -> Void) {
         self.send = send
     }
 
-    /// The limit; `nil` means that every report passes.
+    /// `nil` lets every report pass.
     package var limit: ReportLimit? {
         get { state.withLock { $0.limit } }
         set { state.withLock { $0.limit = newValue } }
     }
 
-    /// Counts a report, and returns whether it passes.
+    /// Counts a report. Returns true if it passes.
     package func admit(_ key: Key) -> Bool {
-        // Another thread of the parent may have held the lock when the process was forked.
+        // A thread of the parent may have held the lock during the fork.
         if fork.isForked { return true }
         let now = LoopClock.monotonic.now.nanoseconds
         let (report, needsThread) = state.withLock { state in
@@ -139,7 +135,6 @@ package final class LimitedReports<Key: Hashable & Sendable>: Sendable {
         return report.passes
     }
 
-    /// Reports the counts of all suppressed reports.
     package func reportAllSuppressed() {
         if fork.isForked { return }
         let suppressed = state.withLock { $0.counts.takeSuppressed($0.limit ?? .standard, now: nil) }
@@ -148,7 +143,7 @@ package final class LimitedReports<Key: Hashable & Sendable>: Sendable {
 
     private func startThread() {
         var handle = LibraryThread.noHandle
-        // If there is no thread, the count is reported with the next report of the key, or at exit.
+        // Without the thread, the key's next report or the exit reports the count.
         if LibraryThread.start("reports", &handle, LibraryThread.create, { self.reportExpired() }) == 0 {
             pthread_detach(handle)
         } else {
@@ -168,7 +163,7 @@ package final class LimitedReports<Key: Hashable & Sendable>: Sendable {
             }
             for (key, count) in suppressed { send(key, count) }
             if suppressed.isEmpty && next == nil { return }
-            // If the limit is shortened meanwhile, the thread notices that after a second at most.
+            // At most a second, because the limit may be shortened.
             let pause = min(max((next ?? now) &- now, 0), 1_000_000_000)
             var time = timespec(tv_sec: Int(pause / 1_000_000_000), tv_nsec: Int(pause % 1_000_000_000))
             clock_nanosleep(CLOCK_MONOTONIC, 0, &time, nil)

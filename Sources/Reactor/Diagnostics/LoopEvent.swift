@@ -1,27 +1,26 @@
 import ReactorLibc
 
-/// The events that Reactor itself reports, and the handler that receives them. The layer above may replace the handler.
+/// An event that Reactor reports, and its handler, which the layer above may replace.
 package enum LoopEvent: Sendable {
-    /// A loop ended while this many jobs and handlers still waited to run on it. They never will.
+    /// A loop ended before this many jobs and handlers ran. They never will.
     case undelivered(Int)
-    /// The main thread's `run()` returned while this many handlers wait for other threads, one of them for a promise
-    /// made at this line.
+    /// The main thread's `run()` returned while this many handlers wait for other threads. One waits for a promise made
+    /// at this line.
     case leftHandlers(Int, CallSite?)
-    /// A handler has blocked a loop for a long time. `subject` is the layer above's information about the handler.
+    /// A handler blocked a loop for long. `subject` is the layer above's information about it.
     case slowHandler(SlowHandler, subject: (any AnyObject & Sendable)?)
 
-    /// A task's job arrived at a loop that has ended, so it runs on another thread.
+    /// A task's job arrived at an ended loop, so another thread runs it.
     case taskOnEndedLoop
-    /// A handler was attached at this line on a thread whose loop no thread drives.
+    /// A handler was attached at this line on a thread whose loop is not driven.
     case unrunWork(CallSite)
-    /// The loop that `spawn` started with this name cannot wait any more, and ends.
+    /// This loop of `spawn` cannot wait any more, and ends.
     case loopFailed(String, any Error)
-    /// A descriptor cannot be watched for now; the loop tries again. Reported once per episode.
+    /// A descriptor cannot be watched for now; the loop retries. Reported once per episode.
     case watchPaused(any Error)
-    /// No thread can be started for work that a loop waits for; the loop tries again. Reported once per episode.
+    /// No thread can be started for work that a loop waits for; the loop retries. Reported once per episode.
     case threadShortage(any Error)
-    /// A descriptor was closed while it was watched. The call site of the watch is given if it is known. Only the first
-    /// per loop is reported.
+    /// A descriptor was closed while watched at this line, if known. Reported once per loop.
     case staleWatch(CInt, CallSite?)
 
     package static let handler = LockedValue.ofProcess(
@@ -29,7 +28,7 @@ package enum LoopEvent: Sendable {
             if limited.admit(report.key) { LoopEvent.print(report.description) }
         })
 
-    /// The limit for programs without the layer above, which has a separate one.
+    /// The limit for programs without the layer above, which has its own.
     private static let limited: LimitedReports<Key> = {
         atexit { LoopEvent.limited.reportAllSuppressed() }
         return LimitedReports { key, count in
@@ -38,7 +37,7 @@ package enum LoopEvent: Sendable {
         }
     }()
 
-    /// The reports that are limited together.
+    /// The reports that share a limit.
     struct Key: Hashable {
         let name: String
         var callSite: CallSite?
@@ -58,14 +57,14 @@ package enum LoopEvent: Sendable {
         }
     }
 
-    /// Writes one line to standard error, without waiting.
+    /// Writes a line to standard error without waiting.
     package static func print(_ message: String) { LineWriter.standardError.write("swift-reactor: \(message)") }
 
     static func send(_ report: LoopEvent) { handler.withLock { $0 }.call(report) }
 }
 
 extension LoopEvent: CustomStringConvertible {
-    /// One line for human readers. The layer above uses the same text.
+    /// A line for human readers, also for the layer above.
     package var description: String {
         switch self {
         case .undelivered(let count): "an event loop ended with \(count) undelivered handler\(count == 1 ? "" : "s")"

@@ -4,26 +4,26 @@ import ReactorLibc
 // Reads a loop for a console, on the loop's thread.
 
 extension EventLoop {
-    /// The number of the largest descriptor that the loop has seen, plus one.
+    /// The largest descriptor seen so far, plus one.
     package var descriptorLimit: Int { poller.slots.count }
 
-    /// The object that waits for the descriptor, and its events; `nil` if there is none.
+    /// The object that waits for the descriptor, if any, and its events.
     package func watched(_ descriptor: Int) -> (handler: any ReadinessHandler, interest: Interest)? {
         let slot = poller.slots[descriptor]
         return slot.handler.map { ($0, Interest(rawValue: slot.wanted)) }
     }
 
-    /// The time until a timer is due, in nanoseconds; `nil` if it has ended.
+    /// The nanoseconds until a timer is due; `nil` if it has ended.
     package func time(untilTimer id: UInt64) -> Int64? {
         if timers.hasUndated { dateTimers() }
         return timers.deadline(of: id).map { $0 - clock.now.nanoseconds }
     }
 
-    /// The kernel's number of the calling thread, which is the loop's, and whether it is the main thread.
+    /// The kernel's number of the calling thread, which is the loop's.
     package var thread: Int32 { clinux_gettid() }
     package var isOfMainThread: Bool { clinux_gettid() == getpid() }
 
-    /// The name of the calling thread, and whether it belongs to a `ThreadPool`, which does not drive its loop.
+    /// The calling thread's name.
     package var threadName: String {
         var name = [CChar](repeating: 0, count: 16)
         pthread_getname_np(pthread_self(), &name, name.count)
@@ -31,7 +31,7 @@ extension EventLoop {
     }
     package var isOfPool: Bool { unrunWork?.isOfPool == true }
 
-    /// The time that a recording takes for each handler, in nanoseconds, measured on this thread.
+    /// The nanoseconds that a recording costs per handler, measured on this thread.
     package func measureRecording() -> Int64 {
         let (rounds, recording) = (4096, LoopRecording(of: jobs, atMost: 4096))
         let content = LoopRecording.Content.handler(.job, nil, descriptor: nil, subject: nil)

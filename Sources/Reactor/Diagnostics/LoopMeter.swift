@@ -1,34 +1,32 @@
-/// The measurements that a loop takes of itself.
+/// The loop's measurements of itself.
 ///
-/// Invariant: used on the loop's thread only. A class, because handlers that are measured use the loop, and so this
-/// object; `@exclusivity(unchecked)` as in `EventLoop`.
+/// Invariant: used on the loop's thread only. A class, because measured handlers use the loop and so this object;
+/// `@exclusivity(unchecked)` as in `EventLoop`.
 @usableFromInline
 final class LoopMeter {
     private let clock: LoopClock
-    /// True when handlers are noticed at all: for their time, or for a probe.
+    /// True when handlers are timed or shown to a probe.
     @exclusivity(unchecked) private(set) var isTiming = false
-    /// True when the time of each handler is measured: for `measured`, for a threshold, or for a probe.
+    /// True when each handler is timed.
     @exclusivity(unchecked) private var readsClock = false
-    /// The observer of the handlers; see `EventLoop.show(to:)`.
+    /// The observer of handlers; see `EventLoop.show(to:)`.
     @exclusivity(unchecked) var probe: LoopProbe? { didSet { update() } }
-    /// Whether waits and turns are measured.
+    /// True when waits and turns are measured.
     @exclusivity(unchecked) private(set) var measuresTurns = false
     @exclusivity(unchecked) private(set) var nanosecondsWaiting: Int64 = 0
     @exclusivity(unchecked) private var nanosecondsOfLongestTurn: Int64 = 0
     @exclusivity(unchecked) @usableFromInline var counters = LoopMetrics()
-    /// The reading of the clock at the end of the last measured turn, in nanoseconds, if the next turn follows at once;
-    /// `unknown` otherwise. The next turn's wait begins then.
+    /// The clock reading at the end of the last measured turn, if the next turn follows at once and so begins its wait
+    /// then; `unknown` if not.
     @exclusivity(unchecked) var endOfTurn = LoopMeter.unknown
-    /// The moment at which the current handler began, which is when the previous one ended. `unknown` if that was not
-    /// measured.
+    /// The beginning of the current handler, which is the previous one's end; `unknown` if not measured.
     @exclusivity(unchecked) private var started = LoopMeter.unknown
     @exclusivity(unchecked) private var nanosecondsOfSlow = Int64.max
     @exclusivity(unchecked) private var nanosecondsOfLongest: Int64 = -1
     @exclusivity(unchecked) private var longest: SlowHandler?
     @exclusivity(unchecked) private var slow = 0
-    /// The number of waiters that were visited on this thread to cancel, withdraw and sweep, and of links that were
-    /// visited to list what is pending. For tests: an operation that is done thousands of times must not visit
-    /// thousands of nodes each time.
+    /// For tests: the number of waiters that this thread visited to cancel, withdraw and sweep, and of links visited to
+    /// list pending promises. A frequent operation must not visit thousands of nodes.
     @exclusivity(unchecked) var nodesVisited = 0
 
     /// No moment.
@@ -36,12 +34,10 @@ final class LoopMeter {
 
     init(_ clock: LoopClock) { self.clock = clock }
 
-    /// See `EventLoop.measured`.
     @exclusivity(unchecked) var measured = LoopMetrics.Measured.nothing {
         didSet { update() }
     }
 
-    /// See `EventLoop.slowHandlerThreshold`.
     var threshold: Duration? {
         get { nanosecondsOfSlow == .max ? nil : .nanoseconds(nanosecondsOfSlow) }
         set {
@@ -52,7 +48,7 @@ final class LoopMeter {
 
     private func update() {
         let isOn = timesHandlers || probe?.isMeasuring == true
-        // The handler that switches the measurement on is not measured.
+        // The handler that switches timing on is not timed.
         if isOn != readsClock { started = Self.unknown }
         readsClock = isOn
         isTiming = isOn || probe != nil
@@ -62,7 +58,6 @@ final class LoopMeter {
     /// True when the program has asked for the time of handlers.
     private var timesHandlers: Bool { measured == .handlers || threshold != nil }
 
-    /// The counters and the measurements.
     var metrics: LoopMetrics {
         var snapshot = counters
         if measured != .nothing {
@@ -76,12 +71,12 @@ final class LoopMeter {
 
     // MARK: Turns and waits
 
-    /// The beginning of a measured wait: the end of the previous turn, if this one follows at once.
+    /// The beginning of a measured wait: the previous turn's end if this turn follows at once.
     @inline(__always)
     var beginningOfWait: Int64 { endOfTurn == Self.unknown ? clock.now.nanoseconds : endOfTurn }
 
-    /// Notes the length of a wait that ends now.
-    /// - Returns: the reading of the clock.
+    /// Adds a wait that ends now.
+    /// - Returns: the clock's reading.
     @inline(__always)
     func noteWait(since began: Int64) -> Int64 {
         let ended = clock.now.nanoseconds
@@ -89,8 +84,8 @@ final class LoopMeter {
         return ended
     }
 
-    /// Notes the length of a turn, or of a part of one, that began at `began` and ends now.
-    /// - Returns: the reading of the clock.
+    /// Notes a turn, or part of one, that ends now.
+    /// - Returns: the clock's reading.
     @discardableResult
     func noteTurn(since began: Int64) -> Int64 {
         let ended = clock.now.nanoseconds
@@ -98,10 +93,10 @@ final class LoopMeter {
         return ended
     }
 
-    /// Shows the probe a turn that has ended, and the wait in it.
+    /// Shows the probe an ended turn and its wait.
     /// - Parameters:
-    ///   - previous: the end of the previous turn.
-    ///   - waited: `nanosecondsWaiting` then.
+    ///   - previous: the previous turn's end.
+    ///   - waited: `nanosecondsWaiting` at that moment.
     ///   - polled: the end of the wait.
     @inline(never)
     func showTurn(after previous: Int64, _ waited: Int64, polled: Int64) {
@@ -115,11 +110,10 @@ final class LoopMeter {
 
     // MARK: Handlers
 
-    /// The next handler begins now, if handlers are timed.
+    /// Begins the next handler's time, if handlers are timed.
     @inline(__always)
     func beginTiming() { if readsClock { started = clock.now.nanoseconds } }
 
-    /// Runs `job`, and measures it if handlers are timed.
     @inline(__always)
     func run(_ job: Unmanaged<Job>) {
         if isTiming { runTimed(job) } else { job._withUnsafeGuaranteedRef { $0.runAndRelease() } }
@@ -132,7 +126,6 @@ final class LoopMeter {
         callTimed(kind, callSite, subject, -1, job) { job._withUnsafeGuaranteedRef { $0.runAndRelease() } }
     }
 
-    /// Calls `body` as a handler of this kind, and measures it if handlers are timed.
     @inline(__always)
     func call(
         _ kind: HandlerKind, _ callSite: @autoclosure () -> CallSite?,
@@ -142,7 +135,7 @@ final class LoopMeter {
         callTimed(kind, callSite(), subject(), descriptor, nil, body)
     }
 
-    /// All of this is read before the call, since the handler may be released afterwards.
+    /// Read before the call, which may release the handler.
     @inline(never)
     private func callTimed(
         _ kind: HandlerKind, _ callSite: CallSite?, _ subject: (any AnyObject & Sendable)?, _ descriptor: Int,
@@ -162,7 +155,7 @@ final class LoopMeter {
         body()
         let hasTurned = probe?.setInterrupted(wasInterrupted ?? false)
         if let probe, let outer { probe.handlerDidEnd(outer) }
-        // The measurement may have been switched off meanwhile.
+        // The handler may have switched timing off.
         guard readsClock && started != Self.unknown else { return }
         let now = clock.now.nanoseconds
         let time = now - started
@@ -178,12 +171,12 @@ final class LoopMeter {
         guard time >= nanosecondsOfSlow else { return }
         slow += 1
         LoopEvent.send(.slowHandler(handler, subject: subject))
-        // The time of reporting is not charged to any handler.
+        // No handler pays for the report.
         beginTiming()
     }
 
-    /// A turn begins inside a handler: the time that the handler spends in turns of the loop does not count as its own.
-    /// - Returns: the time that the handler has taken, for `resumeHandler`.
+    /// A turn begins inside a handler, whose own time excludes turns.
+    /// - Returns: the handler's time so far, for `resumeHandler`.
     func interruptHandler() -> Int64? {
         _ = probe?.setInterrupted(true)
         return readsClock && started != Self.unknown ? clock.now.nanoseconds - started : nil

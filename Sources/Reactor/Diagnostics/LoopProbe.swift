@@ -1,16 +1,16 @@
 import Synchronization
 
-/// A loop's handlers for an observer on another thread: the one that runs, the longest, and a recording of all.
+/// A loop's handlers for an observer on another thread: the running one, the longest, and a recording of all.
 ///
-/// A loop has none unless a console watches it, and then pays nothing; with one, it notes each handler before it calls
-/// it, without reading a clock. `isMeasuring` makes it read the clock as for `LoopMetrics.Measured.handlers`.
-// @unchecked Sendable: the atomics may be read by any thread; all else is accessed on the loop's thread only.
+/// Only a loop that a console watches has one. The loop then notes each handler before the call, without reading a
+/// clock, unless `isMeasuring`, which costs as much as `LoopMetrics.Measured.handlers`.
+// @unchecked Sendable: any thread may read the atomics; only the loop's thread accesses the rest.
 package final class LoopProbe: @unchecked Sendable {
-    // A sequence lock with one writer, the loop's thread. The number is odd while the words change.
+    // A sequence lock written by the loop's thread; odd while the words change.
     private let sequence = Atomic<UInt>(0)
     private let file = Atomic<UInt>(0)
-    /// The line in the low half, the number of the kind above it, then the descriptor plus one, and a bit that is set if
-    /// there is a handler.
+    /// The line in the low half, then the kind's number, the descriptor plus one, and a bit for the presence of a
+    /// handler.
     private let details = Atomic<UInt64>(0)
     private let began = Atomic<Int64>(LoopMeter.unknown)
 
@@ -25,20 +25,20 @@ package final class LoopProbe: @unchecked Sendable {
 
     package init() {}
 
-    /// A handler that is running.
+    /// A running handler.
     package struct Running: Hashable, Sendable {
         package let kind: HandlerKind
         package let callSite: CallSite?
-        /// The descriptor whose event it is.
+        /// The descriptor with the event.
         package let descriptor: CInt?
-        /// The time at which it began, by the monotonic clock; `nil` if the loop did not read it then.
+        /// Its beginning by the monotonic clock; `nil` if the loop did not read it.
         package let began: Int64?
-        /// Another number for each handler, and for each return to an outer one.
+        /// Differs for each handler, and for each return to an outer one.
         package let number: UInt
     }
 
-    /// Any thread: the handler that the loop is in; of nested ones, the innermost. `nil` between handlers, and if they
-    /// change faster than this thread can read.
+    /// Any thread. The innermost running handler. `nil` between handlers, or if they change faster than this thread
+    /// reads.
     package var running: Running? {
         for _ in 0..<64 {
             let number = sequence.load(ordering: .acquiring)
@@ -51,7 +51,7 @@ package final class LoopProbe: @unchecked Sendable {
         return nil
     }
 
-    /// The state of the sequence lock, to be stored again when a handler ends.
+    /// The sequence lock's words, to be restored when a handler ends.
     struct Words {
         var file: UInt = 0
         var details: UInt64 = 0
@@ -83,7 +83,7 @@ package final class LoopProbe: @unchecked Sendable {
         sequence.store(number &+ 2, ordering: .releasing)
     }
 
-    /// - Returns: for `handlerDidEnd`.
+    /// - Returns: the words for `handlerDidEnd`.
     func handlerBegins(_ kind: HandlerKind, _ callSite: CallSite?, _ descriptor: Int, at moment: Int64) -> Words {
         let outer = current
         let place = UInt64(kind.number) << 32 | UInt64(descriptor + 1) << 40
@@ -96,7 +96,7 @@ package final class LoopProbe: @unchecked Sendable {
 
     func handlerDidEnd(_ outer: Words) { store(outer) }
 
-    /// - Returns: the value before.
+    /// - Returns: the previous value.
     func setInterrupted(_ value: Bool) -> Bool {
         defer { isInterrupted = value }
         return isInterrupted
@@ -107,7 +107,7 @@ package final class LoopProbe: @unchecked Sendable {
         if handler.duration > longest?.duration ?? .zero { longest = handler }
     }
 
-    /// The handler that runs is the observer's own, which is not reported.
+    /// Excludes the running handler, the observer's own, from reports.
     fileprivate func disregardHandler() { isOwn = true }
 
     func noteTurn(_ time: Int64) { longestTurn = max(longestTurn, time) }
@@ -119,8 +119,8 @@ package final class LoopProbe: @unchecked Sendable {
 }
 
 extension EventLoop {
-    /// Begins to show the loop's handlers to `probe`, or changes what it measures. On the loop's thread.
-    /// - Parameter isMeasuring: whether the loop reads the clock for each turn and each handler.
+    /// On the loop's thread. Begins to show the loop's handlers to `probe`, or changes what it measures.
+    /// - Parameter isMeasuring: true to read the clock for each turn and handler.
     package func show(to probe: LoopProbe?, isMeasuring: Bool = false) {
         assertOwner()
         if let probe, meter.probe === probe, probe.isMeasuring == isMeasuring { return }
@@ -128,18 +128,18 @@ extension EventLoop {
         meter.probe = probe
     }
 
-    /// The handler that runs is the observer's own: it is not among the longest ones. On the loop's thread.
+    /// On the loop's thread. Excludes the running handler, the observer's own, from the longest ones.
     package func disregardHandler() { meter.probe?.disregardHandler() }
 
-    /// Begins to record in the loop's probe, which must measure, at most `most` slices.
+    /// Begins to record at most `most` slices in the loop's probe, which must measure.
     package func beginRecording(atMost most: Int) {
         meter.probe?.recording = LoopRecording(of: jobs, atMost: most)
     }
 
-    /// Ends the recording, and returns it.
+    /// Ends and returns the recording.
     package func endRecording() -> LoopRecording? { meter.probe?.recording.take() }
 
-    /// The state of the loop for an observer, in constant time; what has been longest begins anew. On the loop's thread.
+    /// On the loop's thread. The loop's state for an observer, in constant time. Resets the longest times.
     package func beat() -> LoopBeat {
         let probe = meter.probe
         probe?.disregardHandler()
@@ -151,18 +151,18 @@ extension EventLoop {
     }
 }
 
-/// The numbers that a loop tells an observer several times a second.
+/// The numbers that a loop sends an observer several times a second.
 package struct LoopBeat: Sendable {
-    /// The number to which ready jobs are counted, one by one.
+    /// The highest count of ready jobs, which are counted one by one.
     package static var mostJobs: Int { 10_000 }
 
     package let metrics: LoopMetrics
-    /// The time that the loop has waited, as far as it was measured.
+    /// The loop's measured wait.
     package let nanosecondsWaiting: Int64
-    /// Since the previous beat, if the loop measures.
+    /// Since the previous beat, if measured.
     package let longestHandler: SlowHandler?
     package let longestTurn: Int64
-    /// The time until the first timer is due, in nanoseconds; negative if it is late.
+    /// The nanoseconds until the first timer is due; negative if late.
     package let nearestTimer: Int64?
     package let moment: Int64
 }

@@ -1,4 +1,4 @@
-/// Everything that a loop does for a few seconds, for a timeline. Written on the loop's thread, and then handed over.
+/// A timeline of everything that a loop does for a few seconds, written on its thread and then handed over.
 // @unchecked Sendable: one thread at a time has it, and subjects are `Sendable`.
 package final class LoopRecording: @unchecked Sendable {
     package enum Content: Sendable {
@@ -6,21 +6,21 @@ package final class LoopRecording: @unchecked Sendable {
         case handler(HandlerKind, CallSite?, descriptor: CInt?, subject: (any AnyObject & Sendable)?)
     }
 
-    /// A stretch of time, by the clock of the loop in nanoseconds.
+    /// A stretch of time in nanoseconds of the loop's clock.
     package struct Slice: Sendable {
         package let content: Content
         package let began: Int64
         package var ended: Int64
-        /// The index of the handler that has made this one ready.
+        /// The index of the handler that made this one ready.
         package var cause: Int32 = -1
     }
 
     package private(set) var slices: [Slice] = []
-    /// The number of slices beyond the limit, which are missing.
+    /// The number of slices omitted at the limit.
     package private(set) var omitted = 0
     private let most: Int
     private unowned let jobs: LoopJobs
-    /// The ready jobs that a recorded handler has queued, by their address: compared, not followed.
+    /// The handlers that queued ready jobs, by job address. Addresses are compared, never followed.
     private var causes: [UnsafeMutableRawPointer: Int32] = [:]
 
     init(of jobs: LoopJobs, atMost most: Int) {
@@ -36,14 +36,14 @@ package final class LoopRecording: @unchecked Sendable {
         }
     }
 
-    /// The handler that begins now; `nil` if there is no room for it.
+    /// The handler that begins; `nil` if there is no room.
     struct Begun {
         fileprivate let index: Int
-        /// The last ready job, which stays in the queue unless a turn runs inside the handler.
+        /// The last ready job, which stays queued unless a turn runs inside the handler.
         fileprivate let last: Unmanaged<Job>?
     }
 
-    /// - Parameter job: the address of the job that calls the handler, if one does.
+    /// - Parameter job: the address of the job that calls the handler, if any.
     func begin(_ content: Content, at moment: Int64, _ job: UnsafeMutableRawPointer?) -> Begun? {
         let cause = job.flatMap { causes.removeValue(forKey: $0) }
         guard slices.count < most else {
@@ -54,7 +54,7 @@ package final class LoopRecording: @unchecked Sendable {
         return Begun(index: slices.count - 1, last: jobs.ready.tail)
     }
 
-    /// - Parameter wasInterrupted: whether a turn has run in the handler: it is then unknown which jobs it has queued.
+    /// - Parameter wasInterrupted: true if a turn ran inside the handler, so its queued jobs are unknown.
     func end(_ begun: Begun, at moment: Int64, wasInterrupted: Bool) {
         slices[begun.index].ended = moment
         if wasInterrupted { return }

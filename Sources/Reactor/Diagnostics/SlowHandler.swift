@@ -1,16 +1,15 @@
-/// A handler and the time for which it has blocked its loop: one that took longer than
-/// `EventLoop.slowHandlerThreshold`, or the longest of a loop (`LoopMetrics.longestHandler`).
+/// A handler that blocked its loop longer than `EventLoop.slowHandlerThreshold`, or longest of all
+/// (`LoopMetrics.longestHandler`), and its time.
 public struct SlowHandler: Hashable, Sendable, CustomStringConvertible {
-    /// The time for which the handler blocked the loop. Turns of the loop that the handler itself has run do not count.
+    /// The time that the handler blocked the loop, without turns that it ran.
     public let duration: Duration
-    /// The kind of the handler.
+    /// The handler's kind.
     public let kind: HandlerKind
-    /// The call that started the job, timer, watch or hook; for the handler of a promise, the operator, if the promise
-    /// was made while promises were traced. `nil` if unknown, as for a timer that was started before handlers were
-    /// measured.
+    /// The call that started the job, timer, watch or hook. For a promise's handler, the operator, if the promise was
+    /// made while tracing. `nil` if unknown, as for a timer started before handlers were measured.
     public let callSite: CallSite?
 
-    /// Makes the report of a handler that has not run, for a test of a `conf.logHandler`.
+    /// Makes a report to test a `conf.logHandler` with.
     public init(duration: Duration, kind: HandlerKind, callSite: CallSite? = nil) {
         self.duration = duration
         self.kind = kind

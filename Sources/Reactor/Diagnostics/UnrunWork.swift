@@ -1,46 +1,43 @@
 import ReactorLibc
 import Synchronization
 
-/// Observes a thread that may never drive its loop, and reports work that never runs there: handlers that a synchronous
-/// function attached, called by an async one on a thread of Swift's pool; or on a thread of Dispatch's; or on a thread
-/// that ends.
+/// Observes a thread that may never drive its loop, and reports work that never runs there: on Swift's pool (a
+/// synchronous function, called by an async one, attaches handlers), on Dispatch's threads, or on a thread that ends.
 ///
-/// Whether a thread drives its loop becomes clear only afterwards. Work that begins there outside a turn is therefore
-/// noted, and forgotten when the loop is driven. Work that has ended before a report is not part of the report.
+/// Only later is it clear that a thread drives its loop. So work that begins outside a turn is noted, until it ends or
+/// the loop is driven.
 ///
-/// Operators note their work in the code for tracing, so others pay nothing; on such a thread this costs a call per
-/// operator. A thread of the program's own stops paying when it drives its loop for the first time: from then on it is
-/// assumed to continue. A thread of Swift's pool or of a `ThreadPool` continues to pay: it runs code of different
-/// origins, one after the other.
+/// Operators note work in their tracing code, so other threads pay nothing, and these a call per operator. A thread of
+/// the program stops paying once it has driven its loop. Threads of Swift's pool or a `ThreadPool` keep paying, since
+/// they run code of different origins.
 package final class UnrunWork: Sendable {
     let isMain: Bool
-    /// Whether the thread belongs to a `ThreadPool`, which is checked at the end of each job.
+    /// True when the thread belongs to a `ThreadPool`, which is checked at the end of each job.
     let isOfPool: Bool
     private let number: Int
-    /// How often the loop has been driven since something was noted.
+    /// The number of times that the loop was driven since a note.
     private let generation = Atomic<Int>(0)
     private let hasNotes = Atomic(false)
-    /// Whether a task watches this thread.
+    /// True when a task watches this thread.
     private let isWatched = Atomic(false)
 
-    /// The time for which a task may not drive its thread's loop before that is reported, in nanoseconds. A
-    /// synchronous test attaches its handlers and hangs a moment later, also on a thread of Swift's pool.
+    /// The nanoseconds that a task may leave its thread's loop undriven before a report. A synchronous test attaches
+    /// its handlers and hangs a moment later, even on a thread of Swift's pool.
     package static let gracePeriod = Atomic<Int64>(1_000_000_000)
 
     private struct Note {
-        /// The number of the observer, and its generation.
         let observer: Int
         let generation: Int
         let callSite: CallSite
     }
 
-    /// State of all threads. Few of them have a loop that they have not driven yet.
+    /// The state of all threads; few have an undriven loop.
     private struct Table {
-        /// By the address of the job that represents the work, until the job ends. A job that is found here may be read
-        /// under the lock, since it removes itself before it is deinitialized. No reference is therefore taken, and no
-        /// object ends on another thread than it would otherwise. No foreign code runs under the lock.
+        /// By the address of the work's job, until the job ends. A job in here may be read under the lock, which its
+        /// `deinit` needs to remove it. So no reference is taken, no object's end moves to another thread, and no
+        /// foreign code runs under the lock.
         var notes: [UnsafeMutableRawPointer: Note] = [:]
-        /// For the end of the process, in the order in which they were created.
+        /// For the end of the process, in order of creation.
         var observers: [UnrunWork] = []
         var reported: Set<CallSite> = []
         var lastNumber = 0
@@ -48,7 +45,7 @@ package final class UnrunWork: Sendable {
 
     private static let table = LockedValue.ofProcess(Table())
 
-    /// Called on the thread to be observed.
+    /// Called on the observed thread.
     init(isMain: Bool, isOfPool: Bool) {
         self.isMain = isMain
         self.isOfPool = isOfPool
@@ -59,13 +56,11 @@ package final class UnrunWork: Sendable {
         if !isOfPool { Self.table.withLock { $0.observers.append(self) } }
     }
 
-    /// The thread is not observed any more.
     func end() { Self.table.withLock { $0.observers.removeAll { $0 === self } } }
 
     // MARK: Notes
 
-    /// The call sites of work that has begun since the loop was last driven and still waits, in the order of file and
-    /// line.
+    /// The call sites of waiting work that began since the loop was last driven, by file and line.
     var callSites: [CallSite] {
         guard hasNotes.load(ordering: .acquiring) else { return [] }
         let generation = generation.load(ordering: .relaxed)
@@ -88,7 +83,7 @@ package final class UnrunWork: Sendable {
         hasNotes.store(true, ordering: .releasing)
         guard !isWatched.load(ordering: .relaxed), withUnsafeCurrentTask(body: { $0 != nil }) else { return }
         guard !isWatched.exchange(true, ordering: .acquiringAndReleasing) else { return }
-        // A thread of Swift's pool may live forever, so nobody waits for its end.
+        // A thread of Swift's pool may never end, so a task watches it.
         Task.detached { [generation = note.generation] in await self.watch(since: generation) }
     }
 
@@ -106,8 +101,8 @@ package final class UnrunWork: Sendable {
         if hasNotes.exchange(false, ordering: .acquiringAndReleasing) { generation.add(1, ordering: .relaxed) }
     }
 
-    /// The loop is being driven: the attached handlers will run.
-    /// - Returns: whether the thread is assumed to continue driving its loop.
+    /// The loop is driven: its handlers will run.
+    /// - Returns: true if the thread will probably drive its loop again.
     func loopIsDriven() -> Bool {
         forgetAll()
         return isMain || !isOfPool && withUnsafeCurrentTask(body: { $0 == nil })
@@ -115,18 +110,18 @@ package final class UnrunWork: Sendable {
 
     // MARK: Reports
 
-    /// Reports work that has not been driven within the grace period.
+    /// Reports work left undriven for the grace period.
     private func watch(since generation: Int) async {
         var generation = generation
         while true {
             try? await Task.sleep(for: .nanoseconds(Self.gracePeriod.load(ordering: .relaxed)))
             let now = self.generation.load(ordering: .relaxed)
             if hasNotes.load(ordering: .acquiring) && now != generation {
-                // The loop was driven meanwhile, and more work has begun since.
+                // The loop was driven, and more work began.
                 generation = now
                 continue
             }
-            // Work that is noted from here on gets a new task.
+            // Later notes start another task.
             isWatched.store(false, ordering: .releasing)
             return Self.report(callSites)
         }
@@ -139,8 +134,8 @@ package final class UnrunWork: Sendable {
         }
     }
 
-    /// At the end of the process: reports the work of all observed threads.
-    /// - Returns: whether the main thread is one of them.
+    /// Reports the work of all observed threads, at the end of the process.
+    /// - Returns: true if the main thread was one.
     static func reportAll() -> Bool {
         let observers = table.withLock { $0.observers }
         for observer in observers { report(observer.callSites) }
@@ -149,9 +144,9 @@ package final class UnrunWork: Sendable {
 }
 
 extension Job {
-    /// The call site of the work that the job represents, if `EventLoop.note` has noted it.
+    /// The call site of the job's work, if `EventLoop.note` noted it.
     package var notedCallSite: CallSite? { UnrunWork.callSite(of: self) }
 
-    /// Called before the job, which `EventLoop.note` has noted, is deinitialized.
+    /// Called before the `deinit` of a job that `EventLoop.note` noted.
     package func leaveUnrunWork() { UnrunWork.forget(self) }
 }

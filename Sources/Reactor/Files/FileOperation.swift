@@ -1,13 +1,13 @@
 import ReactorLibc
 
-/// Reads or writes one file with blocking calls, as the job of a pool.
+/// Reads or writes a file by blocking calls, as a job of a pool.
 package struct FileOperation: Sendable {
     private let path: String
     private let calls: FileSyscalls
-    /// Throws if the result is no longer wanted. Called between any two chunks.
+    /// Throws if the result is no longer wanted. Called between chunks.
     private let checkCancelled: @Sendable () throws -> Void
 
-    /// The number of bytes that are read or written between two calls of `checkCancelled`: some 0.1 ms.
+    /// The bytes between two calls of `checkCancelled`, some 0.1 ms.
     private static var chunk: Int { 256 << 10 }
 
     package init(_ path: String, _ calls: FileSyscalls, checkCancelled: @escaping @Sendable () throws -> Void) {
@@ -24,7 +24,7 @@ package struct FileOperation: Sendable {
         defer { _ = calls.close(fd) }
         let size = try regularFile(fd).st_size
         if size > limit { throw tooLarge(limit) }
-        // One byte more than expected, to detect the end. (Files of /proc report that they are empty.)
+        // One more byte, to detect the end. (Files of /proc report a size of zero.)
         let expected = size == .max ? size : size + 1
         try checkMemory(for: expected)
         var (bytes, hasEnded) = try readPart(fd, atMost: max(expected, 4096))
@@ -38,8 +38,7 @@ package struct FileOperation: Sendable {
         return bytes
     }
 
-    /// Reads `most` bytes, or what there is up to the end. No loop handles each byte: a debug build takes 170 ns for
-    /// that.
+    /// Reads `most` bytes, or up to the end. Avoids a loop over bytes, which takes 170 ns each in debug builds.
     private func readPart(_ fd: CInt, atMost most: Int) throws -> (bytes: [UInt8], hasEnded: Bool) {
         var hasEnded = false
         let bytes = try [UInt8](unsafeUninitializedCapacity: most) { buffer, filled in
@@ -54,13 +53,12 @@ package struct FileOperation: Sendable {
         return (bytes, hasEnded)
     }
 
-    /// Asks the allocator for the memory before an array does, because an array whose allocation fails ends the
-    /// process: a sparse file may be larger than any memory. Small sizes are not checked. Half a tebibyte or more is
-    /// refused without asking: no array of that size is of use, and the sanitizers' allocators end the process on such
-    /// a request.
+    /// Asks the allocator before an array does, because a failed array allocation ends the process, and a sparse file
+    /// may exceed any memory. Small sizes are not checked. Half a tebibyte or more is refused at once: no such array is
+    /// useful, and the sanitizers' allocators end the process on it.
     private func checkMemory(for count: Int) throws(SystemError) {
         if count <= 1 << 24 { return }
-        // Plus room for the array's header.
+        // And the array's header.
         guard count < 1 << 39, let probe = malloc(count + 64) else {
             throw SystemError(.read, ENOMEM, detail: "\(path): \(count) bytes")
         }
@@ -85,12 +83,11 @@ package struct FileOperation: Sendable {
         }
     }
 
-    /// Writes a new file in the same directory, which is renamed to the target when all of its bytes are on the disk.
+    /// Writes a new file in the same directory, and renames it to the target when all bytes are on the disk.
     package func replaceAtomically(with bytes: [UInt8], mode: mode_t) throws {
         let target = try statusOfTarget()
-        // If a file is replaced, only the owner may open the new file until it has the permissions of the old one: a
-        // descriptor that was opened in between would stay valid. A file with no predecessor has its permissions from
-        // the beginning.
+        // A replacement is private to the owner until it has the old file's permissions, since a descriptor opened
+        // earlier would stay valid. A new file has its permissions from the start.
         let (fd, temporary) = try openTemporary(target == nil ? mode : 0o600)
         do {
             try closing(fd) {
@@ -104,15 +101,14 @@ package struct FileOperation: Sendable {
             _ = calls.unlink(temporary)
             throw error
         }
-        // Syncs the name too, which is part of the directory. Errors are ignored, since the rename has already
-        // happened.
+        // Syncs the directory, for the name. Errors are ignored, since the rename has happened.
         let folder = calls.open(self.folder, O_RDONLY | O_DIRECTORY, 0)
         guard folder >= 0 else { return }
         _ = calls.sync(CInt(folder))
         _ = calls.close(CInt(folder))
     }
 
-    /// The status of the target file; `nil` if there is none.
+    /// The target's status, if it exists.
     private func statusOfTarget() throws -> stat? {
         if path.utf8.contains(0) { throw SystemError(.open, EINVAL, detail: "a zero byte in the path \(path)") }
         var status = stat()
@@ -122,8 +118,8 @@ package struct FileOperation: Sendable {
         return try checked(status)
     }
 
-    /// Gives the new file the group and the mode of the old one. If the group cannot be set, the actual group gets no
-    /// permission that others lack. No set-user-ID or set-group-ID bit applies to another user or group than before.
+    /// Gives the new file the old one's group and mode. If the group cannot be set, the actual group gets no permission
+    /// that others lack. Set-user-ID and set-group-ID bits never pass to another user or group.
     private func adoptPermissions(of target: stat, _ fd: CInt) throws {
         var own = stat()
         _ = try retrying(.fileStatus) { calls.status(fd, &own) }
@@ -138,7 +134,7 @@ package struct FileOperation: Sendable {
 
     private func openTemporary(_ mode: mode_t) throws -> (CInt, String) {
         while true {
-            // Not derived from the file's own name, which may already be as long as a name can be.
+            // Independent of the file's name, which may have the maximum length.
             let temporary = "\(folder)/.\(String(UInt64.random(in: 0 ... .max), radix: 36)).tmp"
             let result = calls.open(temporary, O_WRONLY | O_CREAT | O_EXCL, mode)
             if result == -Int(EINTR) || result == -Int(EEXIST) { continue }
@@ -147,7 +143,7 @@ package struct FileOperation: Sendable {
     }
 
     private var folder: String {
-        // Compares a byte and not a `Character`: a slash with a combining mark after it is another character.
+        // Compares bytes: a slash and a combining mark form another `Character`.
         guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "." }
         return slash == path.utf8.startIndex ? "/." : String(path[..<slash])
     }
@@ -160,7 +156,7 @@ package struct FileOperation: Sendable {
                 let count = min(buffer.count - sent, Self.chunk)
                 let start = buffer.baseAddress! + sent
                 let written = try retrying(.write) { calls.write(fd, start, count) }
-                // The kernel does not return 0 for a file; if it did, this loop would not end.
+                // Never happens for a file, but would loop forever.
                 if written == 0 { throw SystemError(.write, EIO, detail: path) }
                 sent += written
             }
@@ -171,13 +167,12 @@ package struct FileOperation: Sendable {
 
     private func open(_ flags: CInt, _ mode: mode_t) throws -> CInt {
         if path.utf8.contains(0) { throw SystemError(.open, EINVAL, detail: "a zero byte in the path \(path)") }
-        // O_NONBLOCK: opening a FIFO would wait for its other end. O_NOCTTY: a terminal would become the controlling
-        // terminal of a daemon.
+        // O_NONBLOCK: a FIFO would wait for its other end. O_NOCTTY: a terminal would become a daemon's controlling
+        // terminal.
         return CInt(try retrying(.open) { calls.open(path, flags | O_NONBLOCK | O_NOCTTY, mode) })
     }
 
-    /// Throws if `fd` is a FIFO, a device or a directory: reading one may block forever, and with it a thread of the
-    /// pool.
+    /// Throws for a FIFO, device or directory: a read may block forever, and with it a thread of the pool.
     private func regularFile(_ fd: CInt) throws -> stat {
         var status = stat()
         _ = try retrying(.fileStatus) { calls.status(fd, &status) }
@@ -191,7 +186,7 @@ package struct FileOperation: Sendable {
         return status
     }
 
-    /// Closes `fd` in any case. Some file systems report only at close that there was no room.
+    /// Closes `fd` in any case. Some file systems report a full disk only at close.
     private func closing(_ fd: CInt, _ body: () throws -> Void) throws {
         do { try body() } catch {
             _ = calls.close(fd)

@@ -1,8 +1,7 @@
 import CLinux
 import ReactorLibc
 
-/// The system calls for files, like `Syscalls` for a loop. They are called on pool threads, so they are `Sendable` and
-/// not counted.
+/// The system calls for files. Unlike `Syscalls`, they are `Sendable`, for threads of pools, and not counted.
 package struct FileSyscalls: Sendable {
     /// fchown(2), for the group only.
     package var changeGroup: @Sendable (CInt, gid_t) -> Int = { fileResult(fchown($0, .max, $1)) }
@@ -11,14 +10,14 @@ package struct FileSyscalls: Sendable {
     package var open: @Sendable (_ path: String, _ flags: CInt, _ mode: mode_t) -> Int = {
         fileResult(clinux_above_standard(ReactorLibc.open($0, $1 | O_CLOEXEC, $2)))
     }
-    /// As `open`, from the kernel's memory: fails instead of waiting for the disk; see `clinux_open_cached`.
+    /// `open` from the kernel's memory; fails instead of waiting for the disk, see `clinux_open_cached`.
     package var openCached: @Sendable (_ path: String, _ flags: CInt) -> Int = {
         fileResult(clinux_above_standard(clinux_open_cached($0, $1 | O_CLOEXEC)))
     }
     package var readAt: @Sendable (CInt, UnsafeMutableRawPointer, Int, _ offset: Int) -> Int = {
         fileResult(pread($0, $1, $2, off_t($3)))
     }
-    /// As `readAt`, from the kernel's memory: fails, or returns less, instead of waiting for the disk.
+    /// `readAt` from the kernel's memory; fails or returns less instead of waiting for the disk.
     package var readCached: @Sendable (CInt, UnsafeMutableRawPointer, Int, _ offset: Int) -> Int = {
         fileResult(clinux_read_cached($0, $1, $2, Int64($3)))
     }
@@ -34,7 +33,6 @@ package struct FileSyscalls: Sendable {
 
     package init() {}
 
-    /// The kernel's.
     package static let real = FileSyscalls()
 }
 

@@ -11,33 +11,31 @@ import Synchronization
 /// group.join()
 /// ```
 ///
-/// As a collection, a group contains the remotes of its loops, in the order of their numbers. Any thread may use it.
+/// As a collection it contains the remotes of its loops, by number. Any thread may use it.
 ///
-/// The loops run until `stop()`, or until the last reference to the group is released. A lease is such a reference, and
-/// a listener that serves on the group holds one. A job on one of its loops that retains the group keeps it alive
-/// forever. Joining the group is optional. See `EventLoop.spawn` for work that is left on a loop when it ends.
+/// The loops run until `stop()` or the release of the last reference to the group. Leases, and so listeners that serve
+/// on the group, hold references. A job on one of its loops that retains the group keeps it alive forever. Joining is
+/// optional. See `EventLoop.spawn` for work left on an ending loop.
 public final class LoopGroup: Sendable {
     package let members: [Member]
-    // Where the next choice starts searching.
+    // The next choice's start.
     private let cursor = Atomic<UInt>(0)
 
-    /// The number of cores that the process may use.
     package static var defaultLoops: Int { Int(clinux_usable_cores()) }
 
-    /// Starts the loops, each as `EventLoop.spawn` does. When this returns, all of them run.
+    /// Starts the loops, each as `EventLoop.spawn` does. All are running when this returns.
     /// - Parameters:
-    ///   - loops: the number of loops, at least 1; by default the number of cores that the process may use. More loops
-    ///     only share the cores.
-    ///   - name: the name of the threads, to which a number is added: "loop-1". Linux shows 15 bytes; the name is cut
-    ///     so that the number remains. An empty name is replaced by "loop".
-    /// - Throws: `SystemError`: `EINVAL` of `pthread_create` for a number below one; otherwise an error of
-    ///   `EventLoop.spawn`, and the loops that were started before have ended again.
+    ///   - loops: the number of loops, at least 1; by default the number of usable cores. More loops only share them.
+    ///   - name: the name of the threads, followed by a number: "loop-1". Linux shows 15 bytes; a long name is cut
+    ///     before its number. An empty name becomes "loop".
+    /// - Throws: `SystemError`: `EINVAL` of `pthread_create` for fewer than one, or an error of `EventLoop.spawn`,
+    ///   after the started loops have ended.
     public convenience init(loops: Int? = nil, name: String = "loop") throws(SystemError) {
         try EventLoop.refuseInSimulation()
         try self.init(loops: loops ?? Self.defaultLoops, name: name, syscalls: { Syscalls() })
     }
 
-    /// As the public initializer, with system calls and a thread starter that a test has replaced.
+    /// The public initializer with a test's system calls and thread starter.
     package init(
         loops: Int, name: String, syscalls: @escaping @Sendable () -> Syscalls,
         create: @escaping LibraryThread.Create = LibraryThread.create
@@ -62,17 +60,17 @@ public final class LoopGroup: Sendable {
         self.members = members
     }
 
-    // This may run on a thread of one of the loops, so it does not wait.
+    // May run on a thread of the group, so it does not wait.
     deinit { stop() }
 
-    /// Ends each loop after its current turn; see `LoopRemote.stop()`. Connections that are served on the group are cut
-    /// off. To end them in an orderly way, drain their listener first. Further calls do nothing.
+    /// Ends each loop after its current turn; see `LoopRemote.stop()`. Connections served on the group are cut off:
+    /// drain their listener first to end them in order. Further calls do nothing.
     public func stop() {
         for member in members { member.remote.stop() }
     }
 
-    /// Blocks the calling thread until all loops have ended and released everything they held. A thread of the group
-    /// does not wait for its own loop. See `LoopRemote.join()`.
+    /// Blocks the calling thread until all loops have ended and released everything. A thread of the group does not
+    /// wait for its own loop. See `LoopRemote.join()`.
     @available(*, noasync, message: "it blocks its thread")
     public func join() {
         for member in members { member.remote.join() }
@@ -80,27 +78,26 @@ public final class LoopGroup: Sendable {
 
     // MARK: Choosing
 
-    /// How work is spread over the loops.
+    /// The distribution of work over the loops.
     public enum Balancing: Hashable, Sendable {
         /// Each loop in turn.
         case roundRobin
-        /// The loop with the fewest leases; among equals, each in turn. A connection that is served on the group is a
-        /// lease.
+        /// The loop with the fewest leases, ties in turn. Each connection served on the group is a lease.
         case leastConnections
     }
 
-    /// Chooses each loop in turn. Loops that have ended are skipped, unless all have ended.
+    /// Chooses each loop in turn. Skips ended loops, unless all have ended.
     public func next() -> LoopRemote { (pick(.roundRobin) ?? members[0]).remote }
 
-    /// A share of a loop's work, which counts until it is cancelled or released: for connections, sessions and other
-    /// work that the program itself assigns to loops. See `LoopHandle`.
+    /// A share of a loop's work, counted until cancelled or released. For connections, sessions and other work that the
+    /// program assigns to loops. See `LoopHandle`.
     public final class Lease: LoopHandle, Sendable {
         private let member: Member
-        // Keeps the group alive as long as its loops have work.
+        // Keeps the group alive while its loops have work.
         private let group: LoopGroup
         private let isCancelled = Atomic(false)
 
-        /// The loop on which the lease counts.
+        /// The loop that counts the lease.
         public var remote: LoopRemote { member.remote }
 
         fileprivate init(_ member: Member, _ group: LoopGroup) {
@@ -111,8 +108,8 @@ public final class LoopGroup: Sendable {
 
         deinit { cancel() }
 
-        /// Ends the lease: it no longer counts. The group is retained until this object is released. Any thread.
-        /// - Returns: whether the lease was not cancelled before.
+        /// Any thread. Stops counting the lease. The group stays retained until this object's release.
+        /// - Returns: true unless it was cancelled before.
         @discardableResult
         public func cancel() -> Bool {
             if isCancelled.exchange(true, ordering: .relaxed) { return false }
@@ -120,26 +117,26 @@ public final class LoopGroup: Sendable {
             return true
         }
 
-        /// `true` until the lease is cancelled or its loop ends. Any thread.
+        /// Any thread. True until the lease is cancelled or its loop ends.
         public var isActive: Bool { !isCancelled.load(ordering: .relaxed) && !member.remote.hasEnded }
     }
 
-    /// Chooses a loop. Loops that have ended are skipped, unless all have ended.
-    /// - Returns: a lease on the loop, which counts until it is cancelled or released.
+    /// Chooses a loop. Skips ended loops, unless all have ended.
+    /// - Returns: a lease on the loop, counted until cancelled or released.
     public func lease(_ balancing: Balancing = .leastConnections) -> Lease {
         Lease(pick(balancing) ?? members[0], self)
     }
 
-    /// The number of leases of each loop, in the order of the collection.
+    /// In the collection's order.
     package var loads: [Int] { members.map { $0.load.load(ordering: .relaxed) } }
 
-    /// Returns `nil` if all loops have ended.
+    /// `nil` if all loops have ended.
     package func pick(_ balancing: Balancing) -> Member? {
         let first = Int(cursor.add(1, ordering: .relaxed).oldValue % UInt(members.count))
         var best: (member: Member, load: Int)?
         for offset in members.indices {
             let member = members[(first + offset) % members.count]
-            // One that refuses jobs must not be tried again, although its end may take a moment.
+            // A loop that refuses jobs must not be tried again, though its end may take a moment.
             if member.remote.loop.hasEnded { continue }
             if balancing == .roundRobin { return member }
             let load = member.load.load(ordering: .relaxed)
@@ -148,7 +145,7 @@ public final class LoopGroup: Sendable {
         return best?.member
     }
 
-    /// A loop of a group, and its number of leases.
+    /// A loop of a group, with its number of leases.
     package final class Member: Sendable {
         package let remote: LoopRemote
         package let index: Int
@@ -162,11 +159,11 @@ public final class LoopGroup: Sendable {
 }
 
 extension LoopGroup: RandomAccessCollection {
-    /// The index of the first loop: 0.
+    /// Always 0.
     public var startIndex: Int { 0 }
     /// The number of loops.
     public var endIndex: Int { members.count }
     /// The remote of one loop.
-    /// - Parameter index: the number of the loop, from 0; the loop at 0 is called "loop-1".
+    /// - Parameter index: the number of the loop; the loop at 0 is called "loop-1".
     public subscript(index: Int) -> LoopRemote { members[index].remote }
 }

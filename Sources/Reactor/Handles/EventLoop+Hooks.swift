@@ -1,15 +1,14 @@
 extension EventLoop {
-    /// Calls `body` whenever this loop is about to wait: nothing is left to do, and the loop polls the kernel next. Use
-    /// it to flush buffered data, or to measure how long the loop was busy.
+    /// Calls `body` whenever this loop is about to wait, with nothing left to do but to poll the kernel. Use it to
+    /// flush buffered data, or to measure busy time.
     ///
-    /// The hook is not called in a turn that does not wait, because of `turn(.poll)`, ready jobs, or a due timer. Hooks
-    /// are called in the order in which they were added. A hook may do anything that a job may. If it makes something
-    /// ready, or stops the loop, the loop does not wait. If it removes the last reason to stay alive, `run()` ends. A
-    /// hook does not keep the loop alive. Turns that a hook runs call no hooks, and if they have handled anything, the
-    /// loop does not wait before it has looked again. (Only polling shows whether something has already happened, and
-    /// then the wait ends at once.)
+    /// A turn that does not wait, because of `turn(.poll)`, ready jobs or a due timer, calls no hooks. Hooks run in the
+    /// order of addition, and may do anything that a job may. If a hook makes something ready or stops the loop, the
+    /// loop does not wait. If it removes the last reason to stay alive, `run()` ends. A hook does not keep the loop
+    /// alive. Turns inside a hook call no hooks. If they handle anything, the loop looks again before it waits. (Only
+    /// polling shows that something has happened, and the wait then ends at once.)
     ///
-    /// With a virtual clock, a jump to the next deadline is a wait.
+    /// A virtual clock's jump to the next deadline is a wait.
     @discardableResult
     public func beforeWaiting(
         _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line

@@ -1,4 +1,4 @@
-/// Random numbers from the loop's calls, so that a simulation can repeat them.
+/// Random numbers from the loop's calls, repeatable in a simulation.
 package struct LoopRandom: RandomNumberGenerator {
     private let loop: EventLoop
 
@@ -8,12 +8,12 @@ package struct LoopRandom: RandomNumberGenerator {
 }
 
 extension EventLoop {
-    /// Starts a timer whose ticks are each delayed from their point on the grid by up to `most`, so that there are as
-    /// many as without jitter.
+    /// Starts a timer that delays each tick by up to `most` from its point on the grid. The number of ticks stays the
+    /// same.
     func startTimer(
         every step: Int64, jitter most: Int64, _ body: @escaping () -> Void, _ file: StaticString, _ line: UInt
     ) -> Timer {
-        // `nil` until it has been started: then it does not fire.
+        // `nil` until started; it does not fire before.
         var timer: Timer?
         var random = LoopRandom(self)
         var place = LoopInstant.deadline(step, after: now.nanoseconds)
@@ -24,7 +24,7 @@ extension EventLoop {
         let ticking = schedule(
             every: .nanoseconds(step),
             {
-                // Moved on before the body, which may cancel the timer.
+                // Advanced first, because the body may cancel the timer.
                 let missed = max(EventLoop.ofCurrentThread.now.nanoseconds - place - most, 0) / step
                 place = LoopInstant.deadline((missed + 1) * step, after: place)
                 draw()

@@ -7,22 +7,21 @@ extension EventLoop {
     /// let reload = try EventLoop.current.onSignal(SIGHUP) { settings.reload() }
     /// ```
     ///
-    /// Signals in quick succession may be reported once, as the kernel itself merges them. Several watches, also on
-    /// several loops, may watch one signal. The first watch replaces the process's action, by sigaction(2) with
-    /// SA_RESTART and SA_ONSTACK; the end of the last watch restores the previous action. The watch keeps the loop alive
-    /// unless it is unreferenced.
+    /// Signals in quick succession may be reported once, because the kernel merges them. Several watches, on any loops,
+    /// may watch one signal. The first replaces the process's action, by sigaction(2) with SA_RESTART and SA_ONSTACK;
+    /// the end of the last restores it. The watch keeps the loop alive unless unreferenced.
     ///
-    /// A signal that has arrived when its watch ends, and for which no handler has begun since, is not lost: it goes to
-    /// the remaining watches of that signal, or else the process is sent it again, for the restored action. That may end
-    /// the process, as if the signal had come a moment later.
+    /// A signal that arrived before its watch ended, without a handler having begun since, is not lost. It goes to the
+    /// signal's remaining watches, or else is sent to the process again for the restored action. That may end the
+    /// process, as if the signal had come a moment later.
     ///
     /// - Throws: `SystemError` of `sigaction`:
     ///   - `EINVAL` for an invalid number, and for SIGKILL and SIGSTOP, which cannot be caught;
-    ///   - `EINVAL` for SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS and SIGABRT: they report a fault,
-    ///     which the thread would repeat for ever if the signal were only noted;
+    ///   - `EINVAL` for SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS and SIGABRT, faults that the thread would
+    ///     repeat forever if they were only noted;
     ///   - `ENOSPC` if 64 other loops of the process watch signals or wait for children without pidfds.
     ///
-    ///   Also errors of the calls that open the loop's own descriptors.
+    ///   Also errors of opening the loop's own descriptors.
     public func onSignal(
         _ signal: CInt, _ handler: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
     ) throws(SystemError) -> Watch {
@@ -36,7 +35,7 @@ extension EventLoop {
         try watch(SignalHandler(signal: signal, handles: false, body: keep, callSite: CallSite(file, line)))
     }
 
-    /// Notes that `signal` is handled, as often as it has arrived until now: the end of its watch does not pass it on.
+    /// Marks every arrival of `signal` until now as handled, so the end of its watch does not pass it on.
     package func noteSignalHandled(_ signal: CInt) { SignalRegistry.noteHandled(signal) }
 
     private func watch(_ handler: SignalHandler) throws(SystemError) -> Watch {
@@ -44,7 +43,7 @@ extension EventLoop {
         if let reason = Self.refusal(of: signal) {
             throw SystemError(.sigaction, EINVAL, detail: "signal \(signal)\(reason)")
         }
-        // It also refuses a loop that is ending, whose slot may still be open: nothing would restore the action.
+        // Refuses an ending loop, whose slot may still be open, since nothing would restore the action.
         try openDescriptors()
         if signals.slot == nil { try signals.open(&poller, kernel) }
         return Watch(.signal(self, id: try signals.add(handler)))

@@ -1,8 +1,8 @@
 import ReactorLibc
 
 extension EventLoop {
-    /// Calls `handler` on this loop whenever `fd` is ready for `interest`, until the watch is cancelled. The handler
-    /// gets the part of the interest that is ready.
+    /// Calls `handler` on this loop, with the ready part of `interest`, whenever `fd` is ready, until the watch is
+    /// cancelled.
     ///
     /// ```swift
     /// let watch = try EventLoop.current.watch(inotify, for: .reading) { _ in
@@ -10,21 +10,19 @@ extension EventLoop {
     /// }
     /// ```
     ///
-    /// Readiness is level-triggered: it is reported again in each turn until the handler reads, writes, or cancels. An
-    /// error or hang-up on the descriptor counts as ready; the handler's own system call then reports which. The watch
-    /// keeps the loop alive unless it is unreferenced. A descriptor can have one watch for reading and one for writing
-    /// at a time.
+    /// Readiness is level-triggered: each turn reports it until the handler reads, writes or cancels. An error or
+    /// hang-up counts as ready, and the handler's own system call reveals it. The watch keeps the loop alive unless
+    /// unreferenced. A descriptor can have one watch for reading and one for writing.
     ///
-    /// The descriptor still belongs to the caller. Cancel the watch *before* closing it. If the descriptor is closed
-    /// first, and a copy of it lives on (dup(2), a child process), the kernel reports the copy under the closed number.
-    /// The loop ends such a watch after at most 1,024 events, or when the number is watched again, and reports the
-    /// first one as `LogEvent.staleWatch`.
+    /// The caller still owns the descriptor. Cancel the watch *before* closing it. If a closed descriptor has a living
+    /// copy (dup(2), a child process), the kernel reports the copy under the closed number. The loop ends this watch
+    /// after at most 1,024 events, or when the number is watched again, and reports the first one as
+    /// `LogEvent.staleWatch`.
     ///
-    /// - Throws: `SystemError` of `epoll_ctl`, see epoll_ctl(2), and of the calls that open the loop's own descriptors:
+    /// - Throws: `SystemError` of epoll_ctl(2) and of opening the loop's own descriptors:
     ///   - `EPERM` for a descriptor that cannot be polled, such as a regular file.
     ///   - `EBADF` for a closed descriptor.
-    ///   - `EEXIST` if there is such a watch already, or if a connection, a listener or a socket that owns the
-    ///     descriptor waits for it.
+    ///   - `EEXIST` if this watch exists, or if an owning connection, listener or socket waits for the descriptor.
     ///   - `ENOMEM`, and `ENOSPC` at `fs.epoll.max_user_watches`.
     public func watch(
         _ fd: CInt, for interest: Interest, _ handler: @escaping (Interest) -> Void, file: StaticString = #fileID,

@@ -12,13 +12,13 @@ extension EventLoop {
     /// try loop.run()                                 // does not return before
     /// ```
     ///
-    /// Take a hold for work whose result comes from elsewhere: from another thread, or from an async task.
-    /// `keepAliveReasons` reports the source line of the call.
+    /// Take a hold for work whose result comes from another thread or an async task. `keepAliveReasons` reports the
+    /// call's source line.
     public func hold(file: StaticString = #fileID, line: UInt = #line) -> Hold {
         hold(at: CallSite(file, line))
     }
 
-    /// As `hold()`, for work that was started at `callSite`.
+    /// `hold()` for work started at `callSite`.
     package func hold(at callSite: CallSite) -> Hold {
         assertOwner()
         return Hold(self, keepAlive.holds.add(callSite))
@@ -26,13 +26,12 @@ extension EventLoop {
 
     /// A handle that keeps a loop alive; see `EventLoop.hold()` and `LoopHandle`.
     ///
-    /// It ends with `cancel()`, or when the last reference to it is released. Either may happen on any thread.
+    /// Any thread may end it, by `cancel()` or by releasing the last reference.
     public final class Hold: LoopHandle, Sendable {
-        // Sound: other threads touch only the loop's mailbox and its owner, which are made for any thread. The list of
-        // holds is changed in `performCleanup`, on the loop's thread.
+        // Sound: other threads touch only the loop's mailbox and owner, which any thread may use. `performCleanup`
+        // changes the list of holds on the loop's thread.
         nonisolated(unsafe) private let loop: EventLoop
-        // Not the hold's address: another hold may have that address by the time the loop learns that this one has
-        // ended.
+        // Not the hold's address, which another hold may have before the loop learns of this one's end.
         private let id: Int
         private let isCancelled = Atomic(false)
 
@@ -43,8 +42,8 @@ extension EventLoop {
 
         deinit { cancel() }
 
-        /// Ends this hold: at once on the loop's thread, and with a job of the loop on any other thread.
-        /// - Returns: whether the hold was not cancelled before.
+        /// Ends this hold: at once on the loop's thread, from other threads by a job of the loop.
+        /// - Returns: true unless it was cancelled before.
         @discardableResult
         public func cancel() -> Bool {
             if isCancelled.exchange(true, ordering: .relaxed) { return false }
@@ -52,7 +51,7 @@ extension EventLoop {
             return true
         }
 
-        /// `true` until the hold is cancelled or its loop ends.
+        /// True until the hold is cancelled or its loop ends.
         public var isActive: Bool { !isCancelled.load(ordering: .relaxed) && !loop.shared.life.hasReached(.over) }
     }
 }

@@ -1,23 +1,22 @@
-/// A handle to an activity on a loop that lasts until it is cancelled: a timer, a watch, a signal watch, a hook, a hold
-/// or a lease.
+/// A handle to an activity on a loop until its cancellation: a timer, watch, signal watch, hook, hold or lease.
 ///
-/// The same rules hold for all of them:
+/// All follow the same rules:
 ///
-/// - `cancel()` ends the activity at once: the closure is not called any more, and is released; a hold or lease no
-///   longer counts. Further calls do nothing.
-/// - The end of the loop cancels the handles of the loop.
-/// - Releasing the handle of a closure does not cancel it: the loop owns the closure. A hold and a lease have no
-///   closure and exist only as long as their handle, so releasing the last reference cancels them.
+/// - `cancel()` ends the activity at once. Its closure is released and not called again; a hold or lease no longer
+///   counts. Further calls do nothing.
+/// - The loop's end cancels its handles.
+/// - The loop owns the closures, so releasing a closure's handle does not cancel it. Holds and leases have no closure,
+///   and releasing the last reference cancels them.
 ///
-/// The handles of closures belong to the loop's thread, and end the process when they are used on another one. Holds
-/// and leases may be used, and released, on any thread.
+/// Handles of closures belong to the loop's thread, and end the process when used on another. Any thread may use and
+/// release holds and leases.
 public protocol LoopHandle {
     /// Ends the activity. Further calls do nothing.
-    /// - Returns: whether there was something to end.
+    /// - Returns: true if there was something to end.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     @discardableResult
     func cancel() -> Bool
 
-    /// `true` until the activity ends. A timer that fires once has ended when it fires.
+    /// True until the activity ends. A one-shot timer ends when it fires.
     var isActive: Bool { get }
 }

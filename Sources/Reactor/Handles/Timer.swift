@@ -6,19 +6,17 @@ extension EventLoop {
     /// timer.cancel()
     /// ```
     ///
-    /// The timer never fires early by the loop's clock. Timers with equal deadlines fire in the order in which they
-    /// were started.
+    /// The timer never fires early by the loop's clock. Timers with equal deadlines fire in the order of their start.
     ///
-    /// A timer that is cancelled soon costs no reading of the clock: the delay begins at the next reading, by the loop
-    /// or by your own use of `now`, at the latest after the handler that started the timer and the jobs that are ready
-    /// then. In a handler that works for long, compute the deadline from `now` first. A delay of zero or less means the
-    /// next turn.
+    /// A timer that is cancelled soon costs no clock reading. Its delay begins at the next reading, by the loop or your
+    /// own use of `now`, at the latest after the current handler and the jobs then ready. In a long handler, compute
+    /// the deadline from `now` first. A delay of zero or less means the next turn.
     @discardableResult
     public func schedule(
         after delay: Duration, _ body: consuming @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Timer {
         assertOwner()
-        // The slow path also records where its handlers were started.
+        // The slow path also records where handlers were started.
         if hasEnded || meter.isTiming { return startTimer(after: delay, ClosureJob(body, CallSite(file, line))) }
         return Timer(self, insert(.closure(consume body), after: delay))
     }
@@ -30,7 +28,7 @@ extension EventLoop {
     /// loop.schedule(at: loop.now + .seconds(5)) { print("five seconds later") }
     /// ```
     ///
-    /// A deadline that has passed means the next turn.
+    /// A past deadline means the next turn.
     @discardableResult
     public func schedule(
         at deadline: LoopInstant, _ body: consuming @escaping () -> Void, file: StaticString = #fileID,
@@ -48,12 +46,12 @@ extension EventLoop {
     /// EventLoop.current.schedule(every: .seconds(60), jitter: .seconds(10)) { print("a minute, more or less") }
     /// ```
     ///
-    /// The ticks form a fixed grid: a late tick does not shift those after it. Of several missed ticks, one fires at
-    /// once and the others are skipped. With jitter, each tick is delayed from its point on the grid by a uniformly
-    /// distributed time: many processes that started together then do not call a server at the same moment.
+    /// Ticks form a fixed grid, so a late tick does not shift later ones. Of several missed ticks, one fires at once.
+    /// Jitter delays each tick from its point by a uniformly distributed time, so processes that started together do
+    /// not all call a server at once.
     /// - Parameters:
-    ///   - interval: the time between two points of the grid. Less than a nanosecond counts as one nanosecond.
-    ///   - jitter: the longest delay of a tick after its point. More than `interval` counts as `interval`.
+    ///   - interval: the time between two points, at least one nanosecond.
+    ///   - jitter: the longest delay of a tick, at most `interval`.
     ///   - body: called on the loop's thread.
     @discardableResult
     public func schedule(
@@ -69,20 +67,19 @@ extension EventLoop {
         return Timer(self, insert(ClosureJob(body, CallSite(file, line)), at: first, interval: interval))
     }
 
-    /// Starts a timer; see `schedule(after:_:)` for the public forms.
     package func startTimer(at deadline: LoopInstant, _ job: Job) -> Timer { Timer(self, addTimer(at: deadline, job)) }
 
     package func startTimer(after delay: Duration, _ job: Job) -> Timer { Timer(self, addTimer(after: delay, job)) }
 
-    /// As `schedule(at:)`, for a caller that keeps only the id. The timer does not keep the loop alive.
+    /// `schedule(at:)` for a caller that keeps only the id. The timer does not keep the loop alive.
     package func addBackgroundTimer(at deadline: LoopInstant, _ body: @escaping () -> Void) -> UInt64 {
         let timer = schedule(at: deadline, body)
         timers.setReferenced(timer.id, false)
         return timer.id
     }
 
-    /// As `startTimer`, for a caller that knows the loop and needs no handle.
-    /// - Returns: the id of the timer, for `removeTimer`.
+    /// `startTimer` for a caller that knows the loop and needs no handle.
+    /// - Returns: the timer's id, for `removeTimer`.
     package func addTimer(after delay: Duration, _ job: Job) -> UInt64 {
         assertOwner()
         return hasReleasedAll ? discardTimer(job) : insert(.job(job), after: delay)
@@ -96,12 +93,12 @@ extension EventLoop {
     @inline(__always)
     private func insert(_ action: consuming TimerHeap.Action, after delay: Duration) -> UInt64 {
         let id = timers.insert(delay: max(delay.clampedNanoseconds, 0), consume action)
-        // A clock that stands still may be advanced before the loop reads it.
+        // A virtual clock may be advanced before the loop reads it.
         if clock.isVirtual || timers.isFullOfUndated { dateTimers() }
         return id
     }
 
-    /// A loop that has ended has no timer: it discards the job, which nothing else would release.
+    /// An ended loop has no timers, and discards the job.
     /// - Returns: the id of the timer, or of none.
     @inline(__always)
     private func insert(_ job: Job, at deadline: Int64, interval: Int64 = 0) -> UInt64 {
@@ -115,20 +112,19 @@ extension EventLoop {
         return .max
     }
 
-    /// Cancels the timer with this id.
-    /// - Returns: whether it had yet to fire.
+    /// - Returns: true if it had yet to fire.
     @inline(__always)
     package func removeTimer(_ id: UInt64) -> Bool {
         assertOwner()
-        // Bound to a name, so that what the timer holds is released after the heap is consistent again.
+        // Named, so that the action is released once the heap is consistent.
         let action = timers.remove(id)
         return action != nil
     }
 
-    /// A handle to a timer that has been started; see `LoopHandle`.
+    /// A handle to a started timer; see `LoopHandle`.
     public struct Timer: LoopHandle {
-        // The loop's number. A handle that retained the loop would count four references when a timer is started and
-        // cancelled; this one finds no loop once it has ended.
+        // The loop's number. To retain the loop would cost four reference counts per start and cancellation. An ended
+        // loop is not found.
         private let loop: Int
         fileprivate let id: UInt64
 
@@ -139,23 +135,23 @@ extension EventLoop {
         }
 
         /// Cancels the timer and releases its closure at once. O(log n), no system call.
-        /// - Returns: whether the timer had yet to fire.
+        /// - Returns: true if the timer had yet to fire.
         @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
         @discardableResult
         public func cancel() -> Bool { EventLoop.withLiving(loop, else: false) { $0.removeTimer(id) } }
 
-        /// Moves the timer to another deadline. This costs no system call unless the timer becomes the earliest of all.
-        /// - Returns: whether the timer had yet to fire; otherwise nothing changes.
+        /// Moves the timer to another deadline. Costs a system call only if the timer becomes the earliest.
+        /// - Returns: true if the timer had yet to fire; if false, nothing changes.
         @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
         @discardableResult
         public func reschedule(at deadline: LoopInstant) -> Bool {
             EventLoop.withLiving(loop, else: false) { $0.timers.move(id, to: $0.notOverdue(deadline)) }
         }
 
-        /// `true` if the timer has yet to fire.
+        /// True when the timer has yet to fire.
         public var isActive: Bool { EventLoop.withLiving(loop, else: false) { $0.timers.contains(id) } }
 
-        /// Lets the loop end even though this timer has yet to fire.
+        /// Lets the loop end before this timer fires.
         @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
         public func unref() { EventLoop.withLiving(loop, else: ()) { $0.timers.setReferenced(id, false) } }
 

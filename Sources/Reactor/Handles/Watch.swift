@@ -1,5 +1,5 @@
 extension EventLoop {
-    /// A handle to the watch of a descriptor or of a signal, or to a hook; see `LoopHandle`.
+    /// A handle to a watch of a descriptor or signal, or to a hook; see `LoopHandle`.
     public struct Watch: LoopHandle {
         enum Target {
             case descriptor(WatchGroup, generation: Int)
@@ -18,10 +18,9 @@ extension EventLoop {
             }
         }
 
-        /// Ends the watch and releases its handler. Pending events are no longer delivered. The end of a signal's last
-        /// watch restores the previous action of the process, which then gets a signal that has arrived already; see
-        /// `onSignal`.
-        /// - Returns: whether the watch was active.
+        /// Ends the watch and releases its handler. Pending events are not delivered. When a signal's last watch ends,
+        /// the process's previous action is restored, and gets a signal that has arrived already; see `onSignal`.
+        /// - Returns: true if the watch was active.
         @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
         @discardableResult
         public func cancel() -> Bool {
@@ -36,7 +35,7 @@ extension EventLoop {
             }
         }
 
-        /// `true` until the watch ends, by `cancel()` or because its descriptor was found to be closed.
+        /// True until the watch is cancelled or its descriptor is found closed.
         public var isActive: Bool {
             requireOwner()
             return switch target {
@@ -46,8 +45,8 @@ extension EventLoop {
             }
         }
 
-        /// Lets the loop end even though this watch is active. Both watches of one descriptor are unreferenced
-        /// together. A hook never keeps the loop alive.
+        /// Lets the loop end while this watch is active. Both watches of a descriptor are unreferenced together. A hook
+        /// never keeps the loop alive.
         @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
         public func unref() { setReferenced(false) }
 

@@ -1,10 +1,9 @@
 import ReactorLibc
 
-/// The watches of one descriptor, which epoll registers only once.
+/// The watches of a descriptor, which epoll registers only once.
 final class WatchGroup: ReadinessHandler {
     private let fd: CInt
-    // The loop's poller retains the group while it watches. `Watch` values retain the group, but do not keep the loop
-    // alive.
+    // The loop's poller retains the watching group. `Watch` values retain the group but do not keep the loop alive.
     private weak var loop: EventLoop?
     private struct WatchedInterest {
         let interest: Interest
@@ -16,7 +15,7 @@ final class WatchGroup: ReadinessHandler {
     private(set) var generation = 0
     private var events = 0
 
-    /// The number of events after which the group checks whether the descriptor is still open.
+    /// The events after which the group checks that the descriptor is still open.
     private static var inspection: Int { 1024 }
 
     init(_ fd: CInt, _ loop: EventLoop) {
@@ -40,31 +39,31 @@ final class WatchGroup: ReadinessHandler {
 
     func contains(_ generation: Int) -> Bool { interests.contains { $0.generation == generation } }
 
-    /// - Returns: whether there was such a watch.
+    /// - Returns: true if there was such a watch.
     func remove(_ generation: Int) -> Bool {
         guard let index = interests.firstIndex(where: { $0.generation == generation }), let loop else { return false }
-        // If the descriptor was closed before the watch was cancelled, its number may belong to another handler.
+        // If the descriptor was closed first, its number may belong to another handler.
         let isOurs = loop.handler(of: fd) === self
-        // Released when this function ends, after all state has been updated.
+        // Released at return, when all state is updated.
         let removed = interests.remove(at: index)
         if interests.isEmpty {
             if isOurs { loop.forget(fd) }
         } else if isOurs {
-            // Narrowing an interest makes no system call, so it cannot fail.
+            // Narrowing makes no system call, so it cannot fail.
             try? loop.setInterest(all, of: fd, handler: self)
         }
         withExtendedLifetime(removed) {}
         return true
     }
 
-    /// Called when the descriptor was closed before its watches were cancelled: reports that and ends the watches.
+    /// Reports that the descriptor was closed before its watches were cancelled, and ends them.
     func end(on loop: EventLoop) {
         loop.reportStaleWatch(of: fd, interests.first?.callSite)
         loop.forget(fd)
         releaseHandlers()
     }
 
-    /// As `end`, after the handlers have been called. By then the number may be registered for another handler.
+    /// `end` after the handlers' calls, when another handler may have the number.
     private func endAfterRefusal(on loop: EventLoop) {
         loop.reportStaleWatch(of: fd, interests.first?.callSite)
         if loop.handler(of: fd) === self { loop.forget(fd) }
@@ -72,7 +71,7 @@ final class WatchGroup: ReadinessHandler {
     }
 
     private func releaseHandlers() {
-        // Released when this function ends, after all state has been updated.
+        // Released at return, when all state is updated.
         let removed = interests
         interests = []
         withExtendedLifetime(removed) {}
@@ -90,7 +89,7 @@ final class WatchGroup: ReadinessHandler {
     /// `watch at App/Server.swift:12`
     var label: String { "watch at " + interests.map(\.callSite.description).joined(separator: " and at ") }
 
-    /// Releases the handlers, although a `Watch` may still retain the group.
+    /// Releases the handlers, since a `Watch` may still retain the group.
     func loopWillEnd() { releaseHandlers() }
 
     func descriptorIsReady(_ ready: Interest) -> Interest {
@@ -100,13 +99,12 @@ final class WatchGroup: ReadinessHandler {
     }
 
     private func callHandlers(_ ready: Interest) {
-        // The interest is set again before the handlers are called: a handler may turn the loop and wait for the next
-        // event.
+        // The interest is set first, because a handler may turn the loop and wait for the next event.
         var isRefused = false
         do throws(SystemError) { try loop?.setInterest(all, of: fd, handler: self) } catch { isRefused = true }
-        // The descriptor is closed. The handlers may learn that from their own system calls, and open the number again.
+        // The descriptor is closed. The handlers may notice by their own system calls, and open the number again.
         defer { if isRefused, !interests.isEmpty, let loop { endAfterRefusal(on: loop) } }
-        // Iterates over a copy, and checks each entry again: a handler may cancel the other watch or its own.
+        // Iterates over a copy and checks each entry, because a handler may cancel either watch.
         for entry in interests {
             let mine = ready.intersection(entry.interest)
             guard !mine.isEmpty, contains(entry.generation) else { continue }

@@ -1,15 +1,15 @@
-/// The kind of code that a loop has called.
+/// The kind of code that a loop called.
 public enum HandlerKind: String, Sendable {
-    /// A closure that was enqueued, submitted or dispatched.
+    /// An enqueued, submitted or dispatched closure.
     case job
-    /// The callback of a timer.
+    /// A timer's callback.
     case timer
-    /// The callback of a watched descriptor. For a connection or listener, this is the library's own code.
+    /// A watched descriptor's callback; for a connection or listener, the library's own code.
     case watch
-    /// The callback of a signal.
+    /// A signal's callback.
     case signal
-    /// A closure that was passed to `beforeWaiting` or `afterWaiting`.
+    /// A closure of `beforeWaiting` or `afterWaiting`.
     case hook
-    /// The closure of a promise's operator.
+    /// A closure of a promise's operator.
     case promiseHandler = "promise handler"
 }

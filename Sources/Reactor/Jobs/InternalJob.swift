@@ -1,10 +1,10 @@
-/// One of the library's own jobs, which calls a closure. It is not a handler: a loop that ends before it has run does
-/// not report it, since the handlers that it would have served are reported themselves.
+/// A job of the library that calls a closure. A loop that ends first reports the handlers that it would have served,
+/// but not the job.
 package final class InternalJob: Job {
     private let body: () -> Void
     private let end: (() -> Void)?
 
-    /// - Parameter end: called in place of `body` if the loop ends first.
+    /// - Parameter end: called instead of `body` if the loop ends first.
     package init(_ body: @escaping () -> Void, ifLoopEnds end: (() -> Void)? = nil) {
         self.body = body
         self.end = end

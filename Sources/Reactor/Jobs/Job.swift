@@ -1,26 +1,24 @@
-/// A piece of work that is itself an entry of the loop's ready queue, so that queueing it allocates nothing.
+/// A piece of work that is itself an entry of the ready queue, so queueing allocates nothing.
 ///
-/// For the modules of this package, which call it `Job`: no other module can create a job, since queueing one twice
-/// would break the queue. It is public because a class with `package` access cannot be subclassed in another module.
+/// Called `Job` in this package. No other module can create one, since queueing it twice would break the queue. Public
+/// because a class with `package` access cannot be subclassed elsewhere.
 @_documentation(visibility: internal)
 open class _Job {
-    // The link of whichever list holds the job: one of the layer above, a mailbox, or a ready queue, one after the
-    // other. Every list owns its members (+1).
+    // The link of the list that holds the job: one of the layer above, a mailbox or a ready queue. Every list owns its
+    // members (+1).
     @exclusivity(unchecked)
     @usableFromInline final var link: Unmanaged<Job>?
 
-    /// Creates a job that is in no queue.
     @usableFromInline package init() { link = nil }
 
-    /// The next job in the list that holds this one. Declared with accessors, since `@exclusivity(unchecked)` does not
-    /// apply when another module accesses the field directly.
+    /// With accessors, because `@exclusivity(unchecked)` does not apply to direct access from another module.
     @inlinable
     package final var next: Unmanaged<Job>? {
         @inline(__always) get { link }
         @inline(__always) set { link = newValue }
     }
 
-    /// Reverses a list, and returns its new first job.
+    /// Reverses a list. Returns its new first job.
     package static func reversed(_ first: Unmanaged<Job>?) -> Unmanaged<Job>? {
         var reversed: Unmanaged<Job>?
         var rest = first
@@ -32,7 +30,7 @@ open class _Job {
         return reversed
     }
 
-    /// The number of jobs in a list, or `most` if they are more.
+    /// The number of jobs in a list, at most `most`.
     static func count(from first: Unmanaged<Job>?, atMost most: Int = .max) -> Int {
         var count = 0
         var next = first
@@ -43,53 +41,48 @@ open class _Job {
         return count
     }
 
-    /// Does the work. Called on the thread of the loop that has the job.
+    /// Does the work, on the thread of the job's loop.
     open func run() {}
 
     /// Runs the job and releases the queue's reference.
     ///
-    /// The loop calls this in place of `run()`. Override it only to pass that reference on instead of releasing it; an
-    /// override must do one of the two.
+    /// The loop calls this, not `run()`. An override must pass the reference on or release it.
     open func runAndRelease() {
         run()
         Unmanaged.passUnretained(self).release()
     }
 
-    // For reports of handlers that block the loop for a long time. Read before the job runs.
+    // For reports of slow handlers. Read before the job runs.
 
-    /// The kind of the job.
     open var kind: HandlerKind { .job }
-    /// The call site of the handler that the job calls, if it is known.
+    /// The call site of the job's handler, if known.
     open var handlerCallSite: CallSite? { nil }
     /// The layer above's information about the job.
     open var subject: (any AnyObject & Sendable)? { nil }
 
-    /// Whether a loop that ends before the job has run reports the job.
+    /// True when a loop that ends first reports the job.
     open var isReportedUndelivered: Bool { true }
 
-    /// Whether the loop counts the job among its `waitingHandlers` already.
+    /// True when the loop's `waitingHandlers` counts the job.
     open var isCountedAsWaiting: Bool { false }
 
-    /// Whether the job's event has not happened yet. Any thread, while the job cannot end.
+    /// Any thread, while the job cannot end. True when the job's event has not happened yet.
     open var isStillWaiting: Bool { true }
 
-    /// The line that made the promise that this waiter waits for, if known. On the loop's thread, while it waits.
+    /// On the loop's thread, while it waits. The line that made this waiter's promise, if known.
     open var awaitedCallSite: CallSite? { nil }
 
-    /// Called on a waiter that the loop knows as one of its `OutsideWaiters` when the loop ends, on the loop's thread.
-    /// The waiter withdraws, and is discarded.
-    /// - Returns: false if its promise has settled already; the waiter is then among the loop's jobs, or will be in a
-    ///   moment.
+    /// Called at the loop's end, on its thread, for a waiter in `OutsideWaiters`. Withdraws and discards it.
+    /// - Returns: false if its promise has settled; the waiter is then, or will soon be, among the loop's jobs.
     open func discardIfWaiting() -> Bool { false }
 
-    /// Releases the queue's reference without running the job, because the loop has ended. Override it to be notified;
-    /// an override must call this implementation.
+    /// Releases the queue's reference without running the job, because the loop has ended. An override must call this
+    /// implementation.
     open func discardAndRelease() { Unmanaged.passUnretained(self).release() }
 }
 
 @usableFromInline package typealias Job = _Job
 
-/// A job that calls a closure.
 package final class ClosureJob: Job {
     private let body: () -> Void
     private let callSite: CallSite?

@@ -1,4 +1,4 @@
-/// A queue of jobs, first in, first out. It owns the jobs.
+/// A first-in, first-out queue that owns its jobs.
 @usableFromInline
 package struct JobQueue: ~Copyable {
     @usableFromInline var head: Unmanaged<Job>?
@@ -8,10 +8,10 @@ package struct JobQueue: ~Copyable {
 
     @inlinable package var isEmpty: Bool { head == nil }
 
-    /// The number of jobs. Counts them one by one.
+    /// The number of jobs, counted one by one.
     package var count: Int { Job.count(from: head) }
 
-    /// The number of jobs to report if they never run, without those that the loop counts as waiting handlers.
+    /// The number of jobs to report if they never run, without counted waiting handlers.
     var countOfReported: Int {
         var count = 0
         var next = head
@@ -24,7 +24,7 @@ package struct JobQueue: ~Copyable {
         return count
     }
 
-    /// Appends `job`, and takes over the caller's reference to it.
+    /// Appends `job`, and takes over the caller's reference.
     @inlinable
     package mutating func append(_ job: Unmanaged<Job>) {
         job._withUnsafeGuaranteedRef { $0.next = nil }
@@ -32,14 +32,14 @@ package struct JobQueue: ~Copyable {
         tail = job
     }
 
-    /// Puts `job` before the others, and takes over the caller's reference to it.
+    /// Puts `job` first, and takes over the caller's reference.
     mutating func prepend(_ job: Unmanaged<Job>) {
         job._withUnsafeGuaranteedRef { $0.next = head }
         head = job
         if tail == nil { tail = job }
     }
 
-    /// Removes the first job, and passes its reference to the caller.
+    /// Removes the first job. The caller gets its reference.
     @inlinable
     package mutating func popFirst() -> Unmanaged<Job>? {
         guard let job = head else { return nil }

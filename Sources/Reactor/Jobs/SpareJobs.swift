@@ -1,21 +1,20 @@
 import CLinux
 
-/// Jobs that have run and been released, kept for reuse by the layer above, which knows their contents.
+/// Released jobs, kept for reuse by the layer above, which knows their contents.
 ///
-/// Invariant: used on the loop's thread only. It holds the only reference to each job, so no other list holds them. No
-/// foreign code runs while it changes, and none when it releases a job: the layer above keeps only jobs that have
-/// nothing to destroy.
+/// Invariant: used on the loop's thread only. It holds the only reference to each job. No foreign code runs in it,
+/// because the layer above keeps only jobs with nothing to destroy.
 @usableFromInline
 struct SpareJobs: ~Copyable {
     @usableFromInline var newest: Unmanaged<Job>?
-    /// How many more may be kept. Zero under a sanitizer, which must see each job freed to report a later use of it.
+    /// The number that may still be kept. Zero under a sanitizer, which must see each job freed.
     @usableFromInline var room = clinux_is_sanitized() ? 0 : SpareJobs.capacity
 
-    /// Enough for the steps that are in progress at once in most turns. It bounds the memory that a loop keeps: for
-    /// promises, 96 bytes each with the allocator's overhead, 12 KiB.
+    /// Enough for the concurrent steps of most turns. It bounds the loop's memory: for promises, 96 bytes each with the
+    /// allocator's overhead, 12 KiB.
     @usableFromInline static var capacity: Int { 128 }
 
-    /// - Returns: false if there is no room; the reference is then still the caller's.
+    /// - Returns: false if there is no room; the caller keeps the reference.
     @inlinable @inline(__always)
     mutating func keep(_ job: Unmanaged<Job>) -> Bool {
         guard room > 0 else { return false }
@@ -35,7 +34,7 @@ struct SpareJobs: ~Copyable {
         return job
     }
 
-    /// The loop has ended: releases all jobs, and keeps none from now on.
+    /// Releases all jobs at the loop's end, and keeps no more.
     mutating func close() {
         room = 0
         var rest = newest

@@ -1,38 +1,36 @@
 import CLinux
 
 extension EventLoop {
-    /// As `enqueue(_:_:)`, for a job that was enqueued because a task prefers this loop. A job that processes a default
-    /// actor runs elsewhere: see `DefaultActorJob`.
+    /// Jobs of default actors run elsewhere: see `DefaultActorJob`.
     func enqueue(_ job: UnownedJob, ofTask purpose: SwiftJob.Purpose) {
         if DefaultActorJob.isNeeded(for: job) { return DefaultActorJob.enqueue(job, purpose, self) }
         enqueue(job, purpose)
     }
 }
 
-/// A job that processes a default actor: one without a custom executor.
+/// A job that processes a default actor, an actor without a custom executor.
 ///
-/// When a task calls an idle default actor, Swift enqueues such a job on the executor that the task prefers. The job
-/// runs everything that waits for the actor, including calls of other tasks. On a loop's thread that would be wrong
-/// twice: a handler that the actor's code attaches would belong to the loop, and run there while the actor runs
-/// elsewhere, although the compiler takes it for isolated to the actor; and a loop that stands still or has ended would
-/// hold up all callers of the actor. So the job runs on a few threads of the library, which drive no loop. (A
-/// synchronous test blocks a thread of Swift's pool, see `Promise.init(async:)`.)
+/// When a task calls an idle default actor, Swift enqueues this job on the task's preferred executor. The job then
+/// serves all who wait for the actor. On a loop's thread, handlers that the actor's code attaches would run on the
+/// loop, although the compiler takes them for isolated to the actor. A stalled or ended loop would block the actor's
+/// callers. So a few library threads without loops run the job. (A synchronous test blocks a thread of Swift's pool,
+/// see `Promise.init(async:)`.)
 ///
-/// The loop counts the job as external work: it stays alive, and a virtual clock stands still, until the actor has been
-/// processed and the task has been enqueued on the loop again.
+/// The loop counts the job as external work: until the task is back on it, it stays alive, and a virtual clock stands
+/// still.
 enum DefaultActorJob {
     private static let threads = LibraryWorkers {
         ThreadPoolWorkers("actors", ThreadPool.defaultThreads, .max, keepsJobs: true)
     }
 
     static func isNeeded(for job: UnownedJob) -> Bool {
-        // Sound because `UnownedJob` is a frozen structure of one pointer. The job cannot end before it has run.
+        // Sound: `UnownedJob` is a frozen structure of one pointer, and the job lives until it has run.
         clinux_processes_default_actor(unsafeBitCast(job, to: UnsafeMutableRawPointer.self))
     }
 
     /// Any thread.
     static func enqueue(_ job: UnownedJob, _ purpose: SwiftJob.Purpose, _ loop: EventLoop) {
-        // In a forked child the task belongs to the parent, and so do the threads.
+        // In a forked child, the task and the threads belong to the parent.
         if loop.isForked { return }
         loop.shared.work.externalWork.begin()
         let processing = PoolJob {
@@ -40,7 +38,7 @@ enum DefaultActorJob {
             loop.endExternalWork()
         }
         let workers = threads.ofThisProcess
-        // No refusal is possible: the queue has no limit, and keeps jobs.
+        // Never refused: the queue is unlimited and keeps jobs.
         if (try? workers.take(processing)) == false { loop.startThreadLater(of: workers) }
     }
 }

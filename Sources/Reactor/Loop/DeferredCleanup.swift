@@ -1,33 +1,32 @@
 import ReactorLibc
 
-// Another thread may release an object that belongs to a loop: an actor or a task that held a connection can end on any
-// thread. The cleanup of the object's descriptor and timers still takes place on the loop's own thread.
+// Any thread may release an object of a loop, because actors and tasks may end anywhere. The loop's thread cleans up.
 
 extension EventLoop {
     package var isOwnedByThisThread: Bool { shared.life.isOwnedByThisThread }
 
-    /// For the `deinit` of an object that belongs to this loop, on any thread: runs `body` on the loop's thread, at
-    /// once if that is the calling thread, and later otherwise. Once the loop has ended, it runs at once on any thread.
+    /// For a `deinit` on any thread. Runs `body` on the loop's thread: at once if the caller is there or the loop has
+    /// ended, or else later.
     ///
-    /// No other thread may use what `body` has captured.
+    /// No other thread may use the captures of `body`.
     package func performCleanup(_ body: @escaping () -> Void) {
         if isOwnedByThisThread { return body() }
-        // The loop retains the job in turn, until it runs the job or ends.
+        // The loop retains the job until the job runs or the loop ends.
         let onThisLoop = { withExtendedLifetime(self) { body() } }
         let cleanup = Unmanaged<Job>.passRetained(InternalJob(onThisLoop, ifLoopEnds: onThisLoop))
         if shared.post(cleanup) { return }
-        // A forked child has no other thread, and another one of the parent may have held the lock.
+        // A forked child has only this thread, and a thread of the parent may have held the lock.
         if isForked { return cleanup.takeRetainedValue().run() }
-        // The loop's thread is ending the loop, and may use what the body uses.
-        // Sound, since only the thread that runs it touches the job.
+        // The ending loop's thread may use the same objects as the body. Sound: only the thread that runs the job
+        // touches it.
         nonisolated(unsafe) let refused = cleanup
         shared.life.cleanups.whenOpen { refused.takeRetainedValue().run() }
     }
 
-    /// Forgets and closes a descriptor. Call it on the loop's thread, or on any thread once the loop has ended.
+    /// Forgets and closes a descriptor. On the loop's thread, or on any thread once the loop has ended.
     package func closeDescriptor(_ fd: CInt) {
         guard isOwnedByThisThread else {
-            // The loop has ended and forgotten every descriptor.
+            // An ended loop has forgotten every descriptor.
             _ = ReactorLibc.close(fd)
             return
         }

@@ -1,16 +1,15 @@
 import ReactorLibc
 import Synchronization
 
-// How a loop ends, with its thread or at the end of `withLoop`, while other threads may still refer to it.
+// Other threads may still refer to an ending loop.
 
 extension EventLoop {
-    /// Ends the loop. Ready and waiting jobs are released without being run, and reported. Descriptors are closed, and
-    /// the mailbox refuses further jobs.
+    /// Ends the loop. Releases and reports ready and waiting jobs, and closes descriptors and mailbox.
     func close() {
         shared.life.advance(to: .ending)
         outsideWaiters.close()
         if waker.isParked { unpark() }
-        // A body may cancel others. None is added any more.
+        // A body may cancel others. No body can be added now.
         for id in ending.ids { ending.take(id)?() }
         let unrun = unrunCallSites
         let withdrawn = withdrawOutsideWaiters()
@@ -23,11 +22,11 @@ extension EventLoop {
             LoopEvent.send(.undelivered(undelivered))
         }
         shared.life.advance(to: .releasingLocals)
-        // The `deinit` of a value may use another one, which exists until it is released.
+        // The `deinit` of a value may use another value that still exists.
         while ending.takeLastLocal() != nil {}
         ownRemote = nil
         shared.life.ended.open()
-        // The `deinit` of a value, or who has learned of the end, may have made something ready.
+        // A value's `deinit`, or an observer of the end, may have made something ready.
         _ = releaseEverything()
         shared.life.advance(to: .released)
         LivingLoops.remove(self)
@@ -36,18 +35,17 @@ extension EventLoop {
         poller.close(kernel)
         buffers.free()
         shared.life.advance(to: .over)
-        // A cleanup may make something ready, too.
+        // A cleanup may also make something ready.
         while !shared.life.cleanups.openUnlessWaiting() { _ = releaseEverything() }
-        // Must be last: from here on, Swift's jobs of this loop run on another thread and use state that belonged to
-        // this thread.
+        // Last, because Swift's jobs of this loop now run on another thread and use this thread's state.
         shared.life.isOver.open()
         EndedLoopJobs.awaitThread()
     }
 
-    /// Withdraws and releases the waiters that other threads could notify, while the mailbox is still open. If a thread
-    /// has already settled a waiter's promise, this waits for it to post the waiter: nothing of a loop may be released
-    /// on another thread. No waiter is added any more.
-    /// - Returns: the number of released jobs to report as undelivered.
+    /// Withdraws and releases the waiters that other threads could notify, while the mailbox is open. Waits for threads
+    /// that have settled a waiter's promise to post it, since only this thread may release the loop's objects. No
+    /// waiter can be added now.
+    /// - Returns: the number of released jobs to report.
     private func withdrawOutsideWaiters() -> Int {
         var undelivered = 0
         while outsideWaiters.count > 0 {
@@ -57,13 +55,13 @@ extension EventLoop {
                     let isReported = $0.isReportedUndelivered
                     if $0.discardIfWaiting() && isReported { undelivered += 1 }
                 }
-                // Releasing an object may have withdrawn other waiters.
+                // The release may have withdrawn other waiters.
                 number = min(number - 1, outsideWaiters.count)
             }
             shared.waker.mailbox.take(into: &jobs.ready)
             let isIdle = jobs.ready.isEmpty
             undelivered += jobs.discardAll()
-            // A forked child lacks the threads that would post them.
+            // A forked child lacks the threads that would post.
             if isForked { break }
             if isIdle && outsideWaiters.count > 0 { sched_yield() }
         }
@@ -71,10 +69,10 @@ extension EventLoop {
     }
 
     /// Releases all jobs, timers, watches and hooks without running them.
-    /// - Returns: the number of released jobs to report as undelivered.
+    /// - Returns: the number of released jobs to report.
     private func releaseEverything() -> Int {
         var undelivered = 0
-        // Releasing one object may make a job ready or start a timer, so this repeats until nothing is left.
+        // Repeats until nothing is left, since a release may make a job ready or start a timer.
         while true {
             undelivered += jobs.discardAll()
             let actions = timers.removeAll()
@@ -94,10 +92,9 @@ extension EventLoop {
         }
     }
 
-    /// Calls `body` on the loop's thread when the loop ends, before everything that waits there is released.
-    /// - Returns: an identifier for `forgetEnding`. Once the loop has ended, `body` is released without being called.
+    /// Calls `body` on the loop's thread when the loop ends, before waiting objects are released.
+    /// - Returns: an identifier for `forgetEnding`. An ended loop releases `body` uncalled.
     package func whenEnding(_ body: @escaping () -> Void) -> Int { hasEnded ? 0 : ending.add(body) }
 
-    /// Releases a body that was passed to `whenEnding`, if it has not been called.
     package func forgetEnding(_ id: Int) { _ = ending.take(id) }
 }

@@ -1,17 +1,13 @@
 import ReactorLibc
 
-// The descriptors of a loop, for the layers above.
-
 extension EventLoop {
-    /// Sets the interest in `fd`. The poller retains `handler` while the interest is not empty.
+    /// Sets the interest in `fd`. The poller retains `handler` until the interest is empty.
     ///
-    /// If the kernel has no room for the registration (`ENOMEM`, `ENOSPC`), the loop retries every 100 ms; `handler`
-    /// gets no events until it succeeds.
-    /// - Throws: `SystemError` of `epoll_ctl` for every other reason, and of the calls that open the loop's own
-    ///   descriptors.
+    /// If the kernel has no room for the registration (`ENOMEM`, `ENOSPC`), the loop retries every 100 ms, and
+    /// `handler` gets no events until then.
+    /// - Throws: any other `SystemError` of `epoll_ctl`, and errors of opening the loop's own descriptors.
     package func setInterest(_ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?) throws(SystemError) {
-        // The usual case: the kernel's registration need not change. (Without an epoll descriptor, as after the end,
-        // nothing is registered.)
+        // Usually the kernel's registration need not change. (Without an epoll descriptor, nothing is registered.)
         if poller.isRegistered(fd, for: interest) {
             assertOwner()
             let before = poller.set(interest.rawValue, Int(fd), handler)
@@ -29,12 +25,12 @@ extension EventLoop {
         }
     }
 
-    /// As `setInterest`, but also throws when the kernel has no room, and then changes nothing.
+    /// `setInterest` that throws when the kernel has no room, and then changes nothing.
     package func register(_ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?) throws(SystemError) {
-        // A task may outlive the loop and call this on another thread.
+        // A task that outlives the loop may call this on another thread.
         if hasEnded && !isOwnedByThisThread { throw SystemError(.epollControl, EBADF, detail: "the loop has ended") }
         assertOwner()
-        // In a forked child, removing an interest is not refused.
+        // A forked child may remove an interest.
         if !poller.isRegistered(fd, for: interest) && (!isForked || !interest.isEmpty) { try openDescriptors() }
         let before = try poller.setInterest(interest, of: fd, handler: handler, kernel)
         withExtendedLifetime(before) {}
@@ -42,23 +38,22 @@ extension EventLoop {
 
     package func setReferenced(_ isReferenced: Bool, of fd: CInt) { poller.setReferenced(isReferenced, of: fd) }
 
-    /// Forgets `fd`; to be called before `fd` is closed.
+    /// Forgets `fd`. Call it before closing `fd`.
     package func forget(_ fd: CInt) {
-        // A loop that has ended has forgotten every descriptor, and other threads may release its connections.
+        // An ended loop has forgotten every descriptor, and other threads may release its connections.
         if hasEnded { return }
         assertOwner()
-        // In a forked child the registration belongs to the parent and must stay.
+        // In a forked child the parent's registration must stay.
         let before = poller.forget(fd, isForked ? nil : kernel)
         if !registrationFailures.isEmpty { forgetFailures(of: fd) }
         withExtendedLifetime(before) {}
     }
 
-    /// The handler that waits for `fd`; `nil` if there is none.
     func handler(of fd: CInt) -> (any ReadinessHandler)? { poller.handler(of: fd) }
 
     var isForked: Bool { shared.life.isForked }
 
-    // `LoopBuffers` functions, in forms that other modules call without exclusivity checks.
+    // `LoopBuffers`, without exclusivity checks in other modules.
 
     @inlinable @inline(__always)
     package var scratch: UnsafeMutableRawBufferPointer { buffers.scratch }
@@ -66,7 +61,7 @@ extension EventLoop {
     package func borrowScratch() -> UnsafeMutableRawBufferPointer { buffers.borrowScratch() }
     @inlinable @inline(__always)
     package func giveBack(_ borrowed: UnsafeMutableRawBufferPointer) { buffers.giveBack(borrowed) }
-    /// Passes bytes of the block to the code called next.
+    /// Hands bytes of the block to the code called next.
     @inlinable @inline(__always)
     package func pass(received bytes: UnsafeRawBufferPointer) { buffers.received = bytes }
     @inlinable @inline(__always)
@@ -74,20 +69,19 @@ extension EventLoop {
     package func takeSpareOutput() -> [UInt8] { buffers.takeSpareOutput() }
     package func giveBack(spareOutput bytes: inout [UInt8]) { buffers.giveBack(spareOutput: &bytes) }
 
-    /// One recv(2) on a stream. Code of other modules would retain `kernel` for the call; here it is known to outlive
-    /// it.
+    /// One recv(2) on a stream. Other modules would retain `kernel` for the call.
     @inlinable @inline(__always)
     package func receive(_ fd: CInt, _ buffer: UnsafeMutableRawPointer, _ count: Int) -> Int {
         kernel.receive(fd, buffer, count)
     }
 
-    /// One send(2) on a stream; see `receive`.
+    /// One send(2) on a stream.
     @inlinable @inline(__always)
     package func send(_ fd: CInt, _ buffer: UnsafeRawPointer, _ count: Int) -> Int {
         kernel.send(fd, buffer, count)
     }
 
-    /// A number that differs from one turn to the next.
+    /// Differs from turn to turn.
     @inlinable @inline(__always)
     package var turnNumber: Int { meter.counters.turns }
 }

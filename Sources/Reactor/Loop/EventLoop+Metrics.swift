@@ -2,12 +2,12 @@ extension EventLoop {
     /// The current counters and gauges.
     public var metrics: LoopMetrics { metrics(countingJobs: .max) }
 
-    /// - Parameter most: the number to which ready jobs are counted.
+    /// - Parameter most: the highest count of ready jobs.
     package func metrics(countingJobs most: Int) -> LoopMetrics {
         var snapshot = meter.metrics
         for call in SystemCall.allCases where kernel[call] > 0 { snapshot.systemCalls[call] = kernel[call] }
         snapshot.readyJobs = jobs.count(atMost: most) + shared.waker.mailbox.count(atMost: most)
-        // Handlers that the mailbox refused during the end make the count negative.
+        // Handlers that the mailbox refuses during the end make the count negative.
         snapshot.waitingHandlers = max(waitingHandlers, 0)
         snapshot.timers = timers.count
         snapshot.descriptors = poller.waiting
@@ -17,13 +17,13 @@ extension EventLoop {
         return snapshot
     }
 
-    /// The duration from which a handler is reported as slow; `nil`, the default, measures nothing, at no cost.
+    /// The duration from which a handler counts as slow. `nil`, the default, measures nothing and costs nothing.
     ///
-    /// Reports go to the log handler of the layer above, or to standard error, at most ten per line and second. All
-    /// slow handlers are counted in `metrics.slowHandlers`.
+    /// Reports go to the log handler of the layer above or to standard error, at most ten per line and second.
+    /// `metrics.slowHandlers` counts all of them.
     ///
-    /// While the threshold is set, every handler costs a clock reading, about 25 ns, and timers record the line of the
-    /// call that schedules them.
+    /// With a threshold, each handler costs a clock reading, about 25 ns, and timers record the line that scheduled
+    /// them.
     public var slowHandlerThreshold: Duration? {
         get { meter.threshold }
         set {
@@ -32,18 +32,16 @@ extension EventLoop {
         }
     }
 
-    /// The parts of its own time that the loop measures; `.nothing` by default.
+    /// The parts of its time that the loop measures; `.nothing` by default.
     public var measured: LoopMetrics.Measured {
         get { meter.measured }
         set { meter.measured = newValue }
     }
 
-    /// See `LoopMeter.nodesVisited`.
     package var nodesVisited: Int { meter.nodesVisited }
 
-    /// Everything that keeps `run()` from returning, one line per reason; `nothing` if there is none. Use it to find
-    /// out why a server does not exit. Unreferenced watches and timers are included, and marked. `metrics` has the
-    /// counts as values.
+    /// Everything that keeps `run()` from returning, one line per reason, or `nothing`. Unreferenced watches and timers
+    /// are marked. `metrics` has the counts.
     ///
     /// ```
     /// 2 timers, the nearest due in 29.9 seconds
@@ -52,7 +50,7 @@ extension EventLoop {
     /// ```
     public var keepAliveReasons: String { keepAliveReport.description }
 
-    /// The time until the nearest of the timers that keep the loop alive; without such a timer, of all.
+    /// The time until the next timer that keeps the loop alive, or else until the next timer.
     private var nearestTimer: Duration? {
         let now = now
         return timers.nearest.map { now.duration(to: LoopInstant(nanoseconds: $0)) }

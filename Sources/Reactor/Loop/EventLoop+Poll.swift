@@ -2,15 +2,15 @@ import CLinux
 import ReactorLibc
 import Synchronization
 
-// How a loop waits: on one epoll descriptor. Besides the watched descriptors it contains a timerfd for the nearest
-// deadline and an eventfd that other threads write to wake the loop.
+// Waits on one epoll descriptor, with the watched descriptors, a timerfd for the nearest deadline and an eventfd by
+// which other threads wake the loop.
 
 extension EventLoop {
-    /// A descriptor that is readable when a `turn(.poll)` would do something. With it, another event loop (poll, GLib,
-    /// another epoll) can embed this one.
+    /// A descriptor, owned by the loop, that is readable when `turn(.poll)` would do something. Another event loop
+    /// (poll, GLib, another epoll) embeds this one with it.
     ///
-    /// Ready jobs do not make it readable, so turn until `isReady` is false, and turn once before the first wait. It is
-    /// also not readable for a timer that was started since the last turn. The loop owns the descriptor.
+    /// Ready jobs, and timers started since the last turn, do not make it readable. So turn once before the first wait,
+    /// and then until `isReady` is false.
     public var fileDescriptor: CInt {
         get throws(SystemError) {
             try openDescriptors()
@@ -19,14 +19,14 @@ extension EventLoop {
         }
     }
 
-    /// `true` if jobs or events are ready, so that another turn would not wait.
+    /// True when jobs or events are ready, so the next turn would not wait.
     public var isReady: Bool { jobs.hasJobs || !shared.waker.mailbox.isEmpty || poller.hasUndelivered }
 
-    /// Polls for events. If `mayBlock`, waits for an event, for mail, or for the next deadline.
-    /// - Returns: the reading of the clock after the wait, or `LoopMeter.unknown` if the clock was not read then.
+    /// Polls for events. If `mayBlock`, waits for an event, mail or the next deadline.
+    /// - Returns: the clock's reading after the wait, or `LoopMeter.unknown`.
     @inline(__always)
     func poll(mayBlock: Bool, _ limit: Int64, isMeasured: Bool) throws(SystemError) -> Int64 {
-        // A job of this turn may have changed whether turns are measured.
+        // A job of this turn may have switched the measurement of turns.
         let isFastPath = meter.measuresTurns == isMeasured && hooks.isEmpty && !clock.isVirtual
         if !isFastPath { return try pollSlowPath(mayBlock: mayBlock, limit) }
         let began = isMeasured && mayBlock ? meter.beginningOfWait : 0
@@ -58,24 +58,23 @@ extension EventLoop {
         return LoopMeter.unknown
     }
 
-    /// - Returns: whether the loop may still wait.
+    /// - Returns: true if the loop may still wait.
     private func callHooksBeforeWaiting(_ limit: Int64) -> Bool {
-        // An earlier request to stop is meant for a surrounding `run()`, or for the next one. A `hang`, or a turn that
-        // is called directly, waits in any case, with hooks or without.
+        // An earlier stop request is for a surrounding or the next `run()`. A `hang` or direct turn waits in any case.
         let (wasAlive, wasStopped, handled) = (isAlive, stopRequested, meter.counters.handled)
         hooks.call(.beforeWaiting, meter, limit)
-        // A hook's turn may have brought what the caller of this turn waits for; no event would report it later.
+        // A hook's turn may have brought the awaited result; no event would report it later.
         if meter.counters.handled != handled { return false }
-        // If a hook removes the last reason to stay alive, waiting would never end. (A caller that turns a loop which
-        // is not alive at all wants it to wait for other threads.)
+        // If a hook removes the last reason to stay alive, the wait would never end. (A caller that turns an idle loop
+        // waits for other threads.)
         return !isReady && (!stopRequested || wasStopped) && (isAlive || !wasAlive)
     }
 
-    /// Returns true if it has waited.
+    /// - Returns: true if it has waited.
     @inline(__always)
     private func pollKernel(mayBlock: Bool, _ limit: Int64) throws(SystemError) -> Bool {
         timeOfPoll = LoopMeter.unknown
-        // The common case: a server that waits for its clients.
+        // The common case: a server waiting for clients.
         if mayBlock && limit == .max && timers.isEmpty && hasWaker { return try sleep(-1) }
         return try pollUntilDeadline(mayBlock: mayBlock, limit)
     }
@@ -101,13 +100,12 @@ extension EventLoop {
         return hasWaited
     }
 
-    /// The latest moment at which a wait must end; `.max` for never. All timers must be dated.
+    /// The latest end of a wait, `.max` for never. All timers must be dated.
     private func nextMoment(_ limit: Int64) -> Int64 {
         if timers.hasUndated { timeOfPoll = dateTimers() }
         return min(timers.nextDeadline ?? .max, limit)
     }
 
-    /// The timers that this turn fires.
     @inline(__always)
     func dueTimers() -> TimerHeap.Due? { timers.isEmpty ? nil : lookForDueTimers() }
 
@@ -125,14 +123,13 @@ extension EventLoop {
         return deadline <= timeOfPoll
     }
 
-    /// Polls the descriptors first, without waiting, and then lets the time jump. The loop really waits only if it has
-    /// no deadline at all, or if other threads work for it: their work takes no virtual time. Work that only waits for
-    /// this loop does not count.
+    /// Polls the descriptors, then lets the time jump. The loop really waits only without a deadline, or while other
+    /// threads work for it in no virtual time. Work that itself waits for this loop does not count.
     private func pollVirtually(_ virtual: VirtualClock, mayBlock: Bool, _ limit: Int64) throws(SystemError) -> Bool {
         if poller.descriptor >= 0 { try waitNotAtAll() }
-        // The poll was interrupted, so it is not known what has arrived. Polling again takes no virtual time.
+        // Interrupted: arrivals are unknown. Polling again takes no virtual time.
         if poller.wasInterrupted { return false }
-        // Before the mailbox, as in `isAlive`.
+        // Read before the mailbox, as in `isAlive`.
         var awaitsExternalWork = shared.work.externalWork.isBusy
         guard mayBlock && !poller.hasUndelivered && shared.waker.mailbox.isEmpty else { return false }
         if hooks.hasAny(.beforeWaiting) && !isDue(nextMoment(limit)) {
@@ -152,7 +149,7 @@ extension EventLoop {
     }
 
     /// Waits with the mailbox parked, unless there is mail.
-    /// - Returns: whether it has waited.
+    /// - Returns: true if it has waited.
     @inline(__always)
     private func sleep(_ milliseconds: CInt) throws(SystemError) -> Bool {
         guard park() else { return false }
@@ -176,12 +173,12 @@ extension EventLoop {
         meter.counters.events += try poller.wait(milliseconds, kernel)
     }
 
-    /// Rounded up: a wait that ends before the deadline would be followed by another wait, and another.
+    /// Rounds up: a wait that ends before the deadline would be followed by another.
     private func milliseconds(until deadline: Int64) -> CInt {
         CInt(clamping: max(deadline - now.nanoseconds, 0) / 1_000_000 + 1)
     }
 
-    /// After a turn, for a loop that embeds this one: makes the descriptor readable for mail and for the next timer.
+    /// After a turn of an embedded loop: makes the descriptor readable for mail and for the next timer.
     func prepareForEmbedding() throws(SystemError) {
         // The timerfd first: a thread that finds the mailbox parked may arm it to wake the loop.
         if case .monotonic = clock, let deadline = nextDeadline?.nanoseconds {
@@ -202,13 +199,12 @@ extension EventLoop {
     func deliverEvents() {
         if meter.isTiming { meter.beginTiming() }
         repeat {
-            // A handler may have begun to measure handlers.
+            // A handler may have begun measuring.
             if !meter.isTiming, let (slot, fd, ready) = poller.expected() {
                 let handler = poller.take(slot)
                 let interest = handler.descriptorIsReady(Interest(rawValue: ready))
                 if interest.isEmpty { continue }
-                // In this function: in another one, the compiler would count the reference, which passes from the slot
-                // and back.
+                // Inline here: a call would retain and release the handler, which moves out of its slot and back.
                 if poller.mayRenew(interest, of: fd) {
                     poller.renew(interest, of: fd, handler)
                 } else {
@@ -225,11 +221,11 @@ extension EventLoop {
     @inline(never)
     private func hasEventsAfterUrgentJob() -> Bool {
         jobs.runUrgent()
-        // It may have turned the loop.
+        // The handler may have turned the loop.
         return poller.hasUndelivered
     }
 
-    /// Tells `handler` that `fd` is ready, and sets the interest that it returns; see `ReadinessHandler`.
+    /// Calls `handler` for `fd`, and sets the interest that it returns; see `ReadinessHandler`.
     func call(_ handler: any ReadinessHandler, _ ready: Interest, _ fd: Int) {
         let interest = handler.descriptorIsReady(ready)
         if !interest.isEmpty { setInterest(interest, of: fd, handler) }
@@ -248,7 +244,7 @@ extension EventLoop {
         case .handler(let handler, let ready, let fd):
             meter.call(.watch, handler.callSite(of: ready), descriptor: fd) { call(handler, ready, fd) }
         case .loop(.signals): signals.enqueueArrived(into: &jobs.ready)
-        // The event has only ended the wait.
+        // This event only ends the wait.
         case .loop(.mailbox): break
         case .loop(.timer): waker.timerHasFired()
         case .loop(.mainActor): meter.call(.job, nil) { mainActor.runJobs() }
@@ -258,12 +254,11 @@ extension EventLoop {
 
     var hasWaker: Bool { shared.waker.isOpen }
 
-    /// Opens the loop's descriptors, at the first watch, signal or child, or else at the first wait: a program whose
-    /// sockets use up the process's descriptors would find none left for the loop that must report it. If one cannot be
-    /// opened, none stays open, and the next call tries again.
+    /// Opens the loop's descriptors at the first watch, signal, child or wait. Later a program's sockets might have
+    /// used up all descriptors, and the loop could not report it. Opens all or none; the next call tries again.
     func openDescriptors() throws(SystemError) {
         if hasEnded { throw SystemError(.epollCreate, EBADF, detail: "the loop has ended") }
-        // The epoll descriptor is shared with the parent, where a descriptor that is added here would appear.
+        // The parent shares the epoll descriptor, and would see additions.
         if isForked { throw SystemError(.epollControl, EPERM, detail: "the loop belongs to the parent process") }
         if hasWaker { return }
         _ = LineWriter.standardError

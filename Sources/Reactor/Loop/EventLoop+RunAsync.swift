@@ -1,5 +1,5 @@
 extension EventLoop {
-    /// Runs an async function on this loop and drives the loop meanwhile. A synchronous `main`, or a test, uses it to
+    /// Runs an async function on this loop and drives the loop until it returns, so a synchronous `main` or a test can
     /// call async code.
     ///
     /// ```swift
@@ -9,32 +9,31 @@ extension EventLoop {
     /// }
     /// ```
     ///
-    /// `body` begins at once and continues as jobs of the loop, between the loop's handlers. So do the async functions
-    /// that it calls and that belong to no actor, including `async let`s and task groups, but not `Task { … }`.
+    /// `body` begins at once and continues as jobs of the loop, between its handlers. The async functions that it calls
+    /// run there too if they belong to no actor, including `async let`s and task groups, but not `Task { … }`.
     ///
-    /// Values of this thread need not be `Sendable` for `body` to use them; the compiler refuses to pass them on to
-    /// other actors. `withTaskExecutorPreference` with another executor moves the body away from this thread without
-    /// the compiler noticing, so use it for `Sendable` values only.
+    /// `body` may use values of this thread that are not `Sendable`; the compiler refuses to pass them to other actors.
+    /// But it does not notice that `withTaskExecutorPreference` moves the body to another thread, so use only
+    /// `Sendable` values there.
     ///
-    /// `stop()` cancels the task; the call still returns only when `body` does. A virtual clock advances while `body`
-    /// waits for other threads, except for threads whose work this loop counts as external, such as those on which an
-    /// actor without a custom executor runs for `body`.
+    /// `stop()` cancels the task, and the call returns when `body` does. While `body` waits for other threads, a
+    /// virtual clock advances, except for external work, such as an actor without a custom executor.
     ///
     /// - Throws:
     ///   - The error that `body` throws.
-    ///   - `SystemError`, as `run()` does, before `body` has begun.
-    ///   - `DispatchError.badInput` in a job of the main actor: `body` would wait for that job, and so never run. Await
-    ///     the function there instead.
-    ///   - `DispatchError.badInput` in a method of another actor, if `body` uses that actor's state: the method
-    ///     occupies the actor, for which `body` would wait. An actor that lives on this loop is exempt. An actor that
-    ///     `body` only awaits is not detected; its methods must not wait here.
+    ///   - `SystemError`, like `run()`, before `body` has begun.
+    ///   - `DispatchError.badInput` in a job of the main actor, which `body` would wait for forever. Await the function
+    ///     instead.
+    ///   - `DispatchError.badInput` in a method of another actor, if `body` is isolated to that actor: the method
+    ///     occupies the actor that `body` waits for. An actor that lives on this loop is exempt. An actor that `body`
+    ///     only awaits is not detected; its methods must not wait here.
     @available(*, noasync, message: "call the async function itself")
     @discardableResult
     public func run<Value>(_ body: @escaping @isolated(any) () async throws -> Value) throws -> Value {
         try checkWhetherItCanTurn()
         assertOwner()
-        // A body is not `Sendable`, so the caller runs on the actor that the body is isolated to. The main actor's jobs
-        // run between those of the main thread's loop; see `MainActorQueue.isRunningJobs`.
+        // `body` is not `Sendable`, so the caller runs on its actor. The main actor's jobs run between the loop's own;
+        // see `MainActorQueue.isRunningJobs`.
         if let actor = body.isolation, !(actor is MainActor), !isExecutor(of: actor) {
             throw DispatchError.badInput(
                 "EventLoop.run { … } in a method of the actor \(type(of: actor)), with a body of that actor, which would wait "
@@ -45,12 +44,12 @@ extension EventLoop {
                 "EventLoop.run { … } in a job of the main actor, which the async function would wait for; await it instead"
             )
         }
-        // Everything that can fail is done first: once begun, the body must not outlive this call.
+        // Everything that can fail comes first, since a body that has begun must not outlive this call.
         if !hasWaker { try openDescriptors() }
         defer { stopRequested = false }
         let home = remote
         let outcome = BodyOutcome<Value>()
-        // Sound because the task's executor is this thread's loop: `body` and its captures are used on no other thread.
+        // Sound: the task's executor is this thread's loop, so no other thread uses `body` and its captures.
         let body = OnThread<() async throws -> Value>(body)
         let task = whileDriven {
             Task.immediate(executorPreference: home) {
@@ -63,19 +62,19 @@ extension EventLoop {
                 stopRequested = false
                 task.cancel()
             }
-            // The stack was checked before the body began. One more check, in a deeper frame, could fail.
+            // Without another check of the stack, which could fail in this deeper frame.
             do { try drive(.wait) } catch {
                 fatalError("EventLoop.run { … } cannot continue, and its body must not outlive it: \(error)")
             }
         }
     }
 
-    /// Whether the jobs of `actor` run on this loop, or between its jobs on the main thread.
+    /// True when the jobs of `actor` run on this loop, or between its jobs on the main thread.
     package func runsJobs(of actor: any Actor) -> Bool {
         actor is MainActor ? mainActor.isServed : isExecutor(of: actor)
     }
 
-    // @unchecked: written by the task and read by the waiting call, both on the loop's thread.
+    // @unchecked: the task writes it and the waiting call reads it, both on the loop's thread.
     private final class BodyOutcome<Value>: @unchecked Sendable {
         var result: Result<Value, any Error>?
     }

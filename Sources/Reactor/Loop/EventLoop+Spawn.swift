@@ -2,7 +2,7 @@ import CLinux
 import ReactorLibc
 
 extension EventLoop {
-    /// Starts a thread that drives a new loop until `stop()` is called on the returned remote.
+    /// Starts a thread that drives a new loop until the returned remote's `stop()`.
     ///
     /// ```swift
     /// let worker = try EventLoop.spawn(name: "worker")
@@ -11,30 +11,29 @@ extension EventLoop {
     /// worker.join()
     /// ```
     ///
-    /// The loop stays alive when it has nothing to do. When it ends, jobs and handlers that still wait there are
-    /// released without being run, and reported; other threads that wait for its results are notified.
+    /// The loop stays alive without work. At its end, jobs and handlers that still wait are released without being run,
+    /// and reported. Other threads that wait for its results are notified.
     ///
-    /// Joining the thread is optional: a thread that is still running does not keep the process from ending. The thread
-    /// blocks all signals except watched ones: `onSignal` works there as on any other loop, and a signal that a handler
-    /// raises reaches its watches. When the last watch of a signal ends, anywhere, the thread blocks it a moment later.
+    /// Joining the thread is optional; it does not keep the process alive. The thread blocks all signals but watched
+    /// ones, so `onSignal` works there, and a signal that a handler raises reaches its watches. When a signal's last
+    /// watch ends, on any thread, this thread blocks it a moment later.
     ///
-    /// - Parameter name: the name of the thread, of which Linux shows the first 15 bytes. An empty name is replaced by
-    ///   "loop".
-    /// - Throws: `SystemError` of `pthread_create`, or of opening the loop's descriptors; `ENOTSUP` in a simulated
+    /// - Parameter name: the thread's name, of which Linux shows 15 bytes. An empty name becomes "loop".
+    /// - Throws: `SystemError` of `pthread_create` or of opening the loop's descriptors; `ENOTSUP` in a simulated
     ///   network.
     public static func spawn(name: String = "loop") throws(SystemError) -> LoopRemote {
         try refuseInSimulation()
         return try spawn(name: name, syscalls: { Syscalls() }, create: LibraryThread.create)
     }
 
-    /// The loop of another thread has the sockets of the real kernel.
+    /// Another thread's loop uses the real kernel's sockets.
     static func refuseInSimulation() throws(SystemError) {
         if withExisting({ $0.kernel.table.isSimulated }) == true {
             throw SystemError(.threadCreate, ENOTSUP, detail: Syscalls.simulationHasOneThread)
         }
     }
 
-    /// As `spawn(name:)`, with system calls that a test has replaced.
+    /// `spawn(name:)` with a test's system calls.
     package static func spawn(
         name: String, syscalls: @escaping @Sendable () -> Syscalls, create: LibraryThread.Create = LibraryThread.create
     ) throws(SystemError) -> LoopRemote {
@@ -58,7 +57,7 @@ extension EventLoop {
         return try start.wait(for: hasStarted) { $0 }.get()
     }
 
-    /// Drives the loop until it is stopped, even when it has nothing left to do. Returns false if the loop failed.
+    /// Drives the loop until it is stopped, even without work. Returns false if the loop failed.
     @discardableResult
     func driveUntilStopped() -> Bool {
         let hold = keepAlive.holds.add(CallSite(#fileID, #line))

@@ -1,10 +1,10 @@
 import ReactorLibc
 
-// What a loop does about jobs for the library's own threads when none can be started. Swift's pool, in the same
-// situation, sleeps on the thread that has the job, which may be the loop's.
+// Starts library threads later when none can be started now. (Swift's pool would sleep on the job's thread, perhaps the
+// loop's.)
 
 extension LoopRemote {
-    /// Any thread: as for the loop.
+    /// Any thread.
     package func startThreadLater(of workers: ThreadPoolWorkers) { loop.startThreadLater(of: workers) }
 }
 
@@ -12,8 +12,8 @@ extension EventLoop {
     /// The time between two tries.
     private static var pause: Duration { .milliseconds(100) }
 
-    /// Any thread: makes this loop, which counts the jobs that `workers` keep as external work, start a thread for them
-    /// as soon as one can be started. Reported once per shortage.
+    /// Any thread. Makes this loop start a thread for `workers` as soon as possible, and reports the shortage once. The
+    /// loop counts the kept jobs as external work.
     func startThreadLater(of workers: ThreadPoolWorkers) {
         let job = Unmanaged<Job>.passRetained(
             InternalJob { [self] in
@@ -33,10 +33,10 @@ extension EventLoop {
     }
 
     private func retryStart(of workers: ThreadPoolWorkers) {
-        // The loop retains the job, and releases it when the loop ends.
+        // The loop retains the job until its own end.
         let retry = InternalJob { [unowned self] in startThread(of: workers) { _ in } }
         if clock.isVirtual {
-            // The clock stands still until the jobs have run, and so would a timer.
+            // The clock and its timers stand still until the jobs have run.
             usleep(UInt32(Self.pause.clampedNanoseconds / 1000))
             return enqueue(retry)
         }

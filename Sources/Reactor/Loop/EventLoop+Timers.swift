@@ -1,8 +1,6 @@
-// The timers of a turn; `Handles/Timer.swift` starts them.
-
 extension EventLoop {
     /// Turns the delays of undated timers into deadlines.
-    /// - Returns: the reading of the clock.
+    /// - Returns: the clock's reading.
     @inline(never)
     @discardableResult
     func dateTimers() -> Int64 {
@@ -11,27 +9,24 @@ extension EventLoop {
         return now
     }
 
-    /// The deadline of a timer, never before the last one that was due: a timer that was due long ago must not overtake
-    /// the timers that its own batch is firing.
+    /// A timer's deadline, at least the last due one: an overdue timer must not overtake the batch that is firing.
     @inline(__always)
     func notOverdue(_ deadline: LoopInstant) -> Int64 {
         max(deadline.nanoseconds, clock.isVirtual ? clock.now.nanoseconds : lastDueMoment)
     }
 
-    /// The longest time in nanoseconds that due timers wait for input that arrived before them. Handlers of that input
-    /// may run long.
+    /// The longest time in nanoseconds by which earlier input delays due timers. Its handlers may run long.
     private static var mostDelay: Int64 { 50_000_000 }
 
-    /// Fires the due timers, after the events that this turn has delivered.
+    /// Fires the due timers after this turn's events.
     ///
-    /// A deadline must not win against input that the loop has not read yet. Jobs that the events have made ready
-    /// therefore run first. The kernel may also have more events than it has reported: one call reports at most 256
-    /// events, and a signal may interrupt the call. The loop then polls for the rest, as often as it takes for all
-    /// descriptors, but no longer than 50 ms.
+    /// Unread input must win against a deadline, so the jobs of this turn's events run first. One call reports at most
+    /// 256 events, and a signal may interrupt it, so the loop polls for the rest, as often as all descriptors require,
+    /// but for at most 50 ms.
     ///
-    /// Nor must a later deadline win against an earlier one. If the loop is late, both are due in one turn: jobs that
-    /// the earlier timer has made ready run before the later one fires. When they exceed their budget, the other timers
-    /// are left to the next turn, which polls first; so each turn fires one timer at least, whatever the jobs do.
+    /// An earlier deadline must win against a later one. If both are due in one turn, the earlier timer's ready jobs
+    /// run before the later one fires. When these jobs exceed their budget, the other timers wait for the next turn,
+    /// which polls first. Each turn fires at least one timer.
     @inline(never)
     func fire(_ due: TimerHeap.Due, afterEvents hasDelivered: Bool) throws(SystemError) {
         var hasDelivered = hasDelivered
@@ -54,7 +49,6 @@ extension EventLoop {
         }
         meter.beginTiming()
         if let action = timers.popDue(due) { call(action) }
-        // In most turns no other timer is due.
         if timers.hasMore(of: due) { fireOthers(due) }
     }
 
@@ -73,8 +67,8 @@ extension EventLoop {
         }
     }
 
-    /// The earliest deadline of a timer, or `nil` without a timer. Another event loop that embeds this one waits no
-    /// longer than that; see `fileDescriptor`.
+    /// The earliest deadline of a timer, or `nil`. Another event loop that embeds this one waits no longer; see
+    /// `fileDescriptor`.
     public var nextDeadline: LoopInstant? {
         if timers.hasUndated { dateTimers() }
         return timers.nextDeadline.map(LoopInstant.init(nanoseconds:))

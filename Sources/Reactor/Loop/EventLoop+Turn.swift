@@ -1,16 +1,14 @@
 import CLinux
 import ReactorLibc
 
-// How a loop is driven: runs, and the turns of which they consist.
-
 extension EventLoop {
-    /// How long a turn may wait.
+    /// The longest time that a turn waits.
     public enum Wait: Equatable, Sendable {
-        /// Waits until something happens, forever if necessary.
+        /// Waits until something happens, possibly forever.
         case wait
         /// Does not wait.
         case poll
-        /// Waits as `wait` does, but no longer than this duration.
+        /// Waits like `wait`, but at most this long.
         case upTo(Duration)
     }
 
@@ -21,14 +19,14 @@ extension EventLoop {
     /// try EventLoop.current.run()                    // returns a second later
     /// ```
     ///
-    /// Ready jobs, timers, watches, signal watches and holds keep the loop running, unless they are unreferenced; so do
-    /// jobs of a `ThreadPool` whose results this loop waits for. The loop does not know of other results that a thread
-    /// is to deliver, such as a callback that settles a promise: take a `hold()`, or `hang` on the promise. `run()` may
-    /// be called in a handler; such a nested run ends under the same conditions.
+    /// Ready jobs, timers, watches, signal watches and holds keep the loop running unless unreferenced. Jobs of a
+    /// `ThreadPool` do too while this loop waits for their results. The loop does not know of results from other
+    /// threads, such as a callback that settles a promise: take a `hold()`, or `hang` on the promise. A `run()` nested
+    /// in a handler ends under the same conditions.
     ///
-    /// - Throws: `SystemError` if a descriptor of the loop cannot be opened, or if this process is a fork of the one
-    ///   that created the loop (`EPERM` of `epoll_wait`); inside a handler also if less than 256 KiB of the thread's
-    ///   stack remains, or less than a quarter of it if that is less (`ELOOP`).
+    /// - Throws: `SystemError` if a descriptor of the loop cannot be opened, or in a fork of the loop's process
+    ///   (`EPERM` of `epoll_wait`). Inside a handler also `ELOOP`, if less than 256 KiB of the thread's stack remains,
+    ///   or less than a quarter of a smaller stack.
     @available(*, noasync, message: "an async function must not block its thread; it has no loop of its own to drive")
     public func run() throws(SystemError) {
         meter.endOfTurn = LoopMeter.unknown
@@ -45,10 +43,10 @@ extension EventLoop {
     /// try EventLoop.current.run(until: { answers.count == 3 })
     /// ```
     ///
-    /// The condition is checked before each turn. Jobs that the previous turn made ready have run by then, unless they
-    /// exceeded the turn's budget.
-    /// - Returns: whether the condition held in the end.
-    /// - Throws: `SystemError` as `run()`, and the errors of `condition`.
+    /// Checks the condition before each turn, after the jobs that the previous turn made ready, unless they exceeded
+    /// its budget.
+    /// - Returns: true if the condition held in the end.
+    /// - Throws: `SystemError` like `run()`, and the errors of `condition`.
     @available(*, noasync, message: "an async function must not block its thread; it has no loop of its own to drive")
     @discardableResult
     public func run(until condition: () throws -> Bool) throws -> Bool {
@@ -66,14 +64,14 @@ extension EventLoop {
     /// EventLoop.current.schedule(after: .seconds(5)) { EventLoop.current.stop() }
     /// ```
     ///
-    /// If none is running, the next one ends at once. Further calls before that have no effect. Afterwards the loop can
-    /// run again.
+    /// Without a run in progress, the next one ends at once; more calls before it add nothing. Later runs work
+    /// normally.
     public func stop() {
         assertOwner()
         stopRequested = true
     }
 
-    /// Runs one turn; see the description of the type.
+    /// Runs one turn, as described at the type.
     /// - Throws: `SystemError` as `run()`.
     @available(*, noasync, message: "an async function must not block its thread; it has no loop of its own to drive")
     public func turn(_ wait: Wait = .wait) throws(SystemError) {
@@ -81,14 +79,13 @@ extension EventLoop {
         try turnAgain(wait)
     }
 
-    /// A turn that follows another one at once: its wait begins when that one ended, which saves a clock reading if
-    /// turns are measured.
+    /// A turn directly after another. Its wait begins at the other's end, which saves a clock reading.
     package func turnAgain(_ wait: Wait) throws(SystemError) {
         try checkWhetherItCanTurn()
         try drive(wait)
     }
 
-    /// A turn for a caller that has called `checkWhetherItCanTurn`.
+    /// A turn whose caller has called `checkWhetherItCanTurn`.
     @inline(__always)
     func drive(_ wait: Wait) throws(SystemError) {
         assertOwner()
@@ -104,7 +101,7 @@ extension EventLoop {
         }
     }
 
-    /// The latest moment at which a wait must end: `.max` for never, `.min` if the turn must not wait.
+    /// The latest end of a wait: `.max` for never, `.min` for no wait.
     @inline(__always)
     private func moment(of wait: Wait) -> Int64 {
         switch wait {
@@ -117,7 +114,7 @@ extension EventLoop {
     /// Runs `body` as if in a turn.
     @inline(__always)
     func whileDriven<Value, Failure: Error>(_ body: () throws(Failure) -> Value) throws(Failure) -> Value {
-        // A loop of `withLoop` may be embedded in the surrounding loop, or the other way round.
+        // A loop of `withLoop` and the surrounding loop may embed each other.
         let outer = clinux_get_current_loop()
         clinux_set_current_loop(Unmanaged.passUnretained(self).toOpaque())
         depth &+= 1
@@ -125,7 +122,7 @@ extension EventLoop {
         defer {
             depth &-= 1
             clinux_set_current_loop(outer)
-            // One of its handlers has ended it: see `endInner`.
+            // One of its handlers has ended it; see `endInner`.
             if vanishes && depth == 0 { leaveForGood() }
             if unrunWork != nil { ThreadLoop.noteHandlersIfNeeded() }
         }
@@ -137,23 +134,23 @@ extension EventLoop {
         try takeSteps(limit, hasWorked: false, isMeasured: true)
     }
 
-    // Rare code is in separate functions, here and in the callees of a turn. A thread that wakes up has no code in the
-    // processor's cache and waits for each line of it, even for code that it jumps over.
+    // Rare code has separate functions, because a thread that wakes has cold caches, and waits even for code that it
+    // jumps over.
 
-    /// The steps of a turn. Inlined into the variants, so that the first one need not check `isMeasured`.
+    /// The steps of a turn. Inlined, so that the first variant need not check `isMeasured`.
     @inline(__always)
     private func takeSteps(_ limit: Int64, hasWorked: Bool, isMeasured: Bool) throws(SystemError) {
         meter.counters.turns &+= 1
         if waker.isParked { unpark() }
         shared.waker.mailbox.take(into: &jobs.ready)
-        // Mail, and jobs that exceeded the budget of the previous turn.
+        // Mail, and jobs beyond the previous turn's budget.
         let early = isMeasured && !jobs.ready.isEmpty ? now.nanoseconds : nil
         let worked = jobs.run() || hasWorked
         if let early { meter.noteTurn(since: early) }
         var polled = LoopMeter.unknown
         if poller.hasUndelivered {
-            // A nested turn first delivers the events that the outer turn has fetched. Events that have arrived since
-            // then are polled before any timer fires.
+            // A nested turn first delivers the events that the outer turn fetched. Newer events are polled before any
+            // timer fires.
             poller.mayHaveMore = true
             timeOfPoll = LoopMeter.unknown
         } else {
@@ -161,8 +158,8 @@ extension EventLoop {
             polled = try poll(mayBlock: mayBlock, limit == .min ? .max : limit, isMeasured: isMeasured)
         }
         let began = !isMeasured || polled != LoopMeter.unknown ? polled : now.nanoseconds
-        // Determined before the events are delivered: a timer that becomes due meanwhile waits until the kernel has
-        // been polled once more. Input that has arrived by then may cancel the timer.
+        // Read before the events are delivered. A timer that becomes due during delivery waits for another poll,
+        // because new input may cancel it.
         let due = dueTimers()
         let hasEvents = poller.hasUndelivered
         if hasEvents { deliverEvents() }
@@ -173,7 +170,8 @@ extension EventLoop {
         if waker.isEmbedded && !jobs.hasJobs { try prepareForEmbedding() }
     }
 
-    /// A turn with measured handlers, or inside a measured handler, an inline job or the `deinit` of a discarded object.
+    /// A turn with measured handlers, or inside a measured handler, an inline job or the `deinit` of a discarded
+    /// object.
     @inline(never)
     private func takeInterruptedSteps(_ limit: Int64) throws(SystemError) {
         let isInsideInlineJob = jobs.isRunningInline
@@ -196,8 +194,8 @@ extension EventLoop {
         if depth > 0 { try checkStack() }
     }
 
-    /// For a caller that is about to run ready jobs and to wait: throws if the loop has ended, which runs nothing any
-    /// more, or if the stack is nearly used up. (A fork of the process may run what is ready.)
+    /// For a caller about to run ready jobs and wait. Throws if the loop has ended, or if the stack is nearly used up.
+    /// (A fork may still run ready jobs.)
     @inline(never)
     package func checkWhetherItCanWait() throws(SystemError) {
         if !hasEnded && !clinux_stack_is_low() { return }
@@ -211,9 +209,8 @@ extension EventLoop {
         throw SystemError(.epollWait, EPERM, detail: "the loop belongs to the process that this one was forked from")
     }
 
-    /// Checks the stack before a turn, or ready jobs, inside a handler. Each level takes stack, and peers may determine
-    /// the depth, for example if the handlers of a server hang. Too deep a nesting throws while there is still stack to
-    /// handle the error.
+    /// Checks the stack before a turn or ready jobs inside a handler, since peers may determine the depth, for example
+    /// when handlers hang. Throws while the error can still be handled.
     @inline(never)
     func checkStack() throws(SystemError) {
         guard clinux_stack_is_low() else { return }
@@ -222,8 +219,7 @@ extension EventLoop {
         throw SystemError(.epollWait, ELOOP, detail: detail)
     }
 
-    /// Runs a turn that waits for other threads, for `limit` at most by the real clock, even if the loop's clock is
-    /// virtual. For a loop that has no timer.
+    /// Waits for other threads, at most `limit` of real time even with a virtual clock. For a loop without timers.
     package func awaitOtherThreads(forRealAtMost limit: Duration) throws(SystemError) {
         guard clock.isVirtual else { return try turn(.upTo(limit)) }
         waker.realLimit = CInt(clamping: limit.clampedNanoseconds / 1_000_000 + 1)
@@ -231,9 +227,9 @@ extension EventLoop {
         try turn(.wait)
     }
 
-    /// Whether a waiting caller must return because the loop's thread is to end.
+    /// True when a waiting caller must return because the loop's thread must end.
     package var isStopping: Bool { shared.life.isAt(.stopping) }
 
-    /// Whether a run must return: the innermost one, or all.
+    /// True when the innermost run, or every run, must return.
     var mustReturn: Bool { stopRequested || isStopping }
 }

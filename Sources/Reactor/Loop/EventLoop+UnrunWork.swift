@@ -1,17 +1,17 @@
 import CLinux
 import Synchronization
 
-// The observation of a thread that may never drive its loop; see `UnrunWork`.
+// See `UnrunWork`.
 
 extension EventLoop {
-    /// Whether operators of this thread note their work.
+    /// True when this thread's operators note their work.
     package static var isNotingHandlers: Bool { clinux_is_noting_handlers() }
 
-    /// For a task that is about to wait for what only the current loop of the calling thread can do: whether nothing
-    /// will drive that loop, since the thread is one of Swift's pool or of a `ThreadPool`, and continues with other code.
+    /// For a task about to wait for the calling thread's loop. True when nothing will drive it, because the thread, of
+    /// Swift's pool or a `ThreadPool`, goes on to other code.
     ///
-    /// A task of another executor may be on a thread that drives its loop later.
-    /// - Parameter isolation: the actor that the task runs for.
+    /// A task with another executor may be on a thread that drives its loop later.
+    /// - Parameter isolation: the actor on which the task runs.
     package static func isLeftUndriven(by isolation: (any Actor)?) -> Bool {
         guard isNotingHandlers, let unrunWork = withExisting({ $0.unrunWork }) ?? nil, !unrunWork.isMain else {
             return false
@@ -22,44 +22,42 @@ extension EventLoop {
     }
 
     private static func hasDefaultExecutor(_ actor: any Actor) -> Bool {
-        // Sound because `UnownedSerialExecutor` is a frozen structure of two words: an object, and its conformance to
-        // `SerialExecutor`, of which an actor without a custom executor has none.
+        // Sound: `UnownedSerialExecutor` is a frozen structure of two words, an object and its conformance to
+        // `SerialExecutor`, which an actor without a custom executor lacks.
         unsafeBitCast(actor.unownedExecutor, to: (UInt, UInt).self).1 == 0
     }
 
-    /// Called when a turn begins: handlers that are attached from here on will run. Afterwards
-    /// `ThreadLoop.noteHandlersIfNeeded` is called.
+    /// Called when a turn begins, because handlers attached from now on will run. `ThreadLoop.noteHandlersIfNeeded`
+    /// follows.
     @inline(never)
     func beginDriving() {
         if depth == 1, let unrunWork, unrunWork.loopIsDriven() { endObservation() }
         clinux_set_noting_handlers(false)
     }
 
-    /// The thread is not observed any more.
     func endObservation() {
         guard let observer = unrunWork.take() else { return }
         ThreadLoop.noteHandlersIfNeeded()
         observer.end()
     }
 
-    /// The pool that the loop's thread belongs to; `nil` for a loop that a job has made with `withLoop`.
+    /// The pool of the loop's thread; `nil` for a job's `withLoop`.
     package var poolOfThread: ThreadPoolWorkers? { unrunWork?.isOfPool == true ? PoolThread.current?.pool : nil }
 
-    /// The call sites of work that still waits here and cannot run, as far as they are known.
+    /// The known call sites of work that waits here and cannot run.
     package var unrunCallSites: [CallSite] { unrunWork?.callSites ?? [] }
 
-    /// Notes work of the layer above, represented by `job`, that this loop must deliver. Called only while this thread
-    /// notes handlers, or while operations are traced.
-    /// - Returns: whether `job` must call `leaveUnrunWork` before it is deinitialized.
+    /// Notes `job`, work of the layer above for this loop. Called only while this thread notes handlers, or operations
+    /// are traced.
+    /// - Returns: true if `job` must call `leaveUnrunWork` before its `deinit`.
     package func note(_ job: Job, _ callSite: CallSite) -> Bool {
         guard let unrunWork, !isBeingDriven else { return false }
         unrunWork.note(job, callSite)
         return true
     }
 
-    /// `run()` returns although handlers wait for promises that nothing on this loop can settle: those of other threads
-    /// and callbacks, and those that wait for one another, such as the turns of a limiter for whose operations in
-    /// progress. Reported once, for the main thread's loop: every other loop ends, and its end reports them.
+    /// Reports once that `run()` of the main thread's loop returns although handlers wait for promises that nothing
+    /// here can settle, but only other threads, callbacks or each other. Other loops report them when they end.
     @inline(never)
     func reportLeftHandlers() {
         guard !isBeingDriven, ThreadLoop.isMain(self), outsideWaiters.count > 0 || !canWakeItself,

@@ -1,69 +1,65 @@
 import CLinux
 import Synchronization
 
-// Work that other threads do for a loop, such as jobs of a pool or async tasks. It is counted, so that `run()` does not
-// return before it ends.
+// Work of other threads for a loop, such as pool jobs or async tasks, counted so that `run()` waits for it.
 
 extension LoopRemote {
-    /// Any thread: counts the beginning of work on another thread whose result this loop waits for. The loop stays
-    /// alive until `endExternalWork` has been called as many times.
+    /// Any thread. Begins external work whose result this loop waits for. The loop stays alive until as many calls of
+    /// `endExternalWork`.
     package func beginExternalWork() { loop.shared.work.externalWork.begin() }
 
-    /// Any thread: counts a handler of this loop's thread that was given to a dispatcher, which may never run it. The
-    /// handler does not keep the loop alive, but it may still wake the loop.
+    /// Any thread. Begins a handler given to a dispatcher, which may never run it. It may wake the loop but does not
+    /// keep it alive.
     package func beginDispatchedJob() { loop.shared.work.dispatchedJobs.add(1, ordering: .relaxed) }
 
-    /// Any thread: counts the end of such a handler, whose result has been settled. May be called after the loop has
-    /// ended.
+    /// Any thread. Ends a dispatched handler, once its result is settled. Allowed after the loop's end.
     package func endDispatchedJob() { loop.shared.work.dispatchedJobs.subtract(1, ordering: .relaxed) }
 
-    /// Any thread: counts the end of external work. If its result concerns the loop, post it first, then call this.
-    /// Wakes a waiting loop, which may have nothing left to do. May be called after the loop has ended.
+    /// Any thread. Ends external work; post its result first. Wakes the loop, which may have nothing left to do.
+    /// Allowed after the loop's end.
     package func endExternalWork() { loop.endExternalWork() }
 
-    /// Whether the loop's clock is virtual. Any thread: it never changes.
+    /// Any thread. True when the loop's clock is virtual, which never changes.
     package var isVirtual: Bool { loop.clock.isVirtual }
 
-    /// Whether the loop has this address. Any thread.
+    /// Any thread. True when the loop has this address.
     package func isRemote(ofLoopAt address: UnsafeMutableRawPointer?) -> Bool {
         address == Unmanaged.passUnretained(loop).toOpaque()
     }
 
-    /// A piece of external work waits for a result of this loop, so the loop's virtual clock may advance. Call it once
-    /// the wait can be ended by the result, and not before: the result may come at any time, and the clock must then
-    /// stand still. Any thread.
+    /// Any thread. External work now waits for this loop, so a virtual clock may advance. Call it only once the result
+    /// can end the wait, which must stop the clock again.
     package func beginWaitingForLoop() {
         if loop.shared.work.externalWork.beginWaiting() { loop.wakeForExternalWork() }
     }
 
-    /// The wait has ended, and the work continues: called on the thread that ends the wait, before the work can
-    /// continue. If this comes before `beginWaitingForLoop`, the work counts as busy twice until then. Any thread.
+    /// Any thread. The thread that ends the wait calls this before the work can continue. If it precedes
+    /// `beginWaitingForLoop`, the work counts as busy twice until then.
     package func endWaitingForLoop() { loop.shared.work.externalWork.endWaiting() }
 }
 
 extension EventLoop {
-    /// Any thread: as `LoopRemote.endExternalWork`.
+    /// Any thread.
     func endExternalWork() { if shared.work.externalWork.end() { wakeForExternalWork() } }
 
-    /// Makes the loop check again what it waits for. Any thread, and also after the loop has ended.
+    /// Any thread, also after the loop's end. Makes the loop check for its reasons to wait.
     fileprivate func wakeForExternalWork() {
         guard clinux_get_current_loop() != Unmanaged.passUnretained(self).toOpaque() else { return }
-        // One at a time: possibly no thread ever drives this loop.
+        // One at a time, since perhaps no thread ever drives this loop.
         guard !shared.work.isWakeJobPosted.exchange(true, ordering: .acquiringAndReleasing) else { return }
         let job = Unmanaged<Job>.passRetained(
-            // The loop retains the job in turn, until it runs the job or ends. After this exchange, it sees everything
-            // that a thread did before it found the flag set.
+            // The loop retains the job until the job runs or the loop ends. After this exchange, it sees everything
+            // that threads did before they found the flag set.
             InternalJob { _ = self.shared.work.isWakeJobPosted.exchange(false, ordering: .acquiringAndReleasing) })
         if !shared.post(job) { job.release() }
     }
 
-    /// The loop that must count the work that this thread dispatches: this loop, or the loop on whose behalf the thread
-    /// works.
+    /// The loop that counts this thread's dispatched work: this one, or the one on whose behalf the thread works.
     package var loopToNotify: LoopRemote { requestingLoop ?? remote }
 
-    /// Runs `body`, a job of a pool on whose thread this loop is, on behalf of `home`.
-    /// - Returns: whether the job has ended. If not, it has left something on this loop; `home` is notified when the
-    ///   ready jobs have run and the rest has been released.
+    /// Runs `body`, a job of the pool of this loop's thread, on behalf of `home`.
+    /// - Returns: true if the job has ended. If it left something on this loop, `home` is notified later, when that has
+    ///   run or been released.
     package func work(for home: LoopRemote, _ body: () -> Void) -> Bool {
         requestingLoop = home
         body()
@@ -71,8 +67,7 @@ extension EventLoop {
         return requestingLoop == nil
     }
 
-    /// Whether other threads also work for the loop on whose behalf this thread works: the current job may have
-    /// dispatched that work itself.
+    /// True when other threads also work for the requesting loop, perhaps dispatched by this job.
     var requestingLoopAwaitsOthers: Bool {
         // The current job counts as one.
         guard let requestingLoop = requestingLoop else { return false }

@@ -2,8 +2,8 @@ import CLinux
 
 /// The living loops by serial number, for handles that do not retain their loop.
 ///
-/// Invariant: a loop is added and removed on its own thread, and lives while it is here. So a thread's own loops cannot
-/// end while it uses them; of other threads' loops it learns only that they live.
+/// Invariant: a loop is added and removed on its own thread, and lives in between. So a thread's own loops cannot end
+/// while it uses them. Of others it knows only that they live.
 enum LivingLoops {
     private static let loops = LockedValue<[Int: Unmanaged<EventLoop>]>.ofProcess([:])
 
@@ -15,14 +15,14 @@ enum LivingLoops {
 
     static func remove(_ loop: EventLoop) { loops.withLock { $0[loop.serial] = nil } }
 
-    /// Any thread: references to all of them.
+    /// Any thread.
     static var all: [(serial: Int, remote: LoopRemote)] {
         loops.withLock { loops in
             loops.map { serial, loop in (serial, loop._withUnsafeGuaranteedRef { LoopRemote(of: $0) }) }
         }
     }
 
-    /// Any thread: ends the waits of the loops that have a thread of the library, which then block unwatched signals.
+    /// Any thread. Wakes the loops on library threads, which then block unwatched signals.
     static func wakeSpawned() {
         loops.withLock { loops in
             for loop in loops.values {
@@ -47,16 +47,16 @@ enum LivingLoops {
 }
 
 extension EventLoop {
-    /// Any thread: references to the loops that have not ended, by their numbers. A remote from here has no name.
+    /// Any thread. Unnamed remotes by number.
     package static var living: [(serial: Int, remote: LoopRemote)] { LivingLoops.all }
 
-    /// Calls `body` with the loop of this number. In every build: traps if it belongs to another thread.
+    /// Calls `body` with this loop. Traps in every build if the loop belongs to another thread.
     /// - Parameter ended: the result if the loop has ended.
     @inline(__always)
     static func withLiving<Value>(
         _ serial: Int, else ended: Value, _ call: StaticString = #function, _ body: (EventLoop) -> Value
     ) -> Value {
-        // The thread's current loop lives.
+        // A thread's current loop is alive.
         if let current = clinux_get_current_loop() {
             let loop = Unmanaged<EventLoop>.fromOpaque(current)
             if loop._withUnsafeGuaranteedRef({ $0.serial == serial }) { return loop._withUnsafeGuaranteedRef(body) }

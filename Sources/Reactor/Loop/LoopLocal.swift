@@ -1,7 +1,7 @@
 import Synchronization
 
-/// A value that exists once per loop: a cache, counters, a database client. It is made on the loop's thread at first
-/// use, is used on that thread only, and need not be `Sendable`.
+/// A value per loop, such as a cache, counters or a database client. Made on first use and used only on the loop's
+/// thread, it need not be `Sendable`.
 ///
 /// ```swift
 /// final class Counters { var requests = 0 }
@@ -17,21 +17,20 @@ import Synchronization
 /// let requests = group.collect(counters) { $0.requests }
 /// ```
 ///
-/// The loop releases the value on its own thread: when it ends, or after the last reference to this object is released,
-/// whichever is first. A `deinit` there may therefore pass on whatever must outlive the loop. An async handler that has
-/// not finished when its loop ends keeps the value that it has obtained, and releases it where it continues. A loop
-/// that is ending still returns the value; one that is made only then is not kept.
+/// The loop releases the value on its own thread, at its end or after the last reference to this object. A `deinit`
+/// there can pass on data that must outlive the loop. An async handler that outlives its loop keeps its value, and
+/// releases it where it continues. An ending loop returns the value, but does not keep a new one.
 public final class LoopLocal<Value>: Sendable {
     package let number = LoopLocalNumbers.next()
     private let make: @Sendable () -> Value
-    /// The loops that have a value.
+    /// The loops with a value.
     private let holders = LockedValue<Set<LoopRemote>>([])
 
-    /// - Parameter make: makes the value of a loop, on the loop's thread.
+    /// - Parameter make: makes a loop's value, on the loop's thread.
     public init(_ make: @escaping @Sendable () -> Value) { self.make = make }
 
     deinit {
-        // A loop that has ended has released its value.
+        // An ended loop has released its value.
         for remote in holders.withLock({ $0 }) {
             let loop = remote.loop
             loop.performCleanup { [number] in if !loop.hasEnded { _ = loop.ending.takeLocal(number) } }
@@ -44,10 +43,10 @@ public final class LoopLocal<Value>: Sendable {
     /// remote.submit { counters.withValue { $0.requests += 1 } }
     /// ```
     ///
-    /// The value belongs to the loop's thread, so `body` can neither return it nor put anything into it that another
-    /// thread may use: its captures and its result are `Sendable`, or newly made. In a handler of `serve` use
-    /// `value(for: connection)` instead.
-    /// - Parameter body: is called at once, on this thread.
+    /// The value belongs to the loop's thread, so `body` cannot return it or store in it anything that another thread
+    /// may use. Captures and results are `Sendable`, or newly made. In a handler of `serve` use `value(for:
+    /// connection)` instead.
+    /// - Parameter body: called at once, on this thread.
     @available(*, noasync, message: "an async function has no loop of its own; use value(for: connection) or collect")
     public func withValue<Result, Failure: Error>(
         _ body: @Sendable (Value) throws(Failure) -> sending Result
@@ -61,15 +60,13 @@ public final class LoopLocal<Value>: Sendable {
         return makeValue(on: loop)
     }
 
-    /// The value in the loop's box for this object's number; the loop retains the box meanwhile.
-    // No other object has the number, so the box has this type. Inlinable, since a server may ask for the value with
-    // each message.
+    /// The value in the box for this object's number. The loop retains the box during the call.
+    // Only this object has the number, so the box has this type. Inlinable, since servers may ask once per message.
     @inlinable @inline(__always)
     package func value(in box: Unmanaged<LoopLocalValue>) -> Value {
         box._withUnsafeGuaranteedRef { unsafeDowncast($0, to: Box.self).value }
     }
 
-    /// Makes the value on a loop that has none yet.
     package func makeValue(on loop: EventLoop) -> Value {
         let made = Box(make(), holders, loop.remote)
         // `make` may have asked for the value itself.
@@ -101,13 +98,13 @@ public final class LoopLocal<Value>: Sendable {
 }
 
 extension EventLoop {
-    /// The value of the `LoopLocal` with that number, which this loop retains.
+    /// The value of this number, retained by this loop.
     package func local(_ number: Int) -> Unmanaged<LoopLocalValue>? { ending.local(number) }
 }
 
 private enum LoopLocalNumbers {
     private static let last = Atomic(0)
 
-    /// Numbers are never reused, so a value is never mistaken for another one.
+    /// Never reused, so values cannot be confused.
     static func next() -> Int { last.add(1, ordering: .relaxed).newValue }
 }

@@ -1,18 +1,17 @@
 /// A loop as an executor of Swift Concurrency.
 ///
-/// Swift's jobs are treated like other jobs of the loop: they run in the order of arrival, and count as ready once they
-/// have arrived. Before that they do not keep the loop alive: take a `hold()`.
+/// Swift's jobs are ordinary jobs of the loop. They run in order of arrival, and keep the loop alive only once they
+/// have arrived: take a `hold()` before.
 ///
-/// Swift's jobs must run, or their tasks would never end. A job may arrive after the loop has ended, or still be queued
-/// when the loop ends. Such jobs run after the end is complete, one after another, on a thread that serves all ended
-/// loops; the first job of each loop is reported.
+/// Jobs queued at the loop's end, or later, run after the end is complete, one at a time, on a thread for all ended
+/// loops, since their tasks would otherwise never end. The first job of each loop is reported.
 ///
-/// A task that prefers the loop does not run an actor without a custom executor here: see `DefaultActorJob`.
+/// A task that prefers the loop does not run actors without a custom executor here: see `DefaultActorJob`.
 ///
-/// Isolation holds: two jobs of one loop never run at the same time. But a job that turns the loop, in a nested `run()`
-/// for instance, lets other jobs run before it returns, including jobs of the same actor.
+/// Two jobs of one loop never run at once, which isolates actors. But a job that turns the loop, for instance in a
+/// nested `run()`, lets other jobs run before it returns, including jobs of its own actor.
 extension LoopRemote: SerialExecutor, TaskExecutor {
-    /// Queues a job of a task that prefers the loop. Called by Swift, on any thread.
+    /// Called by Swift, on any thread, for a task that prefers the loop.
     public func enqueue(_ job: consuming ExecutorJob) { loop.enqueue(UnownedJob(job), ofTask: .task(self)) }
 
     /// Called by Swift, for actors that live on the loop.
@@ -23,29 +22,27 @@ extension LoopRemote: SerialExecutor, TaskExecutor {
     /// Compares two remotes. Called by Swift.
     public func isSameExclusiveExecutionContext(other: LoopRemote) -> Bool { self == other }
 
-    /// Traps unless the calling thread is the loop's and has the loop as its current one. So `assumeIsolated` works in
-    /// the loop's handlers.
+    /// Traps unless this is the calling thread's current loop, so `assumeIsolated` works in the loop's handlers.
     public func checkIsolated() { actors.checkIsolated() }
 
-    /// As `checkIsolated()`, without a trap.
+    /// `checkIsolated()` without a trap.
     public func isIsolatingCurrentContext() -> Bool? { loop.isCurrent }
 }
 
-/// The executor for the jobs of actors, as opposed to jobs of tasks that prefer the loop.
+/// The executor for jobs of actors, distinct from jobs of tasks that prefer the loop.
 ///
-/// Swift compares the executors that a thread runs for, the actor's and the task's, with those that a job asks for, and
-/// enqueues the job again if they differ. With one object for both, a `Task.yield` was enqueued here four times instead
-/// of twice. (The task executor must be the object that users refer to: Swift retains one object and releases the
-/// other.)
+/// Swift compares a thread's executors, of actor and task, with the job's, and enqueues the job again if they differ.
+/// With a single object, a `Task.yield` was enqueued four times instead of twice. (The task executor must be the object
+/// of the users, because Swift retains one object and releases the other.)
 final class LoopActorExecutor: SerialExecutor {
-    // Sound as in `LoopRemote`: other threads touch only the loop's mailbox and its atomics.
+    // Sound as in `LoopRemote`: other threads touch only the loop's mailbox and atomics.
     nonisolated(unsafe) private let loop: EventLoop
 
     init(_ loop: EventLoop) { self.loop = loop }
 
     func enqueue(_ job: consuming ExecutorJob) { loop.enqueue(UnownedJob(job), .actor(self)) }
 
-    // A loop that has ended creates a new remote for each request, so executors are compared by their loop.
+    // An ended loop creates a remote per request, so executors are compared by loop.
     func asUnownedSerialExecutor() -> UnownedSerialExecutor { UnownedSerialExecutor(complexEquality: self) }
 
     func isSameExclusiveExecutionContext(other: LoopActorExecutor) -> Bool { loop === other.loop }

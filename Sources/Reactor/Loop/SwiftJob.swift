@@ -2,8 +2,8 @@ import ReactorLibc
 import Synchronization
 
 extension EventLoop {
-    /// Runs a job of Swift Concurrency on this loop, or elsewhere once the loop has ended. Any thread. On the loop's own
-    /// thread the job is ready at once: through the mailbox, a task that yields would cost a turn each time.
+    /// Any thread. Runs a Swift Concurrency job here, or elsewhere once the loop has ended. On the loop's thread it
+    /// skips the mailbox, where each `Task.yield` would cost a turn.
     func enqueue(_ job: UnownedJob, _ purpose: SwiftJob.Purpose) {
         let node = Unmanaged<Job>.passRetained(SwiftJob(job, purpose, self))
         if isCurrent { return enqueueOwned(node) }
@@ -11,7 +11,7 @@ extension EventLoop {
     }
 }
 
-/// A Swift Concurrency job, wrapped as a job of the loop.
+/// A Swift Concurrency job as a job of the loop.
 final class SwiftJob: Job {
     enum Purpose {
         case actor(LoopActorExecutor)
@@ -43,7 +43,7 @@ final class SwiftJob: Job {
         }
     }
 
-    // The job still runs, on another thread.
+    // It still runs, on another thread.
     override var isReportedUndelivered: Bool { false }
 
     /// The loop has ended, so the job runs elsewhere.
@@ -53,16 +53,16 @@ final class SwiftJob: Job {
     }
 
     private func rescue() {
-        // In a forked child the task belongs to the parent.
+        // In a forked child, the task belongs to the parent.
         if loop.isForked { return }
-        // The loop's thread may continue, and use the same state as the task. The surrounding loop then runs the job.
+        // The loop's thread may go on and use the task's state, so the surrounding loop runs the job.
         if case .boundTask(let executor) = purpose, let next = executor.loop(around: loop) {
             return next.enqueue(job, purpose)
         }
         if !loop.shared.life.hasReportedTask.exchange(true, ordering: .relaxed) {
             LoopEvent.send(.taskOnEndedLoop)
         }
-        // Not while the loop's own thread is ending it: that thread may use the same state as the job.
+        // Not before the loop's thread has ended the loop, because it may use the job's state.
         loop.shared.life.isOver.whenOpen { [job, purpose] in EndedLoopJobs.enqueue { Self.run(job, purpose, nil) }
         }
     }

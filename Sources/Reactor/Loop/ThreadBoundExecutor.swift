@@ -1,10 +1,9 @@
-/// An executor for tasks whose closures use values that belong to the loop's thread and are not `Sendable`.
+/// An executor for tasks whose closures use values of the loop's thread that are not `Sendable`.
 ///
-/// While the loop lives, it works like the loop's remote. A loop of `withLoop` ends before its thread does: jobs that
-/// arrive afterwards run on the surrounding loop, when that is driven. Jobs of a loop that has ended with its thread
-/// run where all jobs of ended loops do; see `SwiftJob`.
+/// Works like the loop's remote while the loop lives. A loop of `withLoop` ends before its thread, so later jobs run on
+/// the surrounding loop. After an end with the thread, they run where all jobs of ended loops do; see `SwiftJob`.
 package final class ThreadBoundExecutor: TaskExecutor {
-    /// The loop and its surrounding loops on the same thread, from the inside out.
+    /// The loop and its surrounding loops on this thread, innermost first.
     private let loops: [LoopRemote]
 
     /// Called on the loop's thread.
@@ -15,17 +14,17 @@ package final class ThreadBoundExecutor: TaskExecutor {
         loops[0].loop.enqueue(UnownedJob(job), ofTask: .boundTask(self))
     }
 
-    /// Any thread: the loop on which jobs of `loop` continue after its end. It may have ended too.
+    /// Any thread. The loop that runs the jobs of `loop` after its end. It may have ended too.
     func loop(around loop: EventLoop) -> EventLoop? {
         guard let index = loops.firstIndex(where: { $0.loop === loop }), index + 1 < loops.count else { return nil }
         return loops[index + 1].loop
     }
 }
 
-/// A value that a task of the loop takes along although it is not `Sendable`. Each value has a box of its own: of a tuple with a
-/// function in it Swift 6.3 releases the other members once too often.
-// @unchecked: it is made on the loop's thread, and for one task, whose executor is the loop or is bound to that thread. So the
-// value and what it refers to are used on no other thread.
+/// A value that a task of the loop captures although it is not `Sendable`. One box per value: Swift 6.3 over-releases
+/// the other members of a tuple that contains a function.
+// @unchecked: made on the loop's thread for one task, whose executor is the loop or bound to that thread. So no other
+// thread uses the value or its contents.
 package struct OnThread<Value>: @unchecked Sendable {
     package let value: Value
 

@@ -2,11 +2,10 @@ import CLinux
 import ReactorLibc
 import Synchronization
 
-/// The loop of each thread, made on first use. It ends with its thread, or with the function that is passed to
-/// `withLoop`.
+/// The loop of each thread, made on first use. It ends with its thread or with `withLoop`.
 ///
-/// Invariant: the thread's current loop is the innermost one that is driven there, or that lives there. It is retained
-/// until the end of the thread, by the function, or, as the main thread's, for ever.
+/// Invariant: the thread's current loop is the innermost one that is driven or lives there. It is retained until the
+/// thread, the function of `withLoop` or, for the main thread's loop, the process ends.
 @usableFromInline
 enum ThreadLoop {
 
@@ -15,7 +14,7 @@ enum ThreadLoop {
         let isMainThread = clinux_gettid() == getpid()
         let loop = isMainThread ? mainLoop.loop : EventLoop()
         install(loop, endsWithThread: !isMainThread)
-        // Once the main thread has driven its loop, it is assumed to continue.
+        // A main thread that has driven its loop is assumed to continue.
         let pool = PoolThread.current
         loop.unrunWork = UnrunWork(isMain: isMainThread, isOfPool: pool != nil)
         pool?.afterJob = endJob
@@ -24,7 +23,7 @@ enum ThreadLoop {
         return loop
     }
 
-    /// Makes `loop` the current loop of the calling thread, which must have none yet.
+    /// Makes `loop` the thread's current loop; there must be none yet.
     static func install(_ loop: EventLoop, endsWithThread: Bool = true) {
         ForkDetector.watch()
         LivingLoops.add(loop)
@@ -50,8 +49,8 @@ enum ThreadLoop {
         return try body(loop)
     }
 
-    /// `loop` and its surrounding loops on this thread, from the inside out. If the thread has no outer loop yet, makes
-    /// one, since the thread continues.
+    /// `loop` and its surrounding loops on this thread, innermost first. Makes a missing outer loop, since the thread
+    /// continues.
     static func loops(from loop: EventLoop) -> [LoopRemote] {
         guard case .function(let outer) = loop.scope else { return [loop.remote] }
         return [loop.remote] + loops(from: outer ?? makeAround(loop))
@@ -77,7 +76,7 @@ enum ThreadLoop {
     }()
 
     private static func end(_ address: UnsafeMutableRawPointer) {
-        // Handlers that are released now may ask for the current loop once more.
+        // Handlers that are released now may ask for the current loop.
         clinux_set_current_loop(address)
         let loop = Unmanaged<EventLoop>.fromOpaque(address).takeRetainedValue()
         loop.close()
@@ -86,8 +85,8 @@ enum ThreadLoop {
         noteHandlersIfNeeded()
     }
 
-    /// Called after each job of a pool's thread, which drives no loop: ends the thread's loop if the job has left
-    /// anything on it that is not ready. The next job gets a new loop.
+    /// Called after each job of a pool's thread, which drives no loop. Ends the thread's loop if the job left anything
+    /// there that is not ready.
     private static func endJob() {
         guard let address = clinux_get_current_loop() else { return }
         let loop = Unmanaged<EventLoop>.fromOpaque(address).takeUnretainedValue()
@@ -98,14 +97,14 @@ enum ThreadLoop {
         }
         loop.stopRequested = false
         loop.unrunWork?.forgetAll()
-        // The job has left nothing.
+        // The job left nothing.
         loop.requestingLoop.take()?.endExternalWork()
     }
 
     // MARK: The main thread
 
-    // The invariant of the box: until the main thread has asked for its loop, only `remote` has seen it, and `remote`
-    // touches nothing but the mailbox. From then on the loop belongs to the main thread.
+    // Invariant: until the main thread asks for its loop, only `remote` has seen it, and touches only its mailbox. Then
+    // the loop belongs to the main thread.
     private struct MainLoop: @unchecked Sendable {
         let loop = EventLoop()
     }
@@ -119,14 +118,14 @@ enum ThreadLoop {
 
     // MARK: Threads that may never drive their loop
 
-    /// Makes the operators of this thread note their work, if its current loop may never be driven and is not being
-    /// driven now; see `UnrunWork`.
+    /// Makes this thread's operators note their work while nothing drives its current loop, and perhaps never will; see
+    /// `UnrunWork`.
     @inline(never)
     static func noteHandlersIfNeeded() {
         clinux_set_noting_handlers(EventLoop.withExisting { $0.unrunWork != nil && !$0.isBeingDriven } ?? false)
     }
 
-    /// Makes the end of the process report the work of all threads whose loop was never driven.
+    /// Makes the end of the process report the work of all undriven loops.
     private static let endOfProcess: Void = {
         generationOfProcess.store(ForkDetector.generation, ordering: .relaxed)
         atexit { ThreadLoop.reportUnrunWork() }
@@ -136,7 +135,7 @@ enum ThreadLoop {
 
     /// Called on the thread that ends the process.
     private static func reportUnrunWork() {
-        // A forked child has no other threads, and one of them may have held a lock.
+        // A forked child has no other threads, and a thread may have held a lock.
         guard ForkDetector.generation == generationOfProcess.load(ordering: .relaxed) else { return }
         // An async `main` leaves the main thread to other code, and another thread may call exit.
         guard UnrunWork.reportAll(), clinux_gettid() == getpid() else { return }

@@ -1,6 +1,5 @@
-/// The hooks of a loop.
-///
-/// Invariant: used on the loop's thread only. A class, because hooks use the loop, and so this object.
+/// The hooks of a loop. Invariant: used on the loop's thread only. A class, because hooks use the loop and so this
+/// object.
 final class LoopHooks {
     enum Moment { case beforeWaiting, afterWaiting }
 
@@ -11,10 +10,10 @@ final class LoopHooks {
     }
 
     private var hooks = NumberedList<Hook>()
-    /// Stored, since each turn reads it.
+    /// Stored, because each turn reads it.
     @exclusivity(unchecked) private(set) var isEmpty = true
     private var areBeingCalled = false
-    /// The moment at which the wait that the hooks precede must end; `.max` for never.
+    /// The end of the wait after the hooks, `.max` for never.
     private(set) var limit = Int64.max
 
     func hasAny(_ moment: Moment) -> Bool { hooks.all.contains { $0.element.moment == moment } }
@@ -27,16 +26,14 @@ final class LoopHooks {
         return hooks.add(Hook(moment: moment, body: body, callSite: callSite))
     }
 
-    /// Removes a hook, and releases its closure when the list is consistent again.
-    /// - Returns: whether there was one.
+    /// Returns true if there was one, whose closure is released once the list is consistent.
     func remove(_ id: Int) -> Bool {
         let removed = hooks.remove(id)
         isEmpty = hooks.isEmpty
         return withExtendedLifetime(removed) { removed != nil }
     }
 
-    /// Removes all hooks, and releases them when the list is consistent again.
-    /// - Returns: whether there was any.
+    /// Returns true if there was any.
     func removeAll() -> Bool {
         isEmpty = true
         let removed = hooks.removeAll()

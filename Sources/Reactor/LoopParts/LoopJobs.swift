@@ -1,25 +1,25 @@
-/// The jobs that a loop runs or discards on its thread, and the limit per turn.
+/// The jobs that a loop runs or discards, and the limit per turn.
 ///
-/// Invariant: used on the loop's thread only. A job is in at most one of the queues, which owns it; no queue calls a
-/// job while it is itself being changed. The ready queue comes first: every turn looks at it. A class, because jobs use
-/// the loop, and so this object; `@exclusivity(unchecked)` as in `EventLoop`.
+/// Invariant: used on the loop's thread only. A job is in at most one queue, which owns it, and calls no job while it
+/// changes. The ready queue comes first, since every turn reads it. A class, because jobs use the loop and so this
+/// object; `@exclusivity(unchecked)` as in `EventLoop`.
 @usableFromInline
 package final class LoopJobs {
-    /// Jobs that turns run, in the order in which they were queued.
+    /// Jobs of turns, in the order of queueing.
     @exclusivity(unchecked) @usableFromInline var ready = JobQueue()
-    /// Jobs that have run, kept for reuse.
+    /// Finished jobs, kept for reuse.
     @exclusivity(unchecked) @usableFromInline var spare = SpareJobs()
-    /// Jobs that run in the same turn, when no job is ready any more; see `EventLoop.enqueueAtEndOfTurn`.
+    /// Jobs that run in the same turn when no job is ready; see `EventLoop.enqueueAtEndOfTurn`.
     @exclusivity(unchecked) private var endOfTurn = JobQueue()
-    /// The number of batches of ready jobs that they have waited for.
+    /// The batches of ready jobs that they have waited for.
     @exclusivity(unchecked) private var batchesBeforeEnd: UInt8 = 0
-    /// Whether the jobs of the last batch were long, so that the clock is read more often.
+    /// True when the last batch had long jobs, so the clock is read more often.
     @exclusivity(unchecked) private var hasLongJobs = false
-    /// Jobs that run at once, but one after the other.
+    /// Jobs that run at once, one after the other.
     @exclusivity(unchecked) private var inline = Trampoline()
-    /// The operation that the running inline job has interrupted, if it must be completed before a turn.
+    /// The interrupted operation of the running inline job, if it must complete before a turn.
     @exclusivity(unchecked) private var interrupted: Interrupted?
-    /// Jobs that never run, to be released one after the other.
+    /// Jobs that never run, released one after the other.
     @exclusivity(unchecked) private var discarded = Trampoline()
     private let meter: LoopMeter
     private let clock: LoopClock
@@ -29,22 +29,20 @@ package final class LoopJobs {
         self.clock = clock
     }
 
-    /// Whether a turn has a job to run.
     @inline(__always)
     var hasJobs: Bool { !ready.isEmpty || !endOfTurn.isEmpty }
 
-    /// The number of jobs that turns run. Counts them one by one.
+    /// The number of jobs for turns, counted one by one.
     var count: Int { ready.count + endOfTurn.count }
 
-    /// As `count`, but at most about this number.
+    /// `count`, but at most about `most`.
     func count(atMost most: Int) -> Int {
         Job.count(from: ready.head, atMost: most) + Job.count(from: endOfTurn.head, atMost: most)
     }
 
-    /// As `JobQueue.countOfReported`, of both queues.
     var countOfReported: Int { ready.countOfReported + endOfTurn.countOfReported }
 
-    /// The last job that was put before the others, which may have run: the next event waits for it. Compared, not followed.
+    /// The last prepended job, which may have run; the next event waits for it. Compared, not followed.
     @exclusivity(unchecked) private var urgent: UnsafeMutableRawPointer?
     var isUrgent: Bool { urgent != nil }
 
@@ -53,7 +51,7 @@ package final class LoopJobs {
         urgent = job.toOpaque()
     }
 
-    /// Runs the urgent job, between two events, unless it has run.
+    /// Runs the urgent job between two events, unless it has run.
     @inline(never)
     func runUrgent() {
         guard let urgent = urgent.take(), ready.head?.toOpaque() == urgent, let job = ready.popFirst() else { return }
@@ -68,18 +66,18 @@ package final class LoopJobs {
 
     // MARK: In a turn
 
-    /// The number of jobs that run before the loop looks at descriptors and timers again, so that a chain of jobs that
-    /// feeds itself starves neither. A job is some 100 ns of work, so a batch takes 0.1 ms.
+    /// The jobs before descriptors and timers come again, so that a self-feeding chain starves neither. A job takes
+    /// some 100 ns, a batch 0.1 ms.
     private static var jobBudget: Int { 1024 }
-    /// The budget of a batch in nanoseconds, for long jobs.
+    /// A batch's nanoseconds, for long jobs.
     private static var timeBudget: Int64 { 2_000_000 }
-    /// The number of jobs before the first clock reading, and the most between two readings. Few turns have as many as
-    /// four jobs, so most turns do not read the clock for them; a reading costs about as much as a job.
+    /// The jobs before the first clock reading, and the most between two. A reading costs about as much as a job, and
+    /// most turns have fewer than four.
     private static var firstLook: Int { 4 }
     private static var longestStretch: Int { 64 }
 
-    /// Runs ready jobs, at most a budget of them, and then those for the end of the turn.
-    /// - Returns: whether there were any.
+    /// Runs ready jobs within a budget, then the end-of-turn jobs.
+    /// - Returns: true if there were any.
     @inline(__always)
     func run() -> Bool {
         guard hasJobs else { return false }
@@ -94,8 +92,7 @@ package final class LoopJobs {
         meter.beginTiming()
         var deadline = Int64.max
         var areLong = false
-        // If the jobs of the last batch were long, the time is measured from the first job on; otherwise the clock is
-        // read less and less often.
+        // After a batch of long jobs, the time is measured from the first job on, usually less and less often.
         var nextLook = left - Self.firstLook
         if hasLongJobs {
             deadline = clock.now.nanoseconds &+ Self.timeBudget
@@ -119,15 +116,13 @@ package final class LoopJobs {
         meter.counters.jobs += Self.jobBudget - left
     }
 
-    /// The number of batches of short jobs that run before the jobs for the end of the turn: a few milliseconds
-    /// together. Fifty clients with 16 requests each cause some 10,000 jobs, whose answers would otherwise be sent in
-    /// ten parts.
+    /// The batches of short jobs before the end-of-turn jobs, a few milliseconds. Fifty clients with 16 requests each
+    /// cause some 10,000 jobs, whose answers would otherwise be sent in ten parts.
     private static var mostBatches: UInt8 { 8 }
 
-    /// Called when the turn's budget of jobs is used up and further jobs are ready. These may add work for the
-    /// end-of-turn jobs, which therefore wait for them, unless jobs are long or `mostBatches` is reached. End-of-turn
-    /// jobs that end-of-turn jobs enqueue are left for later.
-    /// - Returns: the number of jobs that were run.
+    /// Called when the turn's budget is spent. Ready jobs may add work for end-of-turn jobs, which wait, unless jobs
+    /// are long or `mostBatches` is reached. End-of-turn jobs that end-of-turn jobs enqueue stay for later.
+    /// - Returns: the number of jobs run.
     @inline(never)
     private func runLateEndOfTurnJobs(isOverTime: Bool) -> Int {
         if !isOverTime && batchesBeforeEnd < Self.mostBatches {
@@ -146,20 +141,20 @@ package final class LoopJobs {
 
     // MARK: Between timers
 
-    /// The remaining budget for jobs that run between the due timers of a turn: initially a batch's.
+    /// The rest of a batch's budget, for jobs between a turn's due timers.
     struct BudgetBetweenTimers {
         fileprivate var left = LoopJobs.jobBudget
         fileprivate var nextLook = LoopJobs.jobBudget - LoopJobs.firstLook
         fileprivate var isOverTime = false
         fileprivate let deadline: Int64
 
-        /// - Parameter moment: when the turn found the timers due, which saves a clock reading.
+        /// - Parameter moment: the time of the search for due timers, which saves a clock reading.
         @inline(__always)
         init(since moment: Int64) { deadline = moment.addingSaturating(LoopJobs.timeBudget) }
     }
 
-    /// Runs the jobs that due timers have made ready, except end-of-turn jobs.
-    /// - Returns: false if the budget is spent and further jobs are ready.
+    /// Runs the jobs that due timers made ready, except end-of-turn jobs.
+    /// - Returns: false if the budget is spent and jobs are ready.
     @inline(never)
     func runBetweenTimers(_ budget: inout BudgetBetweenTimers) -> Bool {
         let before = budget.left
@@ -176,8 +171,7 @@ package final class LoopJobs {
 
     // MARK: Inline jobs
 
-    // The context is on the stack of the call of `runInline` that set the field. The call resets the field before it
-    // returns.
+    // The context is on the stack of the `runInline` that set the field, and resets it before returning.
     private struct Interrupted {
         let context: UnsafeMutableRawPointer
         let complete: InlineCompletion
@@ -185,28 +179,28 @@ package final class LoopJobs {
 
     var isRunningInline: Bool { inline.isRunning }
 
-    /// Whether an inline job, or the `deinit` of a discarded object, is on the stack.
+    /// True when an inline job or the `deinit` of a discarded object is on the stack.
     @inline(__always)
     var isInterrupted: Bool { inline.isRunning || discarded.isRunning }
 
-    /// Runs `job` and releases the caller's reference: at once, or after the inline job that is running.
+    /// Runs `job` at once or after the running inline job, and releases the caller's reference.
     package func runInline(_ job: Unmanaged<Job>) {
         if inline.begin(job) { runInlineJobs() }
     }
 
-    /// As `runInline(_:)`. If the job runs at once and turns the loop, `complete` is called with `context` before that
+    /// `runInline(_:)`. If the job runs at once and turns the loop, `complete` is called with `context` before that
     /// turn.
     package func runInline(
         _ job: Unmanaged<Job>, interrupting context: UnsafeMutableRawPointer, complete: InlineCompletion
     ) {
-        // It is `nil` where no inline job is running: a turn inside one takes it first.
+        // `nil` without a running inline job: a turn inside one takes it first.
         guard inline.begin(job) else { return }
         interrupted = Interrupted(context: context, complete: complete)
         runInlineJobs()
         interrupted = nil
     }
 
-    /// - Returns: whether there was an inline job.
+    /// - Returns: true if there was an inline job.
     @discardableResult
     private func runInlineJobs() -> Bool {
         var hasRun = false
@@ -217,9 +211,9 @@ package final class LoopJobs {
         return hasRun
     }
 
-    /// A turn begins inside an inline job: the jobs queued after it must not wait for its return. Inline jobs that the
-    /// completion makes go after the others.
-    /// - Returns: whether there was an inline job.
+    /// A turn begins inside an inline job, and the queued jobs must not wait for its return. Inline jobs of the
+    /// completion come last.
+    /// - Returns: true if there was an inline job.
     @discardableResult
     func runInlineJobsEarly() -> Bool {
         if let interrupted = interrupted.take() { interrupted.complete(interrupted.context) }
@@ -229,9 +223,9 @@ package final class LoopJobs {
     /// The turn inside the inline job is over.
     func resumeInlineJob() { inline.resume() }
 
-    /// Before ready jobs run: jobs queued after an inline job, or after the `deinit` of a discarded object, must not
-    /// wait for its return.
-    /// - Returns: whether `resumeDiscarding` must be called afterwards.
+    /// Called before ready jobs: jobs queued after an inline job or a discarded object's `deinit` must not wait for
+    /// its return.
+    /// - Returns: true if `resumeDiscarding` must follow.
     @inline(__always)
     func runInterruptedJobs() -> Bool { isInterrupted ? runInterruptedJobsNow() : false }
 
@@ -248,15 +242,14 @@ package final class LoopJobs {
 
     package var isDiscarding: Bool { discarded.isRunning }
 
-    /// Discards `job` at once, or after the job that is being discarded. Discards are not nested, since a released job
-    /// may release the next one.
+    /// Discards `job`, at once or after the current discard. Discards are not nested, since a released job may release
+    /// the next.
     package func discard(_ job: Unmanaged<Job>) {
         if discarded.begin(job) { discardWaitingJobs() }
     }
 
-    /// A turn begins, possibly inside the `deinit` of a discarded object. It may be long, so jobs that are discarded
-    /// before it and in it do not wait for the `deinit` to return.
-    /// - Returns: whether it is inside one: `resumeDiscarding` must then be called after the turn.
+    /// A turn begins, perhaps inside a discarded object's `deinit`. Other discards must not wait for that `deinit`.
+    /// - Returns: true inside a `deinit`: `resumeDiscarding` must follow the turn.
     func interruptDiscarding() -> Bool {
         defer { discardWaitingJobs() }
         return discarded.isRunning
@@ -268,15 +261,14 @@ package final class LoopJobs {
         while let job = discarded.popFirst() { job._withUnsafeGuaranteedRef { $0.discardAndRelease() } }
     }
 
-    /// Calls `body`, which releases an object of the user's, and then discards the jobs that its `deinit`s have passed
-    /// to `discard`. No job is therefore discarded inside another. Must not be nested; see `isDiscarding`.
+    /// Calls `body`, which releases a user's object, then discards the jobs that its `deinit`s passed to `discard`, so
+    /// no discard is nested. Must not be nested; see `isDiscarding`.
     package func discarding(_ body: () -> Void) {
         discarded.resume()
         body()
         discardWaitingJobs()
     }
 
-    /// Discards the queued jobs.
     /// - Returns: the number to report as undelivered.
     func discardAll() -> Int {
         var undelivered = 0
@@ -290,6 +282,6 @@ package final class LoopJobs {
     }
 }
 
-/// The completion of an operation of a caller of `LoopJobs.runInline`, before the loop turns. A C function, so that a
-/// loop can keep it without counting references.
+/// Completes the operation of a caller of `LoopJobs.runInline` before the loop turns. A C function, kept without
+/// reference counts.
 package typealias InlineCompletion = @convention(c) (UnsafeMutableRawPointer) -> Void

@@ -1,25 +1,23 @@
 import ReactorLibc
 
-/// The waiters of a loop whose promises other threads may settle, so that the loop can withdraw them when it ends. A
-/// waiter that only the loop's own jobs, timers and descriptors can settle is not in the table: it is found through
-/// those.
+/// The waiters whose promises other threads may settle, to be withdrawn when the loop ends. Others are found through
+/// the loop's jobs, timers and descriptors.
 ///
-/// Invariant: used on the loop's thread only. A waiter knows its number. It is in the table from when it is attached
-/// until it has arrived on the loop's thread, or has been withdrawn there; it lives at least that long, so the table
-/// does not own it.
+/// Invariant: used on the loop's thread only. A waiter knows its number. It is in the table, and lives, from its
+/// attachment until it arrives on the loop's thread or is withdrawn there. So the table does not own it.
 @usableFromInline
 struct OutsideWaiters: ~Copyable {
     // The first `count` places are in use.
     @usableFromInline var places: UnsafeMutablePointer<Unmanaged<Job>>?
     @usableFromInline var count = 0
-    /// The current capacity; zero once the loop is ending.
+    /// The capacity; zero once the loop is ending.
     @usableFromInline var room = 0
     private var isClosed = false
 
-    /// A number has 27 bits, since the layer above packs it with other fields: that many waiters take 13 GB.
+    /// 27 bits, because the layer above packs a number with other fields. So many waiters take 13 GB.
     static var largestNumber: Int { 1 << 27 - 1 }
 
-    /// - Returns: the waiter's number, never zero; or zero if there is no room, and the waiter is not added.
+    /// - Returns: the waiter's number, or zero if there is no room.
     @inlinable @inline(__always)
     mutating func add(_ waiter: Unmanaged<Job>) -> UInt32 {
         if count >= room { return 0 }
@@ -28,7 +26,7 @@ struct OutsideWaiters: ~Copyable {
         return UInt32(truncatingIfNeeded: count)
     }
 
-    /// - Returns: the waiter that has the number from now on, possibly the removed one itself.
+    /// - Returns: the waiter that now has the number, possibly the removed one.
     @inlinable @inline(__always)
     mutating func remove(_ number: UInt32) -> Unmanaged<Job> {
         let places = places.unsafelyUnwrapped
@@ -40,22 +38,20 @@ struct OutsideWaiters: ~Copyable {
 
     subscript(number: Int) -> Unmanaged<Job> { places.unsafelyUnwrapped[number - 1] }
 
-    /// The loop is ending: adds no more.
     mutating func close() {
         isClosed = true
         room = 0
     }
 
-    /// Called when the loop is released. (With a deinit here, the optimizer of Swift 6.3.1 fails an assertion.)
+    /// Called at the loop's release. (A deinit here fails an assertion of Swift 6.3.1's optimizer.)
     func releaseMemory() { free(places) }
 
-    /// Makes room for another waiter, if there is none.
     /// - Returns: false if the loop is ending.
     mutating func grow() -> Bool {
         if isClosed || count < room { return !isClosed }
         precondition(count < Self.largestNumber, "a loop has 134,217,727 waiters for promises of other threads")
         room = min(max(16, room * 2), Self.largestNumber)
-        // If there is no memory, the process ends, as wherever Swift allocates.
+        // Out of memory ends the process, as in all Swift allocations.
         places = realloc(places, room * MemoryLayout<Unmanaged<Job>>.stride)!
             .bindMemory(to: Unmanaged<Job>.self, capacity: room)
         return true

@@ -3,12 +3,11 @@ import ReactorLibc
 
 /// The buffers for one recvmmsg(2).
 package final class DatagramBatch {
-    /// The largest number of datagrams that one call receives or sends.
+    /// The most datagrams per call.
     package static var capacity: Int { 32 }
 
-    // Owned: allocated in init, freed in deinit, never moved. The headers point to the vectors and the addresses, and
-    // the vectors point to the bytes. The kernel writes all of them in `receive`; they are read until the next
-    // `receive`.
+    // Owned: allocated in init, freed in deinit, never moved. The headers point to the vectors and addresses, the
+    // vectors to the bytes. `receive` lets the kernel write all of them; they are read until the next `receive`.
     private let headers = UnsafeMutablePointer<clinux_mmsghdr>.allocate(capacity: DatagramBatch.capacity)
     private let vectors = UnsafeMutablePointer<iovec>.allocate(capacity: DatagramBatch.capacity)
     private let addresses = UnsafeMutablePointer<sockaddr_storage>.allocate(capacity: DatagramBatch.capacity)
@@ -33,7 +32,7 @@ package final class DatagramBatch {
         bytes.deallocate()
     }
 
-    /// Receives at most `limit` datagrams. Returns their number, or `-errno`, as the kernel does.
+    /// Receives at most `limit` datagrams. Returns their number or `-errno`.
     package func receive(_ fd: CInt, upTo limit: Int, _ kernel: CountingSyscalls) -> Int {
         let count = min(limit, Self.capacity)
         for index in 0..<count {
@@ -48,7 +47,7 @@ package final class DatagramBatch {
         return kernel.receiveMessages(fd, headers, count)
     }
 
-    /// The bytes of a received datagram, valid until the next `receive`.
+    /// A received datagram's bytes, until the next `receive`.
     package func bytes(_ index: Int) -> UnsafeRawBufferPointer {
         let start = index * packetSize
         return UnsafeRawBufferPointer(rebasing: bytes[start..<start + min(Int(headers[index].count), packetSize)])
@@ -66,7 +65,7 @@ package final class DatagramBatch {
     package static func send(
         _ bytes: UnsafeRawBufferPointer, to address: SocketAddress?, _ fd: CInt, _ kernel: CountingSyscalls
     ) -> Int {
-        // The kernel only reads through these pointers, although the types of sendmmsg(2) do not say so.
+        // The kernel only reads through these pointers, whatever the types of sendmmsg(2).
         var vector = iovec(iov_base: UnsafeMutableRawPointer(mutating: bytes.baseAddress), iov_len: bytes.count)
         return withUnsafeMutablePointer(to: &vector) { vector in
             func send(_ name: UnsafePointer<sockaddr>?, _ length: socklen_t) -> Int {
@@ -81,13 +80,13 @@ package final class DatagramBatch {
         }
     }
 
-    /// Sends as many datagrams as one call takes. Returns the number that the kernel has accepted, or `-errno` if it
-    /// refuses the first.
+    /// Sends as many datagrams as one call takes. Returns the number accepted, or `-errno` if the kernel refuses the
+    /// first.
     package static func send(
         _ packets: some Collection<(bytes: [UInt8], address: SocketAddress?)>, _ fd: CInt, _ kernel: CountingSyscalls
     ) -> Int {
         let packets = Array(packets.prefix(capacity))
-        // Joined, so that one pointer reaches all of them.
+        // Joined, so that one pointer reaches all.
         var joined: [UInt8] = []
         joined.reserveCapacity(packets.reduce(0) { $0 + $1.bytes.count })
         for packet in packets { joined += packet.bytes }
@@ -110,7 +109,7 @@ package final class DatagramBatch {
                             message.header.msg_iov = vectors.baseAddress! + index
                             message.header.msg_iovlen = 1
                             if names[index].length > 0 {
-                                // The storage is the first member of the tuple, so it has the tuple's address.
+                                // The tuple's first member, so it has the tuple's address.
                                 message.header.msg_name = UnsafeMutableRawPointer(names.baseAddress! + index)
                                 message.header.msg_namelen = names[index].length
                             }

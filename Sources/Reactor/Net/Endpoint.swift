@@ -1,6 +1,6 @@
 import ReactorLibc
 
-/// Where a listener listens, or a client connects: a `SocketAddress`, its text, or an array of either.
+/// The place where a listener listens or a client connects: a `SocketAddress`, its text, or an array of either.
 ///
 /// ```swift
 /// let listener = try Listener.bind(["127.0.0.1:0", "unix:/run/echo.sock"])
@@ -9,11 +9,11 @@ import ReactorLibc
 /// ```
 ///
 /// The texts are `127.0.0.1:7000`, `[::1]:7000`, `[fe80::1%eth0]:7000`, `localhost:7000`, `unix:/run/service.sock`,
-/// `unix:@name`, and for `connect` also `example.com:80`. A call with any other text fails with
-/// `SocketAddress.ParseError`, which names it. `localhost`, and any name below it, is 127.0.0.1 and ::1, without a
+/// `unix:@name`, and for `connect` also `example.com:80`. Any other text fails the call with
+/// `SocketAddress.ParseError`, which names it. `localhost` and all names below it are 127.0.0.1 and ::1, without a
 /// lookup (RFC 6761).
 public protocol Endpoint: Sendable {
-    /// The endpoint as the library sees it.
+    /// The endpoint for the library.
     var _endpoint: _Endpoint { get }
 }
 
@@ -23,7 +23,7 @@ public indirect enum _Endpoint: Sendable {
     case text(String)
     case list([_Endpoint])
 
-    /// - Parameter takesNames: whether the name of a host is accepted, other than `localhost`. In a list none is.
+    /// - Parameter takesNames: true to accept host names other than `localhost`. A list never accepts them.
     package func places(takesNames: Bool = false) throws(SocketAddress.ParseError) -> [Place] {
         switch self {
         case .address(let address): return [.address(address)]
@@ -35,7 +35,7 @@ public indirect enum _Endpoint: Sendable {
         }
     }
 
-    /// The only address, for a socket that has one; `localhost` is 127.0.0.1 then.
+    /// The only address, for a socket with one; `localhost` is then 127.0.0.1.
     package func address(for call: SystemCall) throws -> SocketAddress {
         let places = try places()
         guard let first = places.first, places.count == 1 else {
@@ -48,7 +48,7 @@ public indirect enum _Endpoint: Sendable {
         if case .list = self { true } else { false }
     }
 
-    /// The text, as the caller gave it, or the addresses.
+    /// The caller's text, or the addresses.
     package var text: String {
         switch self {
         case .address(let address): address.description
@@ -59,23 +59,23 @@ public indirect enum _Endpoint: Sendable {
 }
 
 extension SocketAddress: Endpoint {
-    /// The endpoint as the library sees it.
+    /// The endpoint for the library.
     public var _endpoint: _Endpoint { .address(self) }
 }
 
 extension String: Endpoint {
-    /// The endpoint as the library sees it.
+    /// The endpoint for the library.
     public var _endpoint: _Endpoint { .text(self) }
 }
 
 extension Array: Endpoint where Element: Endpoint {
-    /// The endpoint as the library sees it.
+    /// The endpoint for the library.
     public var _endpoint: _Endpoint { .list(map(\._endpoint)) }
 }
 
 extension Endpoint where Self == SocketAddress {
-    /// Makes an address of this machine's loopback interface.
-    /// - Parameter port: the port, in this machine's byte order; 0 lets the kernel choose.
+    /// Makes an address on the loopback interface.
+    /// - Parameter port: the port in this machine's byte order; 0 lets the kernel choose.
     public static func loopback(port: UInt16) -> SocketAddress {
         SocketAddress(host: .v4(UInt32(0x7F00_0001).bigEndian), port: port)
     }

@@ -1,13 +1,13 @@
 import CLinux
 import ReactorLibc
 
-/// A listening socket, and the file that it has created if its address is a path.
+/// A listening socket, and the file that it created for a path.
 package struct ListeningSocket {
     package let socket: Socket
     package let address: SocketAddress
     private var file: UnixFile?
 
-    /// Listens on `address`. `mode` is the permissions of the file, and is allowed for a path only.
+    /// Listens on `address`. `mode` is the file's permissions, for a path only.
     package init(
         on address: SocketAddress, backlog: Int, mode: UInt32?, _ settings: [SocketSetting], _ kernel: CountingSyscalls
     ) throws(SystemError) {
@@ -19,21 +19,21 @@ package struct ListeningSocket {
         var file: UnixFile?
         var bound = address
         socket = try Socket(clinux_SOCK_STREAM, for: address, kernel).orClosed { socket throws(SystemError) in
-            // A restarted server must not wait until the last connections of its predecessor have left TIME_WAIT.
+            // A restarted server must not wait until its predecessor's connections leave TIME_WAIT.
             if !address.isUnix { try socket.set(SOL_SOCKET, SO_REUSEADDR, CInt(1)) }
-            // Otherwise [::] would also take the IPv4 port, and a second listener on that port would fail.
+            // Without it, [::] also takes the IPv4 port, and a second listener there fails.
             if address.isIPv6 { try socket.set(CInt(IPPROTO_IPV6), IPV6_V6ONLY, CInt(1)) }
             try socket.apply(settings)
-            // The lock is held from before the path is bound until the socket listens: in between, the path looks like
-            // one that a dead process has left behind.
+            // Held from before the bind until the socket listens. In between, the path looks as if a dead process had
+            // left it.
             let lock = try UnixPathLock.take(for: address, kernel)
             defer { lock?.release() }
             file = try UnixFile.bind(socket, to: address, mayReplace: lock != nil)
             do throws(SystemError) {
-                // No client can connect before the socket listens, so the mode is set in time.
+                // In time, since clients can connect only once the socket listens.
                 if let mode { try file?.setMode(mode) }
                 _ = try kernel.listen(socket.fd, CInt(clamping: backlog)).orThrow(.listen, name)
-                // With port 0 it is the only way to learn the address.
+                // The only way to learn the address with port 0.
                 if !address.isUnix { bound = try socket.boundAddress(name) }
             } catch {
                 file?.remove()
@@ -44,8 +44,8 @@ package struct ListeningSocket {
         self.address = bound
     }
 
-    /// Listens on `place`; for `localhost` on the loopback addresses of both families with the same port, IPv4 first,
-    /// or on the one of the only family that this machine has.
+    /// Listens on `place`. For `localhost`, listens on both families' loopback addresses with the same port, IPv4
+    /// first, or on the only family that this machine has.
     package static func at(
         _ place: Place, backlog: Int, mode: UInt32?, _ settings: [SocketSetting], _ kernel: CountingSyscalls
     ) throws(SystemError) -> [ListeningSocket] {
@@ -53,7 +53,7 @@ package struct ListeningSocket {
             try ListeningSocket(on: address, backlog: backlog, mode: mode, settings, kernel)
         }
         guard case .localhost(let port) = place else { return try place.addresses.map(listen) }
-        // With port 0 the other family may be using the port that the kernel chooses.
+        // With port 0 the other family may use the port that the kernel chooses.
         var tries = port == 0 ? 16 : 1
         while true {
             let four: ListeningSocket
@@ -70,8 +70,7 @@ package struct ListeningSocket {
         }
     }
 
-    /// Takes over a socket that the caller has opened. The caller still owns it if this throws. The socket's file, if
-    /// there is one, stays.
+    /// Takes over a socket that the caller opened, without its file. If this throws, the caller still owns the socket.
     package init(adopting fd: CInt, _ kernel: CountingSyscalls) throws(SystemError) {
         let socket = Socket(fd, kernel)
         var isListening: CInt = 0
@@ -95,28 +94,27 @@ package struct ListeningSocket {
         self.address = address
     }
 
-    /// Closes the socket, and removes its file if the path still holds the file that the socket has created.
+    /// Closes the socket, and removes its file unless the path holds another one.
     package func close() {
-        // The file is removed first: a client that finds the file should find a listener.
+        // First, because a client that finds the file should find a listener.
         file?.remove()
         socket.kernel.close(socket.fd)
     }
 }
 
 extension SystemError {
-    /// Whether the kernel lacks the address family, or no interface has its loopback address.
+    /// True when the kernel lacks the address family, or no interface has its loopback address.
     fileprivate var isOfMissingFamily: Bool { code == EAFNOSUPPORT || code == EADDRNOTAVAIL }
 }
 
-/// The file of a Unix socket, with its identity when the socket was bound.
+/// A Unix socket's file, identified when the socket was bound.
 struct UnixFile {
     private let path: String
     private let address: SocketAddress
     private let identity: FileIdentity?
     private let kernel: CountingSyscalls
 
-    /// Binds `socket`. If the path is locked, a socket file without a listener is removed first: a dead process has
-    /// left it.
+    /// Binds `socket`. If the path is locked, first removes a dead process's socket file without a listener.
     /// - Returns: `nil` if `address` is not a path.
     static func bind(
         _ socket: Socket, to address: SocketAddress, mayReplace: Bool
@@ -136,17 +134,17 @@ struct UnixFile {
         return UnixFile(path: path, address: address, identity: identity(path, kernel), kernel: kernel)
     }
 
-    /// Whether `path` is a socket without a listener. A connect finds that out; a live listener sees a client that
+    /// True when `path` is a socket without a listener. Found out by a connect; a live listener sees a client that
     /// disconnects at once.
     ///
-    /// Between the check and the removal another process may bind the path, or begin to listen there. The lock keeps
-    /// out processes that use this library. Other processes do not take the lock; for them, comparing the file's
-    /// identity before and after the check leaves a window of microseconds.
+    /// Another process may bind the path or listen there between the check and the removal. The lock excludes processes
+    /// with this library. For others, the comparison of the file's identity before and after leaves a window of
+    /// microseconds.
     private static func isStale(_ path: String, _ address: SocketAddress, _ kernel: CountingSyscalls) -> Bool {
         guard let before = identity(path, kernel), before.isSocket,
             let probe = try? Socket(clinux_SOCK_STREAM, for: address, kernel)
         else { return false }
-        // EAGAIN means a listener whose backlog is full, EPROTOTYPE a datagram socket: both are alive.
+        // EAGAIN is a listener with a full backlog, EPROTOTYPE a datagram socket: both are alive.
         let answer = probe.startConnect(to: address)
         kernel.close(probe.fd)
         return answer == ECONNREFUSED && identity(path, kernel) == before
@@ -162,7 +160,7 @@ struct UnixFile {
         _ = try kernel.changeMode(path, mode).orThrow(.changeMode, address.description)
     }
 
-    /// Removes the file, if the path still holds the file that was created.
+    /// Removes the file unless the path holds another one.
     func remove() {
         if let identity, Self.identity(path, kernel) == identity { _ = kernel.unlink(path) }
     }

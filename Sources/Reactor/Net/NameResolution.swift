@@ -1,16 +1,16 @@
 import CLinux
 import ReactorLibc
 
-/// The reason why a name has no addresses, as getaddrinfo(3) reports it.
+/// The reason that a name has no addresses, from getaddrinfo(3).
 public struct NameLookupError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The name that was looked up.
     public let host: String
-    /// The error code of getaddrinfo, for example `EAI_NONAME`; after `EAI_AGAIN`, another attempt may succeed.
+    /// The error code of getaddrinfo, such as `EAI_NONAME`. After `EAI_AGAIN`, another attempt may succeed.
     public let code: CInt
-    /// The `errno` if `code` is `EAI_SYSTEM`, otherwise 0.
+    /// The `errno` if `code` is `EAI_SYSTEM`, or 0.
     package let systemCode: CInt
 
-    /// An error for your own lookup function, or for a test.
+    /// An error for a lookup function of your own, or a test.
     ///
     /// ```swift
     /// throw NameLookupError(host: host, code: EAI_AGAIN)
@@ -34,12 +34,12 @@ extension SocketAddress {
     /// Returns the addresses of `host` with `port`, in the system's order of preference (RFC 6724). Blocks the calling
     /// thread, possibly for many seconds.
     package static func lookUp(_ host: String, port: UInt16) throws(NameLookupError) -> [SocketAddress] {
-        // C functions would take the zero byte as the end of the name.
+        // C functions would end the name at a zero byte.
         let isOdd = host.utf8.contains(0) || Place.endsInNumber(host[...]) && SocketAddress(host: host, port: 0) == nil
         if isOdd { throw NameLookupError(host: host, code: EAI_NONAME) }
         var hints = addrinfo()
         hints.ai_family = AF_UNSPEC
-        // Otherwise each address would appear once for each type of socket.
+        // Without it, each address appears once per type of socket.
         hints.ai_socktype = CInt(clinux_SOCK_STREAM)
         var list: UnsafeMutablePointer<addrinfo>?
         let code = getaddrinfo(host, nil, &hints, &list)

@@ -1,17 +1,17 @@
-/// A part of an endpoint: an address, or a host name that is still to be looked up.
+/// A part of an endpoint: an address, or a host name to look up.
 package enum Place: Hashable, Sendable {
     case address(SocketAddress)
-    /// `localhost`, or a name below it: both loopback addresses.
+    /// `localhost` or a name below it: both loopback addresses.
     case localhost(port: UInt16)
     case host(String, port: UInt16)
 
-    /// Parses every text that `SocketAddress` accepts, and also `example.com:80`.
-    /// - Parameter takesNames: whether names are accepted other than `localhost`.
+    /// Parses all texts of `SocketAddress`, and `example.com:80`.
+    /// - Parameter takesNames: true to accept names other than `localhost`.
     package init(_ text: String, takesNames: Bool = true) throws(SocketAddress.ParseError) {
         func fail(_ reason: String) -> SocketAddress.ParseError {
             SocketAddress.ParseError(text: text, reason: reason)
         }
-        // Bytes are compared throughout: a delimiter followed by a combining mark is not a separate `Character`.
+        // Compares bytes: a delimiter and a combining mark form another `Character`.
         if let name = text.rest(after: "unix:") {
             self = .address(try Self.unix(name))
             return
@@ -41,7 +41,7 @@ package enum Place: Hashable, Sendable {
 
     /// - Parameters:
     ///   - host: an address without brackets, or a name.
-    ///   - isBracketed: whether it was in brackets, as IPv6 addresses are.
+    ///   - isBracketed: true if it was in brackets, like IPv6 addresses.
     package init?(host: Substring, isBracketed: Bool, port: UInt16, takesNames: Bool = true) {
         if !isBracketed && Self.isLocalhost(host) {
             self = .localhost(port: port)
@@ -54,17 +54,16 @@ package enum Place: Hashable, Sendable {
         }
     }
 
-    /// Why `host` is no place.
     package static func reason(_ host: Substring, takesNames: Bool = true) -> String {
         let rest = takesNames ? "nor the name of a host" : "and names are not looked up"
-        // A percent sign without a colon, which an address with a zone has, is of an escaped name.
+        // A percent sign without a colon belongs to an escaped name; an address with a zone has a colon.
         let isEscaped = host.utf8.contains(UInt8(ascii: "%")) && !host.utf8.contains(UInt8(ascii: ":"))
         let isInternational = takesNames && (isEscaped || host.utf8.contains { $0 >= 0x80 })
         let cure = isInternational ? "; write an international name in ASCII, as xn--bcher-kva.example" : ""
         return "'\(host)' is neither an IPv4 nor an IPv6 address, \(rest)\(cure)"
     }
 
-    /// The addresses, as far as they are known without a lookup: IPv6 first.
+    /// The addresses known without a lookup, IPv6 first.
     package var addresses: [SocketAddress] {
         switch self {
         case .address(let address): [address]
@@ -78,8 +77,8 @@ package enum Place: Hashable, Sendable {
         return try SocketAddress(unixPath: String(name))
     }
 
-    /// Whether `name` is a host name: letters, digits, hyphens and underscores, in labels of at most 63 bytes with dots
-    /// between them, 253 bytes in all. It may end with a dot. See RFC 1123, 2.1.
+    /// True when `name` is a host name (RFC 1123, 2.1): labels of letters, digits, hyphens and underscores, each at
+    /// most 63 bytes, 253 in all with the dots between. It may end with a dot.
     private static func isHostName(_ name: Substring) -> Bool {
         guard name.utf8.count <= 253, !endsInNumber(name) else { return false }
         let (dot, hyphen) = (UInt8(ascii: "."), UInt8(ascii: "-"))
@@ -103,8 +102,8 @@ package enum Place: Hashable, Sendable {
         name.utf8.count > 1 && name.utf8.last == UInt8(ascii: ".") ? Substring(name.utf8.dropLast()) : name
     }
 
-    /// Whether the last label is a number: then the text was meant as an IPv4 address and is not a name. getaddrinfo(3)
-    /// takes such texts, as `127.1` and `0x7f000001`, for addresses that no reader recognises.
+    /// True when the last label is a number, so the text is not a name but was meant as IPv4. getaddrinfo(3) takes
+    /// texts like `127.1` and `0x7f000001` for addresses that no reader recognises.
     static func endsInNumber(_ name: Substring) -> Bool {
         let name = withoutFinalDot(name).utf8
         let label = name.lastIndex(of: UInt8(ascii: ".")).map { name[name.index(after: $0)...] } ?? name[...]
@@ -115,8 +114,8 @@ package enum Place: Hashable, Sendable {
         }
     }
 
-    /// Whether `name` is `localhost` or a name below it, whatever its case, with or without a dot at its end. Such
-    /// names are the loopback addresses, and are not looked up. See RFC 6761, 6.3.
+    /// True when `name` is `localhost` or below it, in any case, with or without a final dot: a loopback address
+    /// without a lookup (RFC 6761, 6.3).
     static func isLocalhost(_ name: Substring) -> Bool {
         let short = withoutFinalDot(name).utf8
         let ending = "localhost".utf8

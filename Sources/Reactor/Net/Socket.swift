@@ -1,7 +1,7 @@
 import CLinux
 import ReactorLibc
 
-/// A socket and its system calls. Sockets are non-blocking and close-on-exec, and are closed again on every error path.
+/// A socket and its system calls. Sockets are non-blocking and close-on-exec, and closed on every error path.
 package struct Socket {
     package let fd: CInt
     let kernel: CountingSyscalls
@@ -19,7 +19,6 @@ package struct Socket {
         self.init(CInt(number), kernel)
     }
 
-    /// Calls `body`, and closes the socket if `body` throws.
     func orClosed(_ body: (Socket) throws(SystemError) -> Void) throws(SystemError) -> Socket {
         do throws(SystemError) { try body(self) } catch {
             kernel.close(fd)
@@ -32,7 +31,7 @@ package struct Socket {
         _ = try address.withSocketAddress { kernel.bind(fd, $0, $1) }.orThrow(.bind, address.description)
     }
 
-    /// Opens a stream socket that has not begun to connect, bound to `source` if that is given.
+    /// Opens a stream socket, bound to `source` if given, not yet connecting.
     package static func client(
         for address: SocketAddress, from source: SocketAddress?, _ settings: [SocketSetting], _ kernel: CountingSyscalls
     ) throws(SystemError) -> Socket {
@@ -42,7 +41,7 @@ package struct Socket {
         }
     }
 
-    /// Opens a UDP socket. It is bound to `source` and connected to `peer` if these are given.
+    /// Opens a UDP socket, bound to `source` and connected to `peer` if given.
     package static func datagram(
         from source: SocketAddress?, to peer: SocketAddress?, _ settings: [SocketSetting], _ kernel: CountingSyscalls
     ) throws(SystemError) -> Socket {
@@ -61,11 +60,10 @@ package struct Socket {
         }
     }
 
-    /// Starts to connect to `address`. The socket becomes writable when it is connected or has failed. Returns 0 or an
-    /// errno.
+    /// Starts to connect. The socket becomes writable when it is connected or has failed. Returns 0 or an errno.
     package func startConnect(to address: SocketAddress) -> CInt {
         let result = address.withSocketAddress { kernel.startConnect(fd, $0, $1) }
-        // An interrupted connect continues in the background, as a non-blocking one does.
+        // An interrupted connect continues in the background.
         return result >= 0 || result == -Int(EINPROGRESS) || result == -Int(EINTR) ? 0 : CInt(-result)
     }
 
@@ -73,30 +71,30 @@ package struct Socket {
         _ = try kernel.setSocketOption(fd, level, name, value).orThrow(.setSocketOption)
     }
 
-    /// Sends small writes at once: a program that waits for its peer must not wait for Nagle's timer as well. An
-    /// error is ignored, since the next use of a broken connection reports it.
+    /// Sends small writes at once, since a program that waits for its peer must not wait for Nagle's timer too. Ignores
+    /// errors, which the next use of a broken connection reports.
     package func setNoDelay() { _ = kernel.setSocketOption(fd, CInt(IPPROTO_TCP), TCP_NODELAY, CInt(1)) }
 
     package func setResetOnClose() {
         _ = kernel.setSocketOption(fd, SOL_SOCKET, SO_LINGER, linger(l_onoff: 1, l_linger: 0))
     }
 
-    /// Returns the pending error of the socket. The kernel reports it only once, so the caller must store it.
+    /// Returns the socket's pending error. The kernel reports it once, so the caller must store it.
     package func takeError() -> CInt {
         var error: CInt = 0
         let result = kernel.getSocketOption(fd, SOL_SOCKET, SO_ERROR, &error)
         return result < 0 ? CInt(-result) : error
     }
 
-    /// The number of readable bytes; 0 if the kernel does not say.
+    /// Readable bytes; 0 if unknown.
     package var unreadBytes: Int { max(kernel.waitingBytes(fd, .incoming), 0) }
 
-    /// The number of sent bytes that the peer's kernel has not acknowledged; 0 if the kernel does not say.
+    /// Sent bytes that the peer's kernel has not acknowledged; 0 if unknown.
     package var unacknowledgedBytes: Int { max(kernel.waitingBytes(fd, .outgoing), 0) }
 
     package var localAddress: SocketAddress? { try? boundAddress("") }
 
-    /// The local address, or the reason why there is none: `EAFNOSUPPORT` for another family.
+    /// The local address. Throws `EAFNOSUPPORT` for another family.
     func boundAddress(_ name: @autoclosure () -> String) throws(SystemError) -> SocketAddress {
         var storage = sockaddr_storage()
         _ = try kernel.getSocketName(fd, &storage).orThrow(.getSocketName, name())

@@ -1,6 +1,6 @@
 extension SocketAddress {
-    /// The bytes of an IPv4 or IPv6 address, 4 or 16 in the order of the network, as SOCKS and DNS carry them; none for
-    /// a Unix address. The port and the zone of a link-local address are not among them.
+    /// The 4 or 16 bytes of an IPv4 or IPv6 address in network order, as in SOCKS and DNS, without port and zone. Empty
+    /// for a Unix address.
     public var hostBytes: [UInt8] {
         switch host {
         case .v4(let address): Self.bytes(of: UInt32(bigEndian: address))
@@ -10,7 +10,7 @@ extension SocketAddress {
         }
     }
 
-    /// Creates the address of 4 or 16 bytes in the order of the network; `nil` for any other number of bytes.
+    /// Creates the address of 4 or 16 bytes in network order; `nil` for another number of bytes.
     ///
     /// ```swift
     /// let server = SocketAddress(hostBytes: [127, 0, 0, 1], port: 53)!

@@ -1,11 +1,11 @@
 extension SocketAddress {
-    /// True for a unicast address of the public internet: false for those of this machine, of private and link-local
-    /// networks, for documentation, and for Unix addresses.
+    /// True for a unicast address of the public internet. False for this machine, private and link-local networks,
+    /// documentation, and Unix addresses.
     ///
-    /// A program that connects to addresses which others name uses it to keep them away from its own network; see
-    /// `NameLookup.allows`. The ranges are those of IANA's special-purpose registries, and of IPv6 only 2000::/3 is
-    /// global. IPv6 addresses that stand for an IPv4 address count as that one: `::ffff:0:0/96` and, for NAT64,
-    /// `64:ff9b::/96`; those of tunnels, 6to4 and Teredo, are not global.
+    /// Keeps a program that connects to addresses from others away from its own network; see `NameLookup.allows`. The
+    /// ranges are IANA's special-purpose registries; of IPv6 only 2000::/3 is global. IPv6 addresses for an IPv4
+    /// address (`::ffff:0:0/96` and, for NAT64, `64:ff9b::/96`) count as the IPv4 address. Tunnels, 6to4 and Teredo,
+    /// are not global.
     public var isGlobal: Bool {
         switch host {
         case .unix: return false
@@ -42,7 +42,7 @@ extension SocketAddress {
         (0xE000_0000, 3),  // multicast, reserved, broadcast
     ]
 
-    /// Those inside of 2000::/3, by their first 64 bits.
+    /// Ranges inside 2000::/3, by their first 64 bits.
     private static let localV6: [(prefix: UInt64, bits: UInt64)] = [
         (0x2001_0000_0000_0000, 23),  // protocols, Teredo
         (0x2001_0DB8_0000_0000, 32),  // documentation

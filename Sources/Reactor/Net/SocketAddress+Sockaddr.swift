@@ -1,8 +1,6 @@
 import CLinux
 import ReactorLibc
 
-// Conversion of addresses to and from the kernel's format.
-
 extension SocketAddress {
     package var family: CInt {
         switch host {
@@ -34,7 +32,7 @@ extension SocketAddress {
             var raw = sockaddr_un()
             raw.sun_family = sa_family_t(AF_UNIX)
             let start = Self.startOfPath + (name.isAbstract ? 1 : 0)
-            // A name has at most 107 bytes, which leaves one byte for the zero before or after it.
+            // At most 107 bytes, which leaves one for the zero before or after the name.
             withUnsafeMutableBytes(of: &raw) { $0[start...].copyBytes(from: name.bytes) }
             return Self.with(&raw, Self.startOfPath + 1 + name.bytes.count, body)
         }
@@ -73,9 +71,9 @@ extension SocketAddress {
     /// The offset of the path in sockaddr_un.
     private static var startOfPath: Int { MemoryLayout<sa_family_t>.size }
 
-    /// Fails for an unsupported family, and for a Unix socket without an address, as most clients have.
+    /// Fails for an unsupported family, and for a Unix socket without an address, like most clients'.
     ///
-    /// Zeros at the end of an abstract name are lost: the storage does not contain the length of the name.
+    /// Loses zeros at the end of an abstract name, since the storage lacks the name's length.
     package init?(_ storage: sockaddr_storage) {
         let parsed = withUnsafeBytes(of: storage) { bytes -> SocketAddress? in
             switch CInt(storage.ss_family) {
@@ -109,7 +107,7 @@ extension SocketAddress {
 
     private static func unixName(_ field: Slice<UnsafeRawBufferPointer>) -> UnixSocketPath? {
         if field.first != 0 {
-            // A path without a terminating zero fills the kernel's field and could not be passed back to the kernel.
+            // A path without a final zero fills the kernel's field and could not be passed back.
             let name = UnixSocketPath(bytes: Array(field.prefix { $0 != 0 }), isAbstract: false)
             return name.bytes.count <= UnixSocketPath.capacity ? name : nil
         }

@@ -1,15 +1,14 @@
 import CLinux
 import ReactorLibc
 
-/// The address of a socket: an IPv4 or IPv6 address with a port, or a Unix address, which is a path or an abstract
-/// name.
+/// A socket's address: IPv4 or IPv6 with a port, or a Unix path or abstract name.
 ///
 /// ```swift
 /// let address = try SocketAddress("127.0.0.1:7000")       // also [::1]:7000, unix:/run/service.sock, unix:@name
 /// ```
 public struct SocketAddress: Hashable, Sendable {
     enum Host: Hashable {
-        // In network byte order, as in the kernel's structures.
+        // In network byte order, like the kernel's.
         case v4(UInt32)
         case v6(UInt64, UInt64, scope: UInt32)
         case unix(UnixSocketPath)
@@ -23,8 +22,8 @@ public struct SocketAddress: Hashable, Sendable {
         number = port
     }
 
-    /// The port, in this machine's byte order. When a socket is bound to port 0, the kernel picks a port. The port of a
-    /// Unix address is always 0, and setting it has no effect.
+    /// The port in this machine's byte order. For port 0, the kernel picks one at bind. Always 0 for a Unix address;
+    /// setting it has no effect.
     public var port: UInt16 {
         get { number }
         set { if !isUnix { number = newValue } }
@@ -40,19 +39,19 @@ public struct SocketAddress: Hashable, Sendable {
 
     // MARK: Making
 
-    /// Parses the text of an address. It does not look up names.
+    /// Parses an address without looking up names.
     ///
-    /// It accepts `127.0.0.1:7000`, `[::1]:7000`, `[fe80::1%eth0]:7000`, `unix:/run/service.sock`, and `unix:@name` for
-    /// an abstract name. `localhost:7000` is 127.0.0.1 here, since the result is a single address; `connect` and
-    /// `Listener.bind`, which take an `Endpoint`, use both loopback addresses. It refuses all other host names. (Write a
-    /// relative path that begins with an @ as `unix:./@name`.)
+    /// Accepts `127.0.0.1:7000`, `[::1]:7000`, `[fe80::1%eth0]:7000`, `unix:/run/service.sock`, and `unix:@name` for an
+    /// abstract name. `localhost:7000` is 127.0.0.1 here, a single address; `connect` and `Listener.bind` take an
+    /// `Endpoint` and use both loopback addresses. All other host names are refused. (Write a relative path that begins
+    /// with an @ as `unix:./@name`.)
     public init(_ text: String) throws(ParseError) {
         self = try Place(text, takesNames: false).addresses.last!
     }
 
-    /// Creates the address of a numeric host or of `localhost`, which is 127.0.0.1; `nil` for any other text.
+    /// Creates the address of a numeric host, or of `localhost` as 127.0.0.1; `nil` for any other text.
     public init?(host: String, port: UInt16) {
-        // C functions would take the zero byte as the end of the text.
+        // C functions would end the text at a zero byte.
         guard !host.utf8.contains(0) else { return nil }
         var v4 = in_addr()
         if inet_pton(AF_INET, Place.isLocalhost(host[...]) ? "127.0.0.1" : host, &v4) == 1 {
@@ -73,12 +72,11 @@ public struct SocketAddress: Hashable, Sendable {
         self.init(host: .v6(high, low, scope: scope), port: port)
     }
 
-    /// Creates the Unix address of a file.
     /// - Parameter unixPath: the path, at most 107 bytes of UTF-8.
     package init(unixPath: String) throws(ParseError) { try self.init(unix: unixPath, isAbstract: false) }
 
-    /// Creates a Unix address in the kernel's abstract space. Such a name belongs to the network namespace, has no file
-    /// and no permissions, and disappears when its socket is closed.
+    /// Creates a Unix address in the kernel's abstract space. The name belongs to the network namespace, has no file or
+    /// permissions, and disappears with its socket.
     /// - Parameter name: the name, at most 107 bytes of UTF-8.
     package init(abstract name: String) throws(ParseError) { try self.init(unix: name, isAbstract: true) }
 
@@ -101,7 +99,7 @@ public struct SocketAddress: Hashable, Sendable {
         if case .v6 = host { true } else { false }
     }
 
-    /// Whether this is 0.0.0.0 or ::, which stand for all addresses of the machine.
+    /// True for 0.0.0.0 and ::, all addresses of the machine.
     package var isUnspecified: Bool {
         switch host {
         case .v4(let address): address == 0
@@ -110,7 +108,7 @@ public struct SocketAddress: Hashable, Sendable {
         }
     }
 
-    /// Whether this is an address of the loopback interface: 127.0.0.0/8 or ::1.
+    /// True for the loopback interface: 127.0.0.0/8 or ::1.
     package var isLoopback: Bool {
         switch host {
         case .v4(let address): UInt32(bigEndian: address) >> 24 == 127
@@ -123,13 +121,13 @@ public struct SocketAddress: Hashable, Sendable {
         if case .unix = host { true } else { false }
     }
 
-    /// The path of a Unix address; `nil` for an abstract name and for every other address.
+    /// A Unix address's path; `nil` for an abstract name or another address.
     package var unixPath: String? {
         if case .unix(let name) = host, !name.isAbstract { name.name } else { nil }
     }
 
-    /// The address without port and brackets, in its standard form: `127.0.0.1`, `::1`. For a Unix address, the text
-    /// after `unix:`, with escapes for control characters: a peer chooses its name.
+    /// The address without port and brackets: `127.0.0.1`, `::1`. For a Unix address, the text after `unix:`, with
+    /// control characters escaped because a peer chooses its name.
     public var hostText: String {
         withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(INET6_ADDRSTRLEN)) { buffer in
             switch host {
@@ -149,8 +147,8 @@ public struct SocketAddress: Hashable, Sendable {
 }
 
 extension SocketAddress: CustomStringConvertible {
-    /// The text that `init(_:)` parses: `127.0.0.1:7000`, `[::1]:7000`, `unix:/run/service.sock`, `unix:@name`. Control
-    /// characters in the name of a Unix address are escaped, so that a log line stays one line.
+    /// The text for `init(_:)`: `127.0.0.1:7000`, `[::1]:7000`, `unix:/run/service.sock`, `unix:@name`. Control
+    /// characters in a Unix name are escaped, so a log line stays one line.
     public var description: String {
         switch host {
         case .v4: "\(hostText):\(port)"

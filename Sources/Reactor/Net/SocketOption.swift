@@ -10,16 +10,16 @@ import ReactorLibc
 /// let listener = try Listener.bind("0.0.0.0:80", options: [.set(.reusePort, to: true), .set(idle, to: 30)])
 /// ```
 ///
-/// There is no option for SO_LINGER: that option would block the thread. `Connection.close` waits for the peer without
-/// blocking, and `abort` sends a reset.
+/// SO_LINGER is missing because it would block the thread. `Connection.close` waits for the peer without blocking, and
+/// `abort` sends a reset.
 public struct SocketOption<Value: Sendable>: Sendable {
     /// The kernel's name, for example `TCP_NODELAY`.
     package let name: String
     let level: CInt
     let number: CInt
-    /// The smallest value. The kernel would take a negative size for the largest one that it allows.
+    /// The smallest value. The kernel takes a negative size for its maximum.
     var least = CInt.min
-    /// Returns `nil` for a value that the kernel's type cannot have.
+    /// `nil` for a value that the kernel's type cannot have.
     let encode: @Sendable (Value) -> CInt?
     let decode: @Sendable (CInt) -> Value
 }
@@ -33,26 +33,24 @@ public struct SocketSetting: Sendable, CustomStringConvertible {
     let value: CInt?
     let least: CInt
 
-    /// Pairs an option with a value, to be set when the socket is opened. An invalid value is refused, with `EINVAL`,
-    /// when the socket is opened.
+    /// Pairs an option with a value. The function that opens the socket sets it, and throws `EINVAL` for an invalid
+    /// value.
     public static func set<Value>(_ option: SocketOption<Value>, to value: Value) -> SocketSetting {
         SocketSetting(
             description: "\(option.name): \(value)", level: option.level, number: option.number,
             value: option.encode(value), least: option.least)
     }
 
-    /// Whether this sets TCP_NODELAY. Every new connection sets that option itself, so the setting must be applied
-    /// again afterwards.
+    /// True for TCP_NODELAY. A new connection sets it itself, so this setting must be applied again.
     package var isNoDelay: Bool { level == CInt(IPPROTO_TCP) && number == TCP_NODELAY }
 }
 
 extension SocketOption where Value == Bool {
-    /// Small writes are sent at once. Every connection starts with this option. TCP_NODELAY.
+    /// Sends small writes at once. Set on every new connection. TCP_NODELAY.
     public static var noDelay: Self { flag("TCP_NODELAY", CInt(IPPROTO_TCP), TCP_NODELAY) }
-    /// The kernel probes a silent peer, and fails the connection if the peer stays silent. SO_KEEPALIVE.
+    /// Makes the kernel probe a silent peer, and fail the connection if the silence lasts. SO_KEEPALIVE.
     public static var keepAlive: Self { flag("SO_KEEPALIVE", SOL_SOCKET, SO_KEEPALIVE) }
-    /// Several sockets may be bound to one address, and the kernel spreads clients or datagrams over them.
-    /// SO_REUSEPORT.
+    /// Lets several sockets bind to one address; the kernel spreads clients or datagrams over them. SO_REUSEPORT.
     public static var reusePort: Self { flag("SO_REUSEPORT", SOL_SOCKET, SO_REUSEPORT) }
 
     private static func flag(_ name: String, _ level: CInt, _ number: CInt) -> Self {
@@ -61,17 +59,16 @@ extension SocketOption where Value == Bool {
 }
 
 extension SocketOption where Value == Int {
-    /// The size of the kernel's receive buffer in bytes. The kernel cuts the number to net.core.rmem_max, doubles it for
-    /// its own bookkeeping, and returns the result when the option is read. A negative size is refused. SO_RCVBUF.
+    /// The kernel's receive buffer in bytes. The kernel limits it to net.core.rmem_max, doubles it for its bookkeeping,
+    /// and returns the result on reading. A negative size is refused. SO_RCVBUF.
     public static var receiveBuffer: Self { Self(level: SOL_SOCKET, name: SO_RCVBUF, "SO_RCVBUF", least: 0) }
-    /// The size of the kernel's send buffer in bytes, as for `receiveBuffer`, limited by net.core.wmem_max. SO_SNDBUF.
+    /// The kernel's send buffer in bytes, like `receiveBuffer`, limited by net.core.wmem_max. SO_SNDBUF.
     public static var sendBuffer: Self { Self(level: SOL_SOCKET, name: SO_SNDBUF, "SO_SNDBUF", least: 0) }
 
-    /// Any other option whose value is an `int`, by its numbers: `SocketOption(level: SOL_SOCKET, name: SO_BROADCAST)`.
-    /// A flag is 0 or 1.
+    /// Any other option with an `int` value: `SocketOption(level: SOL_SOCKET, name: SO_BROADCAST)`. A flag is 0 or 1.
     /// - Parameters:
-    ///   - level: `SOL_SOCKET`, or the number of a protocol, such as `CInt(IPPROTO_IP)`.
-    ///   - name: the number of the option.
+    ///   - level: `SOL_SOCKET`, or a protocol's number, such as `CInt(IPPROTO_IP)`.
+    ///   - name: the option's number.
     public init(level: CInt, name: CInt) { self.init(level: level, name: name, "option \(name) of level \(level)") }
 
     private init(level: CInt, name number: CInt, _ name: String, least: CInt = .min) {
@@ -81,8 +78,7 @@ extension SocketOption where Value == Int {
 }
 
 extension Socket {
-    /// - Throws: `SystemError` that names option and value: `EINVAL` for a value that the option cannot have, or the
-    ///   kernel's error.
+    /// - Throws: `SystemError` that names option and value: `EINVAL` for an impossible value, or the kernel's error.
     package func apply(_ setting: SocketSetting) throws(SystemError) {
         guard let value = setting.value, value >= setting.least else {
             let range = "\(setting.least) to \(CInt.max)"

@@ -2,35 +2,33 @@ import CLinux
 import ReactorLibc
 import Synchronization
 
-/// Ends a loop's wait apart from its descriptors: an eventfd, to which other threads write when they have posted jobs,
-/// and a timerfd for the nearest deadline. Both are registered with the loop's epoll descriptor.
+/// Ends a loop's wait: by an eventfd that threads write after posting jobs, and a timerfd for the nearest deadline,
+/// both registered with the loop's epoll descriptor.
 ///
-/// Invariant: used on the loop's thread only. While `isParked` is true the mailbox may be parked, and the first job
-/// that another thread posts then writes the eventfd; the loop counts these threads, and they count their writes, so
-/// that the descriptor is not closed under a writer. The timerfd is armed for `armedDeadline`, which may be earlier
-/// than the earliest timer, since it stays armed when a timer is cancelled, but is never later during a wait without a
-/// limit.
+/// Invariant: used on the loop's thread only. While `isParked`, the mailbox may be parked, and the first thread to post
+/// then writes the eventfd. The loop counts these threads and they count their writes, so the descriptor is not closed
+/// under a writer. The timerfd is armed for `armedDeadline`, which may be too early after a cancellation, but never too
+/// late in a wait without a limit.
 @usableFromInline
 struct LoopWaker {
-    /// Whether the loop has parked the mailbox and has not yet checked whether another thread found it parked.
+    /// True when the loop has parked the mailbox, and not yet checked whether a thread found it parked.
     var isParked = false
-    /// Whether another event loop waits for this one, through `EventLoop.fileDescriptor`. The mailbox then stays parked
-    /// between turns, so that mail makes the descriptor readable.
+    /// True when another event loop waits for this one by `EventLoop.fileDescriptor`. The mailbox then stays parked
+    /// between turns, so mail makes the descriptor readable.
     var isEmbedded = false
-    /// How often another thread has found the mailbox parked. Each of these threads has written the eventfd, or is
-    /// about to.
+    /// The times that a thread found the mailbox parked. Each has written the eventfd or is about to.
     private var wakes = 0
-    /// The deadline for which the timerfd is armed; `.max` if it is not armed.
+    /// The timerfd's deadline; `.max` if not armed.
     private var armedDeadline = Int64.max
-    /// Whether the kernel refuses timerfds for good, for instance because of seccomp.
+    /// True when the kernel refuses timerfds for good, for instance by seccomp.
     private var isTimerRefused = false
-    /// The longest real wait in milliseconds of a loop with a virtual clock and no deadline; negative for no limit.
+    /// The longest real wait, in milliseconds, with a virtual clock and no deadline; negative for no limit.
     var realLimit: CInt = -1
 
     // MARK: Mail
 
-    /// Parks the mailbox before a wait. A nested turn may have left it parked.
-    /// - Returns: false if there is mail: the loop must not wait.
+    /// A nested turn may have left the mailbox parked.
+    /// - Returns: false if there is mail, so the loop must not wait.
     @inline(__always)
     mutating func park(_ shared: borrowing SharedWaker) -> Bool {
         if isParked { return shared.mailbox.isEmpty }
@@ -39,7 +37,7 @@ struct LoopWaker {
     }
 
     /// Ends the sleep.
-    /// - Returns: whether another thread has ended it.
+    /// - Returns: true if another thread ended it.
     @inline(__always)
     mutating func unpark(_ shared: borrowing SharedWaker) -> Bool {
         isParked = false
@@ -50,11 +48,10 @@ struct LoopWaker {
 
     // MARK: Deadlines
 
-    /// Makes the timerfd end a wait at `deadline` at the latest, or at the deadline for which it is armed if that is
-    /// earlier.
-    /// - Returns: false if the timerfd cannot be opened or armed; the wait itself must then end in time. That is
-    ///   coarser, but a server that has run out of descriptors needs its timers to recover.
-    /// - Throws: if the descriptor is no longer a timerfd, because other code has closed it; and in a forked child.
+    /// Arms the timerfd to end a wait at `deadline` or earlier.
+    /// - Returns: false if the timerfd cannot be opened or armed. The wait itself must then end in time, which is
+    ///   coarser, but a server out of descriptors needs its timers to recover.
+    /// - Throws: if other code closed the timerfd and its number is now something else, and in a forked child.
     @inline(__always)
     mutating func arm(
         _ deadline: Int64, _ poller: inout Poller, _ shared: borrowing SharedWaker, _ kernel: CountingSyscalls
@@ -62,14 +59,14 @@ struct LoopWaker {
         deadline >= armedDeadline ? true : try armEarlier(deadline, &poller, shared, kernel)
     }
 
-    /// The timerfd stays armed when the timer is cancelled, at the cost of one spurious wake-up, and is armed again
-    /// only for an earlier deadline: 100,000 request time-outs, started and cancelled, arm it twice.
+    /// Arms only for an earlier deadline. A cancelled timer's arming stays, for one spurious wake-up at most. 100,000
+    /// request time-outs, started and cancelled, arm it twice.
     @inline(never)
     private mutating func armEarlier(
         _ deadline: Int64, _ poller: inout Poller, _ shared: borrowing SharedWaker, _ kernel: CountingSyscalls
     ) throws(SystemError) -> Bool {
         guard openTimer(&poller, shared, kernel) else { return false }
-        // Zero would disarm the timerfd.
+        // Zero would disarm it.
         let moment = max(deadline, 1)
         let time = timespec(tv_sec: Int(moment / 1_000_000_000), tv_nsec: Int(moment % 1_000_000_000))
         let timer = shared.timer.load(ordering: .relaxed)
@@ -84,7 +81,7 @@ struct LoopWaker {
     /// The timerfd has expired.
     mutating func timerHasFired() { armedDeadline = .max }
 
-    /// Called when the loop has read the clock: a timerfd that was armed for an earlier moment has expired.
+    /// After each clock reading: a timerfd armed for an earlier moment has expired.
     @inline(__always)
     mutating func noteTime(_ now: Int64) { if armedDeadline <= now { armedDeadline = .max } }
 
@@ -103,9 +100,9 @@ struct LoopWaker {
         shared.descriptor.store(fd, ordering: .releasing)
     }
 
-    /// Opens the timerfd, before there is a timer. A server that has run out of descriptors would otherwise open it
-    /// with the first descriptor that becomes free again, which a waiting client needs.
-    /// - Returns: false if there is none. A lack of resources may be temporary: the next call tries again.
+    /// Opens the timerfd before there is a timer. Later, a server out of descriptors would take the first freed one,
+    /// which a waiting client needs.
+    /// - Returns: false if there is none. After a shortage, the next call tries again.
     private mutating func openTimer(
         _ poller: inout Poller, _ shared: borrowing SharedWaker, _ kernel: CountingSyscalls
     ) -> Bool {
@@ -131,9 +128,8 @@ struct LoopWaker {
         return (mailbox >= 0 ? [(.mailbox, mailbox)] : []) + (timer >= 0 ? [(.timer, timer)] : [])
     }
 
-    /// Closes the descriptors, after the writes of other threads to the eventfd: a thread that found the mailbox parked
-    /// writes a moment later, and by then the number must not belong to another descriptor. A forked child does not
-    /// have that thread.
+    /// Closes the descriptors, once other threads have written the eventfd, which must not hit a reused number. A
+    /// forked child lacks these threads.
     func close(_ shared: borrowing SharedWaker, _ kernel: CountingSyscalls, isForked: Bool) {
         let (mailbox, timer) = (shared.descriptor.load(ordering: .relaxed), shared.timer.load(ordering: .relaxed))
         if mailbox >= 0 {

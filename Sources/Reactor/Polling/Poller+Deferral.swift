@@ -1,10 +1,9 @@
 import CLinux
 import ReactorLibc
 
-/// Deferred registrations: those that the kernel has no room for now, and those that reported readiness that no call
-/// consumed.
+/// Registrations deferred because the kernel has no room, or because no call consumed the readiness that they reported.
 extension Poller {
-    /// Sets the interest in `fd` without a registration; `registerDeferred` makes it later.
+    /// Sets the interest in `fd` for `registerDeferred` to register.
     /// - Returns: the previous handler, as `set`.
     mutating func setDeferredInterest(
         _ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?
@@ -14,7 +13,7 @@ extension Poller {
         return set(interest.rawValue, Int(fd), handler)
     }
 
-    /// Removes the registration of `fd` until `registerDeferred` makes it again, even if the interest is set meanwhile.
+    /// Removes the registration of `fd` until `registerDeferred`, even if the interest is set before.
     mutating func suspend(_ fd: CInt, _ kernel: CountingSyscalls) {
         let index = Int(fd)
         guard index < slots.count else { return }
@@ -25,9 +24,8 @@ extension Poller {
         deferred.insert(fd)
     }
 
-    /// Makes the deferred registrations, until the kernel has no room for one; the rest remain deferred. If the kernel
-    /// refuses one for another reason, its handler is returned as ready, so that the handler's own call reports the
-    /// error.
+    /// Registers the deferred interests, until the kernel has no room. If the kernel refuses one for another reason,
+    /// returns its handler as ready, so that the handler's own call reports the error.
     mutating func registerDeferred(
         _ kernel: CountingSyscalls
     ) -> (shortage: SystemError?, refused: [(handler: any ReadinessHandler, ready: Interest, fd: Int)]) {

@@ -3,15 +3,15 @@ import ReactorLibc
 
 /// Fetching events, and delivering them one by one; see `Poller`.
 extension Poller {
-    /// Polls the kernel, and waits for at most this number of milliseconds; a negative number means forever. There must
-    /// be no undelivered events.
+    /// Polls the kernel, and waits at most this many milliseconds, or forever if negative. There must be no undelivered
+    /// events.
     @inline(__always)
     package mutating func wait(_ milliseconds: CInt, _ kernel: CountingSyscalls) throws(SystemError) -> Int {
         let count = kernel.epollWait(descriptor, events!, CInt(Self.capacity), milliseconds)
         mayHaveMore = count == Self.capacity
         wasInterrupted = false
         if count < 0 { return try noteFailure(count) }
-        // A wake-up that arrives alone has already done its work: the wait has ended.
+        // A lone wake-up has done its work by ending the wait.
         let isLoneWakeUp = count == 1 && events![0].data.u64 == OwnDescriptor.mailbox.rawValue
         undelivered = 0..<(isLoneWakeUp ? 0 : count)
         return count
@@ -22,7 +22,7 @@ extension Poller {
         guard result == -Int(EINTR) else { return try result.orThrow(.epollWait) }
         mayHaveMore = true
         wasInterrupted = true
-        // A signal interrupted the wait: the loop checks for it, although its write to the eventfd may have failed.
+        // Interrupted by a signal: the loop checks for it, even if its write to the eventfd failed.
         events![0] = clinux_epoll_event(UInt32(clinux_EPOLLIN), OwnDescriptor.signals.rawValue)
         undelivered = 0..<1
         return 0
@@ -31,15 +31,15 @@ extension Poller {
     package enum PollEvent {
         case loop(OwnDescriptor)
         case handler(any ReadinessHandler, Interest, fd: Int)
-        /// The kernel continues to report this number, whose registration is not in the table.
+        /// The kernel keeps reporting this number, whose registration is not in the table.
         case staleRegistration(CInt)
     }
 
-    /// The next event, if it is the common case: exactly the awaited direction, and no error. Then `take` takes it. If
-    /// this returns nil, `next` finds the event. There must be one.
+    /// The next event in the common case, for `take`: exactly the awaited direction, no error. If nil, `next` finds the
+    /// event. There must be one.
     @inline(__always)
     func expected() -> (slot: UnsafeMutablePointer<Slot>, fd: Int, ready: UInt32)? {
-        // Allocated before there can be an event.
+        // Allocated before the first event.
         let event = events.unsafelyUnwrapped[undelivered.lowerBound]
         let data = event.data.u64
         guard data < OwnDescriptor.mailbox.rawValue else { return nil }
@@ -53,7 +53,7 @@ extension Poller {
         return (slot, fd, ready)
     }
 
-    /// Takes the event that `expected` has returned. The slot's reference to the handler passes to the caller.
+    /// Takes the event of `expected`. The caller gets the slot's reference to the handler.
     @inline(__always)
     mutating func take(_ slot: UnsafeMutablePointer<Slot>) -> any ReadinessHandler {
         undelivered = Range(uncheckedBounds: (undelivered.lowerBound &+ 1, undelivered.upperBound))
@@ -64,33 +64,32 @@ extension Poller {
         return slot.pointee.handler.take().unsafelyUnwrapped
     }
 
-    /// Whether `renew` may be called for `interest` in `fd`: the kernel reports it, and nothing waits.
+    /// True when the kernel reports `interest` and nothing waits, so `renew` may be called.
     @inline(__always)
     func mayRenew(_ interest: Interest, of fd: Int) -> Bool {
-        // The table may have grown meanwhile.
+        // The table may have grown.
         let slot = slots.baseAddress.unsafelyUnwrapped + fd
         return slot.pointee.wanted == 0 && slot.pointee.isRegistered(for: interest.rawValue)
     }
 
-    /// Takes the caller's reference to the handler of `fd`, which has been called and waits for `interest` again.
+    /// Takes the caller's reference to the handler of `fd`, which waits for `interest` again.
     @inline(__always)
     mutating func renew(_ interest: Interest, of fd: Int, _ handler: __owned any ReadinessHandler) {
         let slot = slots.baseAddress.unsafelyUnwrapped + fd
         slot.pointee.wanted = interest.rawValue
         waiting &+= 1
         if slot.pointee.isReferenced { referenced &+= 1 }
-        // A slot without interest has no handler: there is none to release.
+        // No handler to release, since the slot has no interest.
         withUnsafeMutablePointer(to: &slot.pointee.handler) { $0.initialize(to: handler) }
     }
 
-    /// Returns the next event that a handler still waits for. The poller's own state is consistent when this returns,
-    /// so the caller may call the handler.
+    /// Returns the next awaited event. The poller is consistent, so the caller may call the handler.
     package mutating func next(_ kernel: CountingSyscalls) -> PollEvent? {
         while !undelivered.isEmpty {
             let event = events![undelivered.lowerBound]
             undelivered = undelivered.dropFirst()
             let data = event.data.u64
-            // Compared with one value first, since nearly all events belong to handlers.
+            // One comparison first, since nearly all events belong to handlers.
             if data >= OwnDescriptor.mailbox.rawValue, let own = OwnDescriptor(rawValue: data) { return .loop(own) }
             let fd = Int(data & 0xFFFF_FFFF)
             guard slots[fd].generation == UInt32(data >> 32), slots[fd].registered != 0 else {
@@ -104,8 +103,8 @@ extension Poller {
                 _ = kernel.epollControl(descriptor, EPOLL_CTL_DEL, CInt(fd), epoll_event())
                 slots[fd].registered = 0
             } else if event.events & slots[fd].registered & ~wanted != 0 {
-                // Narrows the registration. If that fails, the event would repeat itself at once; the loop tries again
-                // after a pause.
+                // Narrows the registration. If that fails, the event would repeat at once, so the loop retries after a
+                // pause.
                 do throws(SystemError) { try register(fd, wanted, kernel) } catch { suspend(CInt(fd), kernel) }
             }
             let ready = failed ? readyAfterFailure(wanted, event.events) : event.events & wanted
@@ -115,15 +114,15 @@ extension Poller {
         return nil
     }
 
-    /// An error or a hang-up makes reading and writing ready. Of the events in `Interest.peerGone`, only those that
-    /// have occurred are reported.
+    /// An error or hang-up makes reading and writing ready. Events in `Interest.peerGone` are reported only if they
+    /// occurred.
     @inline(never)
     private func readyAfterFailure(_ wanted: UInt32, _ events: UInt32) -> UInt32 {
         wanted & (events | ~Interest.peerGone.rawValue)
     }
 
-    /// Removes the reported directions from the interest. With the last one, the slot's reference to the handler passes
-    /// to the caller.
+    /// Removes the reported directions from the interest. With the last, the caller gets the slot's reference to the
+    /// handler.
     mutating func deliver(_ ready: UInt32, _ index: Int) -> (any ReadinessHandler)? {
         count(index, -1)
         slots[index].wanted &= ~ready

@@ -1,10 +1,10 @@
 import CLinux
 import ReactorLibc
 
-/// Stale registrations: the descriptor was closed before it was forgotten; see `Poller`.
+/// Stale registrations, of descriptors closed before they were forgotten; see `Poller`.
 extension Poller {
-    /// Whether the kernel no longer has the registration of `fd` that the table contains: the descriptor was closed,
-    /// and its number possibly opened again, without being forgotten. Makes one system call.
+    /// True when the kernel lacks the table's registration of `fd`: the descriptor was closed, and perhaps its number
+    /// reopened, without `forget`. One system call.
     func isStale(_ fd: CInt, _ kernel: CountingSyscalls) -> Bool {
         let index = Int(fd)
         guard hasRegistration(of: fd) else { return false }
@@ -16,27 +16,27 @@ extension Poller {
 
     func hasRegistration(of fd: CInt) -> Bool { slots.indices.contains(Int(fd)) && slots[Int(fd)].registered != 0 }
 
-    /// Whether an event without a registration in the table proves that there is a stale one. The first event may have
-    /// been fetched before its slot changed. Generations are not reused, so a second one proves it.
+    /// True when an event without a registration in the table proves a stale one. The first may have been fetched
+    /// before its slot changed. Generations are not reused, so the second is proof.
     @inline(never)
     mutating func isProvenStale(_ event: UInt64) -> Bool {
         if unexplained.remove(event) != nil { return true }
-        // A stale registration repeats its event in each batch, so other events can be forgotten.
+        // A stale registration repeats its event in each batch, so the others can be forgotten.
         if unexplained.count >= Self.capacity { unexplained.removeAll() }
         unexplained.insert(event)
         return false
     }
 
-    /// Removes a stale registration by its number, and returns the result of epoll_ctl(2). This is possible if the
-    /// number is not registered for another file and refers to the file that was registered.
+    /// Removes a stale registration by its number, if the number refers to the registered file and is not registered
+    /// for another. Returns the result of epoll_ctl(2).
     func removeStale(_ fd: CInt, _ kernel: CountingSyscalls) -> Int {
         slots[Int(fd)].registered == 0
             ? kernel.epollControl(descriptor, EPOLL_CTL_DEL, fd, epoll_event()) : -Int(EEXIST)
     }
 
-    /// Opens an epoll descriptor that has only the registrations of the table, and closes the current one.
+    /// Replaces the epoll descriptor by one with only the table's registrations.
     /// - Parameter own: the loop's own descriptors.
-    /// - Returns: false if there was no room for it; nothing has changed then.
+    /// - Returns: false, with nothing changed, if there is no room for it.
     mutating func rebuild(_ own: [(source: OwnDescriptor, fd: CInt)], _ kernel: CountingSyscalls) -> Bool {
         let old = descriptor
         let result = kernel.epollCreate()
@@ -61,8 +61,7 @@ extension Poller {
         }
         kernel.close(old)
         unexplained.removeAll()
-        // These descriptors were closed without being forgotten, like the stale one. Their handlers find out when the
-        // loop retries.
+        // Also closed without `forget`. Their handlers find out when the loop retries.
         for fd in lost {
             slots[Int(fd)].registered = 0
             deferred.insert(fd)

@@ -3,26 +3,24 @@ import ReactorLibc
 
 /// The epoll side of a loop: its descriptors, their interests, and fetched events.
 ///
-/// Epoll is used level-triggered, with four rules that keep it exact and cheap:
-/// - *Interest is for one event.* A reported direction is no longer wanted until the handler asks for it again. A
-///   handler is therefore retained exactly while it waits, at the price of one reference count per message; none if it
-///   asks again by its return value.
-/// - *Interest is added at once and dropped late.* A descriptor that no handler waits for stays registered until the
-///   kernel reports it anyway; only then is the registration narrowed or removed. A connection that reads, writes, and
-///   reads again within one turn, as every echo does, therefore costs no `epoll_ctl` at all.
-/// - *No interest, no registration.* When an event without interest arrives, the registration is removed, since even an
-///   empty mask still reports EPOLLHUP and EPOLLERR and would make the loop spin. Not so if the poll came between jobs:
-///   the next read may be in one of them, and the loop does not wait before they have run.
-/// - *An event carries the generation of its registration.* If a descriptor was closed and its number reused within the
-///   same batch, the new descriptor never receives the event of the old one.
+/// Epoll is level-triggered here. Four rules keep it exact and cheap:
+/// - *Interest is for one event.* A reported direction is unwanted until the handler asks again. So a handler is
+///   retained exactly while it waits, for one reference count per message, or none if it asks by its return value.
+/// - *Interest is added at once and dropped late.* A descriptor without a waiting handler stays registered until the
+///   kernel reports it. So a connection that reads, writes and reads again within one turn, like every echo, costs no
+///   `epoll_ctl`.
+/// - *No interest, no registration.* An event without interest removes the registration, since an empty mask still
+///   reports EPOLLHUP and EPOLLERR and would make the loop spin. A poll between jobs is exempt, because one of the jobs
+///   may read next, and the loop does not wait before.
+/// - *An event carries its registration's generation.* If a number is closed and reused within a batch, the new
+///   descriptor does not receive the old one's event.
 ///
-/// The kernel identifies a registration by the number and its open file. If a number is closed before it is forgotten,
-/// and a copy of the descriptor lives on, the registration stays, reports events, and cannot be reached any more: it is
-/// stale. `next` distinguishes it from events that were merely fetched before their slot changed, and `rebuild` removes
-/// it.
+/// The kernel identifies a registration by number and open file. If a number is closed without `forget` while a copy of
+/// the descriptor lives, the registration keeps reporting events, out of reach: it is stale. `next` distinguishes it
+/// from events fetched before their slot changed, and `rebuild` removes it.
 package struct Poller: ~Copyable {
-    // An unused slot consists of zeros; see `grow`. 24 bytes, since there is one per connection: epoll_ctl(2)'s events
-    // are in the low 14 bits of a mask.
+    // An unused slot is all zeros; see `grow`. 24 bytes, because each connection has one: epoll_ctl(2)'s events are in
+    // the low 14 bits of a mask.
     struct Slot {
         var generation: UInt32 = 0
         private var registeredBits: UInt16 = 0
@@ -33,7 +31,7 @@ package struct Poller: ~Copyable {
 
         init(generation: UInt32 = 0) { self.generation = generation }
 
-        /// The mask of the registration; zero without one.
+        /// The registered mask; zero without a registration.
         var registered: UInt32 {
             @inline(__always) get { UInt32(registeredBits & ~Self.unreferencedBit) }
             set {
@@ -42,8 +40,8 @@ package struct Poller: ~Copyable {
             }
         }
 
-        /// Whether the kernel reports all of `mask`.
-        // This bit is in no mask of epoll.
+        /// True when the kernel reports all of `mask`.
+        // No mask of epoll has this bit.
         @inline(__always)
         func isRegistered(for mask: UInt32) -> Bool { mask & ~UInt32(registeredBits) == 0 }
 
@@ -53,7 +51,7 @@ package struct Poller: ~Copyable {
             @inline(__always) set { wantedBits = UInt16(truncatingIfNeeded: newValue) }
         }
 
-        /// Whether the interest keeps the loop alive.
+        /// True when the interest keeps the loop alive.
         var isReferenced: Bool {
             @inline(__always) get { registeredBits & Self.unreferencedBit == 0 }
             set {
@@ -63,7 +61,7 @@ package struct Poller: ~Copyable {
         }
     }
 
-    /// The loop's own descriptors. Generations never reach these values: `following` keeps the last one free.
+    /// The loop's own descriptors. Generations never reach these values, because `following` skips the last one.
     package enum OwnDescriptor: UInt64 {
         case mailbox = 0xFFFF_FFFF_0000_0000
         case timer = 0xFFFF_FFFF_0000_0001
@@ -71,29 +69,27 @@ package struct Poller: ~Copyable {
         case mainActor = 0xFFFF_FFFF_0000_0003
     }
 
-    /// The largest number of events that one call reports.
+    /// The most events per call.
     static var capacity: Int { 256 }
-    /// The fetched events that have not been delivered. A nested turn delivers them before it fetches more.
+    /// The fetched, undelivered events. A nested turn delivers them before it fetches more.
     var undelivered: Range<Int> = 0..<0
     var events: UnsafeMutablePointer<epoll_event>?
-    /// One slot per descriptor number seen so far. Not an array: that would check for sharing on each change, several
-    /// times per event.
+    /// One slot per descriptor number so far. An array would check for sharing several times per event.
     var slots = UnsafeMutableBufferPointer<Slot>(start: nil, count: 0)
     /// The epoll descriptor; −1 before it is needed.
     package internal(set) var descriptor: CInt = -1
-    /// The number of watched descriptors that keep the loop alive.
+    /// Watched descriptors that keep the loop alive.
     package internal(set) var referenced = 0
-    /// The number of watched descriptors.
     package internal(set) var waiting = 0
     /// Descriptors with deferred registrations; see `EventLoop.retryRegistrations`.
     var deferred: Set<CInt> = []
-    /// Events without a registration, each seen once so far.
+    /// Events without a registration, seen once.
     var unexplained: Set<UInt64> = []
-    /// Whether the kernel may have more events than the last `wait` has fetched.
+    /// True when the kernel may have more events than the last `wait` fetched.
     var mayHaveMore = false
-    /// Whether jobs were left when the last `wait` began, so that a descriptor without interest keeps its registration.
+    /// True when jobs were left at the last `wait`, so that descriptors without interest stay registered.
     var isBetweenJobs = false
-    /// Whether a signal has interrupted the last `wait`, so that it tells nothing about the descriptors.
+    /// True when a signal interrupted the last `wait`, which then says nothing about descriptors.
     var wasInterrupted = false
 
     package init() {}
@@ -101,21 +97,21 @@ package struct Poller: ~Copyable {
     package var hasUndelivered: Bool { !undelivered.isEmpty }
     var undeliveredCount: Int { undelivered.count }
 
-    /// Opens the epoll descriptor and allocates its buffer, if there is none yet.
+    /// Opens the epoll descriptor and its buffer, once.
     package mutating func open(_ kernel: CountingSyscalls) throws(SystemError) {
         guard descriptor < 0 else { return }
         descriptor = CInt(try kernel.epollCreate().orThrow(.epollCreate))
         events = .allocate(capacity: Self.capacity)
     }
 
-    /// Adds one of the loop's own descriptors, edge-triggered: a counter that is never read reports each new write.
+    /// Adds a descriptor of the loop, edge-triggered: a counter that is never read reports each new write.
     package mutating func add(_ source: OwnDescriptor, _ fd: CInt, _ kernel: CountingSyscalls) throws(SystemError) {
         let event = clinux_epoll_event(UInt32(clinux_EPOLLIN | clinux_EPOLLET), source.rawValue)
         _ = try add(fd, event, kernel).orThrow(.epollControl)
     }
 
-    /// Sets the interest in `fd`. The handler is retained exactly while the interest is not empty. On an error, for
-    /// example EPERM for a regular file, nothing has changed.
+    /// Sets the interest in `fd`. The handler is retained exactly while the interest is not empty. An error, such as
+    /// EPERM for a regular file, changes nothing.
     /// - Returns: the previous handler, as `set`.
     package mutating func setInterest(
         _ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?, _ kernel: CountingSyscalls
@@ -123,7 +119,7 @@ package struct Poller: ~Copyable {
         let index = Int(fd)
         let wanted = interest.rawValue
         if index >= slots.count {
-            // Registered before the table grows, since only the kernel knows which numbers are descriptors at all.
+            // Registered before the table grows, because only the kernel knows which numbers are descriptors.
             if wanted != 0 { try register(fd, wanted, generation: 0, over: 0, kernel) }
             grow(toHold: index)
             slots[index].registered = wanted
@@ -135,19 +131,19 @@ package struct Poller: ~Copyable {
         return set(wanted, index, handler)
     }
 
-    /// The events that the kernel always reports for a registered descriptor; see epoll_ctl(2).
+    /// The events that the kernel always reports; see epoll_ctl(2).
     private static var alwaysReported: UInt32 { UInt32(clinux_EPOLLERR | clinux_EPOLLHUP) }
 
-    /// A server may ask about the end of its peer during each request, and read between them. Both then stay
-    /// registered: a quiet peer costs no `epoll_ctl` for the change. `next` narrows the registration if an event is not
-    /// wanted. (Errors and hang-ups are reported anyway, and change nothing.)
+    /// A server may ask about its peer's end during each request, and read in between. Both stay registered, so a quiet
+    /// peer costs no `epoll_ctl`. `next` narrows the registration at an unwanted event. (Errors and hang-ups are
+    /// reported anyway.)
     private func maskToRegister(_ wanted: UInt32, over registered: UInt32) -> UInt32 {
         let asksAboutPeer = (wanted | registered) & Interest.readHangUp.rawValue != 0
         return asksAboutPeer ? wanted | registered & ~UInt32(clinux_EPOLLOUT) : wanted
     }
 
-    /// - Returns: the previous handler, for the caller to release when the poller is consistent again: its `deinit` may
-    ///   use the poller.
+    /// - Returns: the previous handler, to be released once the poller is consistent, since its `deinit` may use the
+    ///   poller.
     @inline(__always)
     mutating func set(_ wanted: UInt32, _ index: Int, _ handler: (any ReadinessHandler)?) -> (any ReadinessHandler)? {
         count(index, -1)
@@ -159,8 +155,8 @@ package struct Poller: ~Copyable {
     }
 
     mutating func grow(toHold index: Int) {
-        // calloc: for a large table, the kernel provides the pages when their slots are first used. If there is no
-        // memory, the process ends, as wherever Swift allocates.
+        // calloc: the kernel provides a large table's pages on first use. Out of memory ends the process, as in all
+        // Swift allocations.
         let capacity = max(index + 1, slots.count * 2)
         let block = calloc(capacity, MemoryLayout<Slot>.stride)!.bindMemory(to: Slot.self, capacity: capacity)
         let grown = UnsafeMutableBufferPointer(start: block, count: capacity)
@@ -174,7 +170,7 @@ package struct Poller: ~Copyable {
         free(slots.baseAddress)
     }
 
-    /// Whether the kernel already reports all of `interest`.
+    /// True when the kernel reports all of `interest`.
     @inline(__always)
     func isRegistered(_ fd: CInt, for interest: Interest) -> Bool {
         descriptor >= 0 && Int(fd) < slots.count && slots[Int(fd)].isRegistered(for: interest.rawValue)
@@ -192,9 +188,8 @@ package struct Poller: ~Copyable {
         count(index, +1)
     }
 
-    /// Forgets `fd`. Must be called before the descriptor is closed: a copy of it elsewhere (dup, fork) would keep the
-    /// registration alive, and nothing could reach it once the number is closed. Without a kernel, only the slot is
-    /// forgotten.
+    /// Forgets `fd`, before the descriptor is closed: a copy elsewhere (dup, fork) would keep the registration alive,
+    /// out of reach. Without a kernel, forgets only the slot.
     /// - Returns: the previous handler, as `set`.
     package mutating func forget(_ fd: CInt, _ kernel: CountingSyscalls?) -> (any ReadinessHandler)? {
         let index = Int(fd)
@@ -209,7 +204,7 @@ package struct Poller: ~Copyable {
         return before
     }
 
-    /// The generation after this one. The last value is kept free for the loop's own sources.
+    /// The next generation. The last value is free for the loop's own sources.
     private static func following(_ generation: UInt32) -> UInt32 { generation &+ 1 == .max ? 0 : generation &+ 1 }
 
     mutating func register(_ index: Int, _ mask: UInt32, _ kernel: CountingSyscalls) throws(SystemError) {
@@ -218,8 +213,8 @@ package struct Poller: ~Copyable {
             try register(CInt(index), mask, generation: slot.generation, over: slot.registered, kernel)
         } catch {
             guard error.code == ENOENT, slot.registered != 0 else { throw error }
-            // The number was closed while registered, and now refers to another file. That file gets a new generation,
-            // since the old registration may live on.
+            // The number was closed while registered, and refers to another file. The old registration may live, so the
+            // file gets a new generation.
             slots[index].generation = Self.following(slot.generation)
             slots[index].registered = 0
             try register(CInt(index), mask, generation: slots[index].generation, over: 0, kernel)
@@ -236,14 +231,13 @@ package struct Poller: ~Copyable {
         _ = try result.orThrow(.epollControl, "descriptor \(fd)")
     }
 
-    /// Adds a registration. If an old one survived because its number was closed first, and the number refers to that
-    /// file again, takes it over.
+    /// Adds a registration, or takes over an old one, if the number was closed first and refers to the same file again.
     private func add(_ fd: CInt, _ event: epoll_event, _ kernel: CountingSyscalls) -> Int {
         let result = kernel.epollControl(descriptor, EPOLL_CTL_ADD, fd, event)
         return result == -Int(EEXIST) ? kernel.epollControl(descriptor, EPOLL_CTL_MOD, fd, event) : result
     }
 
-    // Unchecked addition: no count exceeds the number of slots.
+    // Unchecked: no count exceeds the number of slots.
     @inline(__always)
     mutating func count(_ index: Int, _ step: Int) {
         guard slots[index].wanted != 0 else { return }
@@ -251,7 +245,7 @@ package struct Poller: ~Copyable {
         if slots[index].isReferenced { referenced &+= step }
     }
 
-    /// The watched descriptors, in ascending order.
+    /// The watched descriptors, ascending.
     func watched() -> [(fd: CInt, interest: Interest, isReferenced: Bool, handler: any ReadinessHandler)] {
         slots.indices.compactMap { index in
             let slot = slots[index]
@@ -260,7 +254,7 @@ package struct Poller: ~Copyable {
         }
     }
 
-    /// Removes all handlers and returns them, for the caller to release when the poller is consistent again.
+    /// Removes and returns all handlers, to be released once the poller is consistent.
     package mutating func removeAllHandlers() -> [any ReadinessHandler] {
         var handlers: [any ReadinessHandler] = []
         for index in slots.indices where waiting > 0 {

@@ -1,41 +1,37 @@
-/// Failures of a loop's epoll registrations: no room in the kernel, readiness without cause, and closed descriptors.
-/// Decides what to report and when to retry.
+/// Failures of epoll registrations: no room in the kernel, spurious readiness, and closed descriptors. Decides what to
+/// report and when to retry.
 ///
-/// Invariant: used on the loop's thread only. There is at most one timer, `retryTimer`, while there are registrations
-/// to retry.
+/// Invariant: used on the loop's thread only. `retryTimer` is the only timer, while there are registrations to retry.
 struct RegistrationFailures {
-    /// The timer that ends the pause.
     var retryTimer: UInt64?
-    /// The last moment at which the kernel had no room for a registration.
+    /// The last shortage.
     private var lastShortage: LoopInstant?
     private var spurious: [CInt: SpuriousReadiness] = [:]
-    /// Whether a watch of a closed descriptor has been reported.
+    /// True when a closed descriptor's watch has been reported.
     private var hasReportedStale = false
-    /// The turn before which the epoll descriptor is not replaced again.
+    /// The earliest turn in which the epoll descriptor may be replaced again.
     private var turnOfNextRebuild = 0
 
     var isEmpty: Bool { retryTimer == nil && spurious.isEmpty }
 
-    /// Counts how often a descriptor was falsely reported ready.
+    /// Counts a descriptor's spurious readiness.
     private struct SpuriousReadiness {
         let progress: Int
-        /// The moment of the first time, or the beginning of the last pause.
+        /// The first time, or the beginning of the last pause.
         var since: LoopInstant
         var count = 0
     }
 
-    /// The number of times in a row after which a watch is paused. A few times are normal: another process may share
-    /// the socket.
+    /// The consecutive times before a pause. A few are normal, since another process may share the socket.
     private static var limit: Int { 256 }
 
-    /// - Returns: whether to report the shortage: once per episode, which ends after a second without one.
+    /// - Returns: true to report the shortage, once per episode. A second without a shortage ends the episode.
     mutating func noteShortage(at now: LoopInstant) -> Bool {
         defer { lastShortage = now }
         return lastShortage.map { $0.duration(to: now) > .seconds(1) } ?? true
     }
 
-    /// Counts a report of readiness that no call could use.
-    /// - Returns: whether to pause the watch of `fd`, and whether to report that, once per episode.
+    /// - Returns: whether to pause the watch of `fd`, and to report it, once per episode.
     mutating func noteSpuriousReadiness(
         of fd: CInt, progress: Int, at now: LoopInstant
     ) -> (isPaused: Bool, isReported: Bool) {
@@ -52,8 +48,8 @@ struct RegistrationFailures {
 
     mutating func forget(_ fd: CInt) { spurious[fd] = nil }
 
-    /// - Returns: whether to report a registration whose descriptor was closed. Only the first per loop is: a program
-    ///   that makes this mistake once may make it often.
+    /// - Returns: true to report a closed descriptor's registration, once per loop, since a program with this mistake
+    ///   may repeat it.
     mutating func noteStale() -> Bool {
         defer { hasReportedStale = true }
         return !hasReportedStale
@@ -61,6 +57,6 @@ struct RegistrationFailures {
 
     func mayRebuild(in turn: Int) -> Bool { turn >= turnOfNextRebuild }
 
-    /// There was no room for another epoll descriptor: the loop tries again after some turns.
+    /// No room for another epoll descriptor: the loop retries after some turns.
     mutating func rebuildHasFailed(in turn: Int) { turnOfNextRebuild = turn + 1024 }
 }

@@ -2,10 +2,10 @@ import CLinux
 import ReactorLibc
 import Synchronization
 
-/// Where other threads post jobs, and how they wake the loop.
+/// The mailbox for other threads, and the means to wake the loop.
 ///
-/// Invariant: `descriptor` is stored before the mailbox is parked for the first time, and other threads read it only
-/// after they have found the mailbox parked.
+/// Invariant: `descriptor` is stored before the mailbox is first parked, and other threads read it only after they
+/// found the mailbox parked.
 @usableFromInline
 struct SharedWaker: ~Copyable {
     @usableFromInline let mailbox = Mailbox()
@@ -14,20 +14,20 @@ struct SharedWaker: ~Copyable {
 
     var isOpen: Bool { descriptor.load(ordering: .relaxed) >= 0 }
 
-    /// The timerfd, or −1 before there is one. No thread but the loop's own arms it before the mailbox is parked.
+    /// The timerfd, or −1. Only the loop's thread arms it before the mailbox is parked.
     let timer = Atomic<CInt>(-1)
-    /// How often a thread has ended the loop's sleep, or has tried to. After counting, it uses no descriptor any more.
+    /// The times that a thread ended the loop's sleep, or tried to. Afterwards it uses no descriptor.
     let finishedWakes = Atomic<Int>(0)
 
-    /// Called on a thread that has found the mailbox parked: wakes the loop.
+    /// Wakes the loop, on a thread that found the mailbox parked.
     func wake() {
-        // The loop does not close its descriptors before this wake is counted: see `LoopWaker.close`.
+        // The loop's descriptors stay open until this wake is counted: see `LoopWaker.close`.
         var one: UInt64 = 1
         if write(descriptor.load(ordering: .acquiring), &one, 8) != 8 { wakeByTimer() }
         finishedWakes.add(1, ordering: .releasing)
     }
 
-    /// Wakes the loop although its eventfd cannot be written, because other code has closed it or forbids it.
+    /// Wakes the loop when its eventfd cannot be written, because other code closed or forbids it.
     @inline(never)
     private func wakeByTimer() {
         let timer = timer.load(ordering: .acquiring)

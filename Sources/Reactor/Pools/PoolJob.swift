@@ -1,9 +1,7 @@
-/// A job for the threads of a pool. While it waits for one, it can be withdrawn.
-// @unchecked: `progress` and `body` are accessed under the lock of the pool that has the job, or by the one thread that
-// has taken it from there.
+/// A job for a pool's threads, which can be withdrawn while queued.
+// @unchecked: `progress` and `body` are accessed under the lock of the job's pool, or by the thread that took the job.
 package final class PoolJob: Job, @unchecked Sendable {
-    /// Where a job is: `new`, then in a pool's queue, and then taken by a thread. A withdrawn one stays in the queue as
-    /// a tombstone, without its body, until a thread comes past it or the queue is swept.
+    /// A withdrawn job stays queued as a tombstone without its body, until a thread meets it or the queue is swept.
     enum Progress { case new, queued, taken, withdrawn }
 
     var progress = Progress.new

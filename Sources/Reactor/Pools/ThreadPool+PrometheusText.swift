@@ -1,5 +1,5 @@
 extension ThreadPool.Metrics {
-    /// The metrics of the pool in Prometheus' text format.
+    /// The pool's metrics in Prometheus' text format.
     /// - Returns: the text; see `LoopMetrics.prometheusText(prefix:labels:)`.
     public func prometheusText(prefix: String = "pool", labels: [String: String] = [:]) -> String {
         var text = PrometheusText(prefix, labels)

@@ -1,28 +1,26 @@
 import CLinux
 import ReactorLibc
 
-/// The threads of a `ThreadPool` and their queue of jobs. Each thread retains this object, which therefore outlives the
-/// pool as long as there are jobs.
+/// A `ThreadPool`'s threads and queue. Each thread retains this object, so it outlives the pool while there are jobs.
 package final class ThreadPoolWorkers: Inspected, Sendable {
     private struct WorkersState: ~Copyable {
         /// All are `PoolJob`s.
         var queue = JobQueue()
-        /// The number of jobs in the queue that have not been withdrawn.
+        /// Queued jobs that are not withdrawn.
         var queued = 0
         var tombstones = 0
-        /// All started threads, in start order. Each of them is running a job, or takes the next one.
+        /// All started threads, in start order, each running a job or taking the next.
         var handles: [LibraryThread.Handle] = []
         var busy = 0
         var completed = 0
         var isClosed = false
-        /// Whether a caller joins the threads, or has detached them.
+        /// True when a caller joins or has detached the threads.
         var isJoining = false
-        /// The threads that wait for a job in the queue.
+        /// Threads whose job waits for a queued job.
         var waiting: Set<UInt> = []
         /// The number of changes of `waiting`.
         var changes = 0
 
-        /// The number of idle threads.
         var free: Int { handles.count - busy }
     }
 
@@ -33,13 +31,13 @@ package final class ThreadPoolWorkers: Inspected, Sendable {
     private let keepsJobs: Bool
     private let fork = ForkMark()
     private let state = LockedValue(WorkersState())
-    /// A job has been queued, or the pool is closed.
+    /// Signalled when a job is queued or the pool closes.
     private let hasWork = ThreadSignal()
     /// Opened when all threads have been joined.
     private let hasEnded = Latch()
 
-    /// - Parameter keepsJobs: whether a job stays in the queue although there is no thread and none can be started. It
-    ///   runs after a later `take` or `startThreadIfNeeded` has started one.
+    /// - Parameter keepsJobs: true to keep a job when no thread can be started, until a later `take` or
+    ///   `startThreadIfNeeded` starts one.
     package init(
         _ name: String, _ most: Int, _ queueLimit: Int, _ create: @escaping LibraryThread.Create = LibraryThread.create,
         keepsJobs: Bool = false
@@ -54,14 +52,13 @@ package final class ThreadPoolWorkers: Inspected, Sendable {
 
     deinit { InspectedObjects.remove(self) }
 
-    /// A forked child has none of the threads, and one of them may have held the lock.
+    /// A forked child lacks the threads, and one may have held the lock.
     var isForked: Bool { fork.isForked }
 
     // MARK: Jobs
 
-    /// Queues a job. The caller's reference keeps the job alive if it is refused, so that it is never released under
-    /// the lock.
-    /// - Returns: false if the job is kept although there is no thread.
+    /// Queues a job. The caller's reference keeps a refused job alive, so none is released under the lock.
+    /// - Returns: false if the job is kept without a thread.
     @discardableResult
     package func take(_ job: PoolJob) throws -> Bool {
         if isForked { throw DispatchError.poolIsForked(name: name) }
@@ -77,12 +74,12 @@ package final class ThreadPoolWorkers: Inspected, Sendable {
         return hasThread
     }
 
-    /// For a job that no thread is free for: starts a thread, or checks that the queue has room.
+    /// Starts a thread for a job without a free one, or checks that the queue has room.
     private func makeRoom(_ state: inout WorkersState) throws {
         if state.handles.count < most {
             let failure = start(&state)
             if failure == 0 { return }
-            // If there are other threads, the pool continues with those.
+            // Other threads continue without it.
             if state.handles.isEmpty && !keepsJobs { throw noThread(failure) }
         }
         guard state.queued - state.free < queueLimit else {
@@ -90,7 +87,7 @@ package final class ThreadPoolWorkers: Inspected, Sendable {
         }
     }
 
-    /// For a pool that keeps jobs: starts a thread if there is none.
+    /// Starts a thread if there is none, for a pool that keeps jobs.
     /// - Throws: the error of pthread_create(3).
     package func startThreadIfNeeded() throws(SystemError) {
         if isForked { return }
@@ -126,7 +123,7 @@ package final class ThreadPoolWorkers: Inspected, Sendable {
 
     // MARK: Threads
 
-    /// Starts one more thread. Returns 0 or an errno.
+    /// Starts a thread. Returns 0 or an errno.
     private func start(_ state: inout WorkersState) -> CInt {
         let name = LibraryThread.name(name, number: state.handles.count + 1)
         var handle = LibraryThread.noHandle
@@ -149,12 +146,12 @@ package final class ThreadPoolWorkers: Inspected, Sendable {
         }
     }
 
-    /// Waits for a job. Returns `nil` when the pool is closed and has none.
+    /// Waits for a job. Returns `nil` when the pool is closed and empty.
     private func nextJob() -> Unmanaged<Job>? {
         state.wait(for: hasWork) { state -> Unmanaged<Job>?? in
             while let job = state.queue.popFirst() {
                 if Self.progress(of: job) == .withdrawn {
-                    // Without a body nothing of the program's is released here, under the lock.
+                    // Without a body, nothing of the program's is released under the lock.
                     state.tombstones -= 1
                     job.release()
                     continue
@@ -172,8 +169,7 @@ package final class ThreadPoolWorkers: Inspected, Sendable {
         job._withUnsafeGuaranteedRef { unsafeDowncast($0, to: PoolJob.self).progress }
     }
 
-    /// Withdraws a job that was given to this pool: it no longer counts, and its body is released, unless a thread has
-    /// taken it. Takes constant time on average.
+    /// Withdraws a job of this pool and releases its body, unless a thread has taken it. Constant time on average.
     package func withdraw(_ job: PoolJob) {
         if isForked { return }
         // Released after the lock.
@@ -188,7 +184,6 @@ package final class ThreadPoolWorkers: Inspected, Sendable {
         withExtendedLifetime(body) {}
     }
 
-    /// Removes the tombstones.
     private static func sweep(_ state: inout WorkersState) {
         var kept = JobQueue()
         while let job = state.queue.popFirst() {
@@ -200,9 +195,9 @@ package final class ThreadPoolWorkers: Inspected, Sendable {
 
     // MARK: Jobs that wait for jobs
 
-    /// Records, until `endWait`, that the job of a thread waits for another one in the queue.
-    /// - Returns: a number that stays the same as long as all threads wait like this; `nil` if one of them does not, or
-    ///   the pool may start another one.
+    /// Notes that the thread's job waits for a queued job, until `endWait`.
+    /// - Returns: a number that is unchanged as long as all threads wait like this; `nil` if one does not, or the pool
+    ///   may start another.
     package func beginWait(_ thread: UInt) -> Int? {
         state.withLock { state in
             if state.waiting.insert(thread).inserted { state.changes += 1 }
@@ -234,7 +229,7 @@ package final class ThreadPoolWorkers: Inspected, Sendable {
         }
     }
 
-    /// Called when the last reference to the pool is released: closes the pool as `shutDown` does, but does not wait.
+    /// Closes the pool like `shutDown`, without waiting, when its last reference is released.
     func closeWithoutWaiting() {
         if isForked { return }
         close()
@@ -247,7 +242,7 @@ package final class ThreadPoolWorkers: Inspected, Sendable {
     }
 }
 
-/// The library's own threads for one purpose. A forked child, which has none of the parent's, makes others.
+/// The library's own threads for one purpose. A forked child lacks the parent's and makes others.
 package final class LibraryWorkers: Sendable {
     private let current: LockedValue<ThreadPoolWorkers>
     private let make: @Sendable () -> ThreadPoolWorkers
@@ -265,10 +260,10 @@ package final class LibraryWorkers: Sendable {
     }
 }
 
-/// A thread of a pool, known to itself until it ends. Used on that thread only.
+/// A pool's thread, until its end. Used on that thread only.
 package final class PoolThread {
     package let pool: ThreadPoolWorkers
-    /// Called after each job. A loop that a job makes on this thread sets it.
+    /// Called after each job. Set by a loop that a job makes on this thread.
     var afterJob: (() -> Void)?
     private var isEnding = false
 
@@ -285,8 +280,8 @@ package final class PoolThread {
         return thread
     }
 
-    // The end of the thread releases it: in a second round, since the loop of the thread ends in the first one, and its
-    // values may ask for it.
+    // Released in the second round of the thread's end. The thread's loop ends in the first, and its values may ask for
+    // this.
     private static let key: pthread_key_t = {
         var key = pthread_key_t()
         pthread_key_create(&key) { address in

@@ -2,17 +2,17 @@ import CLinux
 import ReactorLibc
 import Synchronization
 
-/// How a child process has ended.
+/// The end of a child process.
 public enum ChildExitStatus: Hashable, Sendable, CustomStringConvertible {
     /// The child exited with this code; 0 means success.
     case exited(CInt)
     /// This signal ended the child.
     case signaled(CInt)
-    /// The status is not known. Other code has taken it, with a `wait` for any child or by ignoring SIGCHLD, or the
-    /// loop ended before the child.
+    /// An unknown status: other code took it, by a `wait` for any child or by ignoring SIGCHLD, or the loop ended
+    /// first.
     case unknown
 
-    /// `true` if the child exited with code 0.
+    /// True when the child exited with code 0.
     public var isSuccess: Bool { self == .exited(0) }
 
     /// `exited with code 1`
@@ -26,16 +26,16 @@ public enum ChildExitStatus: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension EventLoop {
-    /// Starts a child process. The loop watches for its end.
-    /// - Throws: `SystemError` of `posix_spawn`, such as `ENOENT`, about the program or the working directory; `EBADF`
-    ///   for a descriptor that is not open; and errors of the calls that open the loop's own descriptors and watch the
-    ///   child: `EMFILE` of `pidfd_open`, before there is a child.
+    /// Starts a child process, whose end the loop watches.
+    /// - Throws: `SystemError` of `posix_spawn` for the program or working directory, such as `ENOENT`; `EBADF` for a
+    ///   descriptor that is not open; errors of opening the loop's descriptors; and before there is a child, errors of
+    ///   watching it, such as `EMFILE` of `pidfd_open`.
     package func spawn(_ request: SpawnRequest) throws(SystemError) -> Child {
         assertOwner()
         if let problem = request.problem { throw SystemError(.spawn, EINVAL, detail: "\(request.program): \(problem)") }
         try openDescriptors()
         ZombieReaper.reap()
-        // A child that could not be watched must not be started.
+        // A child that cannot be watched must not be started.
         let watch = try ChildWatch(self)
         defer { watch.end() }
         var copies: [CInt] = []
@@ -62,24 +62,23 @@ extension EventLoop {
     }
 }
 
-/// A child process and the watch of its end: by a pidfd, or by SIGCHLD where there is no pidfd. The child is waited for
-/// by its own pidfd or process number, never as "any child", so that children of the host program are left to the host
-/// program.
+/// A child process and the watch of its end, by pidfd or else by SIGCHLD. Waits only for its own pidfd or process
+/// number, so other children are left to the host program.
 ///
-/// A child that leads a group stays a zombie until this object is released: its number, which is also the group's, then
-/// belongs to no other process, so whatever is left in its group can be killed by it.
+/// A child that leads a group stays a zombie until this object's release. So no other process gets its number, which
+/// can kill the rest of the group.
 package final class Child: ReadinessHandler {
     package let process: pid_t
-    /// How the child has ended; `nil` if that is not known yet. A child with a status has been reaped, unless the
-    /// status is `unknown`, or the child leads a group.
+    /// The end, once known. A child with a status has been reaped, unless the status is `unknown` or the child leads a
+    /// group.
     package private(set) var status: ChildExitStatus?
-    /// Called once, with the status; never within the call that creates the child.
+    /// Called once with the status, but never within the call that creates the child.
     package var onExit: ((ChildExitStatus) -> Void)?
     private let program: String
     package let hasOwnGroup: Bool
     private let loop: EventLoop
     private var pidfd: CInt = -1
-    /// Whether the child has ended and has been left as a zombie.
+    /// True when the child has ended and been left as a zombie.
     private var isZombie = false
     fileprivate var signalWatch: EventLoop.Watch?
 
@@ -98,10 +97,9 @@ package final class Child: ReadinessHandler {
         if pidfd >= 0 { kernel.close(pidfd) }
     }
 
-    /// Sends the child a signal. With `wholeGroup`, sends it to the child's process group, which must be the child's
-    /// own.
+    /// Sends a signal to the child, or with `wholeGroup` to its own process group.
     package func kill(_ signal: CInt, wholeGroup: Bool) throws(SystemError) {
-        // Once the child is reaped, its number may belong to another process.
+        // A reaped child's number may belong to another process.
         guard status == nil || wholeGroup && keepsNumber else {
             throw SystemError(.kill, ESRCH, detail: "\(label) has ended")
         }
@@ -110,13 +108,12 @@ package final class Child: ReadinessHandler {
         _ = try result.orThrow(.kill, label)
     }
 
-    /// Whether the child is still a zombie: other code may have reaped it.
+    /// True when the child is still a zombie; other code may have reaped it.
     private var keepsNumber: Bool {
         guard isZombie, let status = loop.kernel.wait(process, pidfd, keepsZombie: true) else { return false }
         return status != .unknown
     }
 
-    /// Sets whether the child keeps the loop alive.
     package func setReferenced(_ isReferenced: Bool) {
         guard status == nil, !loop.hasEnded else { return }
         if pidfd >= 0 {
@@ -137,7 +134,7 @@ package final class Child: ReadinessHandler {
         let fd = loop.kernel.pidfdOpen(process)
         guard fd >= 0 else { return false }
         pidfd = CInt(fd)
-        // A descriptor that was closed before its watch was cancelled may have left a registration under this number.
+        // A descriptor closed before its watch was cancelled may have left a registration with this number.
         loop.forget(pidfd)
         do throws(SystemError) { try loop.setInterest(.reading, of: pidfd, handler: self) } catch {
             loop.kernel.close(pidfd)
@@ -150,7 +147,7 @@ package final class Child: ReadinessHandler {
     package func descriptorIsReady(_ ready: Interest) -> Interest {
         check()
         guard status == nil, pidfd >= 0 else { return [] }
-        // The child has ended, but this process cannot reap it yet: a debugger that traces the child comes first.
+        // The child has ended but cannot be reaped yet, because a debugger that traces it comes first.
         loop.noteSpuriousReadiness(of: pidfd, progress: 0, SystemError(.waitid, EAGAIN, detail: label))
         try? loop.setInterest(.reading, of: pidfd, handler: self)
         return []
@@ -185,8 +182,8 @@ package final class Child: ReadinessHandler {
     }
 }
 
-/// The resources that the watch of a child needs, acquired before the child is started: a pidfd, with a pidfd of this
-/// process as a placeholder, or the watch of SIGCHLD where there are no pidfds.
+/// The resources for a child's watch, acquired before the child starts: a pidfd of this process as a placeholder, or
+/// the watch of SIGCHLD where there are no pidfds.
 private final class ChildWatch {
     private let loop: EventLoop
     private let keeper = ChildRetainer()
@@ -199,7 +196,7 @@ private final class ChildWatch {
         if result >= 0 {
             placeholder = CInt(result)
         } else {
-            // The kernel is old or forbids the call, or no descriptor can be opened.
+            // An old kernel, a forbidden call, or no descriptors.
             try watchSignal()
         }
     }
@@ -213,12 +210,12 @@ private final class ChildWatch {
         placeholder = -1
     }
 
-    /// Watches the child, which has been started. Another thread may have taken the descriptor that the placeholder
-    /// freed; if SIGCHLD cannot be watched either, the child is killed.
+    /// Watches the started child. If another thread took the placeholder's descriptor and SIGCHLD cannot be watched
+    /// either, kills the child.
     func begin(_ child: Child) throws(SystemError) {
         dropPlaceholder()
         if signalWatch == nil, child.watchByPidfd() { return }
-        // From here on the retainer keeps the child, and the loop holds the retainer through the closure of the watch.
+        // The loop now holds the child, through the watch's closure and the retainer.
         keeper.child = child
         do throws(SystemError) { try watchSignal() } catch {
             _ = loop.kernel.kill(-1, child.process, SIGKILL)
@@ -227,18 +224,18 @@ private final class ChildWatch {
             throw error
         }
         child.signalWatch = signalWatch.take()
-        // The child may have ended before the watch began.
+        // The child may have ended before its watch began.
         loop.enqueue(InternalJob { child.check() })
     }
 
-    /// Releases the resources that no child has taken over.
+    /// Releases the resources that no child took over.
     func end() {
         dropPlaceholder()
         signalWatch?.cancel()
     }
 }
 
-/// Retains a child for the watch of SIGCHLD only. It is released with the loop, unless the child has ended before.
+/// Retains a child for the watch of SIGCHLD, until the child or the loop ends.
 private final class ChildRetainer {
     var child: Child?
 

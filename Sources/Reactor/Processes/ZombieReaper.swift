@@ -1,13 +1,12 @@
 import ReactorLibc
 
-/// Children whose loop ended before they did. They are reaped when the next child is started, on any loop. So the
-/// number of zombies never exceeds the number of children that were once alive at the same time.
+/// Children that outlived their loop. Each start of a child, on any loop, reaps them, so zombies never exceed the
+/// number of children that were once alive together.
 enum ZombieReaper {
-    // Each child has its pidfd, if it has one: if other code takes the status, the process number may belong to another
-    // child.
+    // With the pidfds, if any: once other code takes the status, the process number may belong to another child.
     private static let children = LockedValue<[(process: pid_t, pidfd: CInt)]>.ofProcess([])
 
-    /// Keeps a copy of the pidfd, if there is one, since the loop closes its own.
+    /// Copies the pidfd, since the loop closes its own.
     static func add(_ process: pid_t, pidfd: CInt) {
         var copy = -1
         if pidfd >= 0 { copy = CountingSyscalls().fileControl(pidfd, F_DUPFD_CLOEXEC, 3) }
@@ -33,14 +32,14 @@ enum ZombieReaper {
 }
 
 extension CountingSyscalls {
-    /// Takes the status of a child that has ended, identified by its pidfd, or by its process number if the pidfd is
-    /// -1, and reaps it unless `keepsZombie`. Returns `nil` if the child has not ended.
+    /// Takes an ended child's status, and reaps it unless `keepsZombie`. Uses the pidfd, or the process number if the
+    /// pidfd is -1. Returns `nil` if the child has not ended.
     func wait(_ process: pid_t, _ pidfd: CInt, keepsZombie: Bool = false) -> ChildExitStatus? {
         var code: CInt = 0
         var value: CInt = 0
         var result = -Int(EINVAL)
         if pidfd >= 0 { result = wait(true, pidfd, keepsZombie: keepsZombie, &code, &value) }
-        // Linux 5.3 has pidfds, but waitid does not accept them.
+        // Linux 5.3 has pidfds, but its waitid refuses them.
         if result == -Int(EINVAL) { result = wait(false, process, keepsZombie: keepsZombie, &code, &value) }
         if result == 0 { return nil }
         if result < 0 { return .unknown }

@@ -1,7 +1,7 @@
-// The text exposition format 0.0.4 of Prometheus, according to its documentation.
+// Prometheus' text exposition format 0.0.4, after its documentation.
 
 extension LoopMetrics {
-    /// The metrics in Prometheus' text format 0.0.4, to be served as `text/plain; version=0.0.4`.
+    /// The metrics in Prometheus' text format 0.0.4, served as `text/plain; version=0.0.4`.
     ///
     /// ```
     /// # HELP reactor_turns_total Turns of the loop.
@@ -9,11 +9,11 @@ extension LoopMetrics {
     /// reactor_turns_total{loop="main"} 42
     /// ```
     ///
-    /// Metrics that were not measured are omitted; see `EventLoop.measured`.
+    /// Omits metrics that were not measured; see `EventLoop.measured`.
     /// - Parameters:
-    ///   - prefix: the prefix of all names. Characters that are not allowed in a name are replaced by underscores.
-    ///   - labels: labels that distinguish this loop from others. Their names are treated like the prefix; their values
-    ///     may be any text.
+    ///   - prefix: the prefix of all names. Invalid characters become underscores.
+    ///   - labels: labels that distinguish this loop. Their names are treated like the prefix; their values may be any
+    ///     text.
     /// - Returns: the text; each line ends with a line break.
     public func prometheusText(prefix: String = "reactor", labels: [String: String] = [:]) -> String {
         var text = PrometheusText(prefix, labels)
@@ -22,11 +22,11 @@ extension LoopMetrics {
     }
 
     /// The metrics of several loops as one text. As the format requires, each metric appears once, with one sample per
-    /// loop, whose name is the label `loop`. The names must differ.
+    /// loop, labelled `loop`. The names must differ.
     /// - Parameters:
-    ///   - loops: the name of each loop, and its metrics.
+    ///   - loops: each loop's name and metrics.
     ///   - prefix: as for one loop.
-    ///   - labels: labels of all samples, beside `loop`.
+    ///   - labels: labels of all samples, besides `loop`.
     public static func prometheusText(
         of loops: [(name: String, metrics: LoopMetrics)], prefix: String = "reactor", labels: [String: String] = [:]
     ) -> String {
@@ -76,12 +76,11 @@ extension LoopMetrics {
     }
 }
 
-/// Writes the metrics of one source, or of several sources one after another. The help of a metric must be one line,
-/// and its name must be valid in Prometheus as it is.
+/// Writes the metrics of one or more sources. A metric's help must be one line, and its name valid in Prometheus.
 package struct PrometheusText {
     package enum MetricKind: String { case counter, gauge }
 
-    /// The samples of a metric must be adjacent, after its help and type.
+    /// A metric's samples must be adjacent, after its help and type.
     private var families: [String] = []
     private var indices: [String: Int] = [:]
     private let prefix: String
@@ -92,7 +91,7 @@ package struct PrometheusText {
         setLabels(labels)
     }
 
-    /// Sets the labels of the samples that are added from now on.
+    /// Sets the labels of further samples.
     package mutating func setLabels(_ labels: [String: String]) {
         self.labels = [String: String](
             labels.map { (Self.name($0.key, allowing: nil), $0.value) }, uniquingKeysWith: { first, _ in first })
@@ -110,14 +109,14 @@ package struct PrometheusText {
         addSample(name, Self.seconds(value))
     }
 
-    /// Adds the help and the type of a metric. Further calls with this name do nothing.
+    /// Adds a metric's help and type, once per name.
     package mutating func addFamily(_ name: String, _ kind: MetricKind, _ help: String) {
         if indices[name] != nil { return }
         indices[name] = families.count
         families.append("# HELP \(prefix)_\(name) \(help)\n# TYPE \(prefix)_\(name) \(kind.rawValue)\n")
     }
 
-    /// Adds a sample to a family that has been added before.
+    /// Adds a sample to an added family.
     package mutating func addSample(_ name: String, _ value: String, _ own: [String: String] = [:]) {
         guard let index = indices[name] else { return assertionFailure("a sample without its family: \(name)") }
         let all = labels.merging(own) { _, own in own }.sorted { $0.key < $1.key }
@@ -125,7 +124,7 @@ package struct PrometheusText {
         families[index] += "\(prefix)_\(name)\(list.isEmpty ? "" : "{\(list)}") \(value)\n"
     }
 
-    /// The exact value in decimals: a floating-point number would end in meaningless digits.
+    /// Exact decimals; a floating-point number would end in meaningless digits.
     static func seconds(_ duration: Duration) -> String {
         let nanoseconds = max(duration.clampedNanoseconds, 0)
         var fraction = String(nanoseconds % 1_000_000_000)
@@ -134,7 +133,7 @@ package struct PrometheusText {
         return "\(nanoseconds / 1_000_000_000).\(fraction)"
     }
 
-    /// Escapes the only characters that are not allowed in a label's value: backslash, quotation mark and newline.
+    /// Escapes a label value's only forbidden characters: backslash, quotation mark and newline.
     static func escaped(_ value: String) -> String {
         var escaped = String.UnicodeScalarView()
         for scalar in value.unicodeScalars {
@@ -148,8 +147,8 @@ package struct PrometheusText {
         return String(escaped)
     }
 
-    /// Replaces the characters that are not allowed. Names contain ASCII letters, underscores, and digits except at the
-    /// beginning; names of metrics may also contain a colon.
+    /// Replaces forbidden characters. Names contain ASCII letters, underscores and, except first, digits; a metric's
+    /// name may also contain colons.
     private static func name(_ text: String, allowing other: Unicode.Scalar?) -> String {
         var name = ""
         for scalar in text.unicodeScalars {

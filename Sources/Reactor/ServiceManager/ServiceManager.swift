@@ -1,8 +1,8 @@
 import CLinux
 import ReactorLibc
 
-/// The protocols of systemd and compatible service managers: notifications, passed descriptors, and the watchdog.
-/// Without a service manager, all of this does nothing. See sd_notify(3), sd_listen_fds(3), sd_watchdog_enabled(3).
+/// Notifications, passed descriptors and watchdog of systemd and compatible service managers. Does nothing without one.
+/// See sd_notify(3), sd_listen_fds(3), sd_watchdog_enabled(3).
 public enum ServiceManager {
     /// A notification for the service manager.
     public enum State: Hashable, Sendable {
@@ -12,12 +12,12 @@ public enum ServiceManager {
         case stopping
         /// The service is alive; see `watchdogInterval`.
         case watchdog
-        /// A status line, for human readers. Line breaks are replaced by spaces.
+        /// A status line for human readers. Line breaks become spaces.
         case status(String)
-        /// A text that is sent unchanged: `"MAINPID=\(process)"`.
+        /// A text sent unchanged: `"MAINPID=\(process)"`.
         case other(String)
 
-        /// The text that is sent: `READY=1`.
+        /// The text to send: `READY=1`.
         package var text: String {
             switch self {
             case .ready: "READY=1"
@@ -29,11 +29,10 @@ public enum ServiceManager {
         }
     }
 
-    /// Notifies the service manager, with one datagram to the socket that NOTIFY_SOCKET names. Any thread may call it;
-    /// it does not block. The first call opens a descriptor that the process keeps, so that later calls succeed even
-    /// when no descriptors are left.
+    /// Any thread. Notifies the service manager by one datagram to the socket in NOTIFY_SOCKET, without blocking. The
+    /// first call opens a descriptor for good, so that later calls succeed without free descriptors.
     /// - Returns: false if there is no service manager.
-    /// - Throws: `SystemError`: `EINVAL` if NOTIFY_SOCKET is not a Unix address; otherwise an error of socket(2) or
+    /// - Throws: `SystemError`: `EINVAL` if NOTIFY_SOCKET is not a Unix address, or an error of socket(2) or
     ///   sendmmsg(2), such as `EAGAIN` if the manager does not keep up.
     @discardableResult
     public static func notify(_ states: State...) throws(SystemError) -> Bool { try notify(states, .ofProcess) }
@@ -59,13 +58,12 @@ public enum ServiceManager {
 
     private static let socket = LockedValue.ofProcess(KeptSocket())
 
-    /// The socket for notifications, which is never closed.
+    /// The socket for notifications, never closed.
     private struct KeptSocket {
         private var fd: CInt = -1
         private var file = (device: dev_t(), inode: ino_t())
 
-        /// Opens the socket, unless its number still refers to it: other code may close descriptors that are not its
-        /// own.
+        /// Opens the socket, unless its number still refers to it. Other code may close foreign descriptors.
         mutating func open(for address: SocketAddress, _ kernel: CountingSyscalls) -> Result<CInt, SystemError> {
             var status = stat()
             if fd >= 0, kernel.fileStatus(fd, &status) == 0, file == (status.st_dev, status.st_ino) {
@@ -80,8 +78,8 @@ public enum ServiceManager {
         }
     }
 
-    /// The time within which the service manager expects `.watchdog`, or `nil` if it does not expect any. It ends this
-    /// process if the notification does not arrive in time, so send it twice as often.
+    /// The time within which the service manager expects `.watchdog`, if it does. It ends a late process, so notify
+    /// twice as often.
     public static var watchdogInterval: Duration? { watchdogInterval(.ofProcess) }
 
     package static func watchdogInterval(_ environment: ServiceEnvironment) -> Duration? {
@@ -92,11 +90,10 @@ public enum ServiceManager {
         return .microseconds(microseconds)
     }
 
-    /// A descriptor that the service manager has opened for this process.
+    /// A descriptor that the service manager opened for this process.
     package struct Descriptor: Hashable, Sendable {
         package let number: CInt
-        /// The name that the service manager gave the descriptor: FileDescriptorName= of a socket unit, or "unknown"
-        /// without one.
+        /// The descriptor's name from the service manager: FileDescriptorName= of a socket unit, or "unknown".
         package let name: String
 
         package init(number: CInt, name: String) {
@@ -105,8 +102,8 @@ public enum ServiceManager {
         }
     }
 
-    /// Takes the descriptors that the service manager has passed to this process, and makes them close-on-exec. Each
-    /// call returns the same descriptors.
+    /// Takes the descriptors that the service manager passed, and makes them close-on-exec. Each call returns the same
+    /// ones.
     package static func descriptors(unsettingEnvironment: Bool = false) throws(SystemError) -> [Descriptor] {
         defer {
             if unsettingEnvironment {
@@ -140,7 +137,7 @@ public enum ServiceManager {
     }
 }
 
-/// The environment that the service manager has set; a test passes its own.
+/// The environment set by the service manager, or a test's.
 package struct ServiceEnvironment {
     package let process: pid_t
     /// SD_LISTEN_FDS_START.

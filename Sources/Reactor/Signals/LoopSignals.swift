@@ -1,14 +1,13 @@
 import ReactorLibc
 import Synchronization
 
-/// A loop's signals: its watches, and the slot through which the signal handler reaches the loop.
+/// A loop's signal watches, and the slot by which the signal handler reaches the loop.
 struct LoopSignals {
     private var watches = NumberedList<SignalHandler>()
-    /// The number of watches per signal.
     private var counts: [CInt: Int] = [:]
     private var referenced = 0
     private(set) var slot: SignalSlot?
-    /// The signals that are not blocked on the loop's thread, if it is a thread of the library; otherwise all.
+    /// The signals unblocked on the loop's thread, if the library started it, or else all.
     var taken = UInt64.max
 
     var handlers: [SignalHandler] { watches.elements }
@@ -42,7 +41,7 @@ struct LoopSignals {
         return watches.add(handler)
     }
 
-    /// Returns the removed handler, for the caller to end when the state is consistent again.
+    /// Returns the removed handler, to be ended once the state is consistent.
     mutating func remove(_ id: Int) -> SignalHandler? {
         guard let removed = watches.remove(id) else { return nil }
         if removed.isReferenced { referenced -= 1 }
@@ -51,7 +50,7 @@ struct LoopSignals {
         if let slot, left == 0 {
             unsubscribe(slot, removed.signal)
         } else {
-            // The other watches of this loop may not have been queued for it.
+            // This loop's other watches may not have been queued for it.
             SignalRegistry.passOn(removed.signal)
         }
         return removed
@@ -76,8 +75,8 @@ struct LoopSignals {
         SignalRegistry.unsubscribe(slot, from: signal, onLibraryThread: taken != .max)
     }
 
-    /// Takes the signals that have arrived, and queues the watches of each, in the order in which they were made. A
-    /// watch that is still queued is not queued twice, so however many signals arrive, a watch has one job at most.
+    /// Takes the arrived signals, and queues the watches of each in the order of creation. A queued watch is not queued
+    /// again, so each has at most one job.
     func enqueueArrived(into queue: inout JobQueue) {
         guard let slot else { return }
         let passedOn = slot.passedOn.exchange(0, ordering: .acquiring)

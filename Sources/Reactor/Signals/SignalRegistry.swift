@@ -4,8 +4,8 @@ import Synchronization
 
 /// The process's signal actions, and the loops that watch each signal.
 ///
-/// The handler that the kernel calls runs on any thread at any instruction, so it only reads a fixed table of
-/// atomics, sets a bit, and writes an eventfd: all of it async-signal-safe (signal-safety(7)).
+/// The kernel calls the handler on any thread at any instruction. So it only reads a fixed table of atomics, sets a
+/// bit, and writes an eventfd, all async-signal-safe (signal-safety(7)).
 enum SignalRegistry {
     // nonisolated(unsafe): allocated once, never moved or freed; everything reachable through it is atomic.
     nonisolated(unsafe) private static let slots: UnsafeMutableBufferPointer<SignalSlot> = {
@@ -14,24 +14,22 @@ enum SignalRegistry {
         return slots
     }()
     private static var count: Int { 64 }
-    // The number of signal handlers that are running now, on any thread: a slot is closed only when there are none.
+    // Signal handlers running now, on any thread. A slot closes only when there are none.
     private static let running = Atomic<Int>(0)
-    /// The actions that signals had before the registry's.
+    /// The actions before the registry's.
     private static let former = LockedValue.ofProcess(FormerActions())
 
-    /// The watched signals.
     private static let watched = Atomic<UInt64>(0)
-    /// The signals that have arrived since a watch's handler last began: they must not be lost with their watches.
+    /// Signals that arrived since a watch's handler last began, which must not be lost with their watches.
     private static let unhandled = Atomic<UInt64>(0)
 
     static func bit(_ signal: CInt) -> UInt64 { 1 << UInt64(signal - 1) }
 
-    // A thread of the library blocks all signals except faults. One that the thread itself has raised, as a handler does
-    // with raise(3), is pending until the thread unblocks it.
+    // A library thread blocks all signals except faults. A signal that it raises itself, as a handler does with
+    // raise(3), stays pending until unblocked.
 
-    /// For the thread of a loop, before it waits: unblocks the watched signals, and blocks those that are no longer
-    /// watched.
-    /// - Parameter taken: the signals that the thread has unblocked.
+    /// Before a loop's thread waits: unblocks the watched signals, and blocks the others.
+    /// - Parameter taken: the signals unblocked on the thread.
     @inline(never)
     static func unblockWatched(_ taken: inout UInt64) {
         let watched = watched.load(ordering: .relaxed)
@@ -48,7 +46,7 @@ enum SignalRegistry {
         taken = watched
     }
 
-    /// For the thread of a pool, after a job: lets the watched signals through that the job has raised.
+    /// After a job on a pool's thread: lets watched signals through that the job raised.
     static func deliverRaised() {
         let watched = watched.load(ordering: .relaxed)
         if watched == 0 { return }
@@ -69,7 +67,7 @@ enum SignalRegistry {
         prepareForForks
         for slot in slots {
             if slot.descriptor.compareExchange(expected: -1, desired: fd, ordering: .acquiringAndReleasing).exchanged {
-                // Stored before the slot wants any signal, and so before a handler reads it.
+                // Before the slot wants a signal, and so before a handler reads it.
                 slot.generation.store(ForkDetector.generation, ordering: .relaxed)
                 return slot
             }
@@ -77,12 +75,11 @@ enum SignalRegistry {
         throw SystemError(.sigaction, ENOSPC, detail: "\(count) loops watch signals already, which is the limit")
     }
 
-    /// Closes the slot and returns its descriptor, which no signal handler can write any more.
+    /// Closes the slot. Returns its descriptor, which no signal handler can write any more.
     static func close(_ slot: SignalSlot) -> CInt {
         slot.wanted.store(0, ordering: .sequentiallyConsistent)
-        // A handler on another thread that saw the slot open is between two instructions and ends soon. A handler on
-        // this thread has ended, since it interrupted this thread. (A forked child has no other thread, only their
-        // count.)
+        // A handler on another thread that saw the slot open ends soon. A handler on this thread has ended, since it
+        // interrupted this thread. (A forked child has only the count of other threads.)
         while slot.isOfThisProcess && running.load(ordering: .sequentiallyConsistent) != 0 { sched_yield() }
         slot.pending.store(0, ordering: .relaxed)
         slot.passedOn.store(0, ordering: .relaxed)
@@ -95,7 +92,7 @@ enum SignalRegistry {
         _ = takeUnhandled(0)
         var isFirst = false
         let failure = former.withLock { former -> SystemError? in
-            // What arrived for an earlier watch of this loop has gone elsewhere.
+            // An earlier watch's signals have gone elsewhere.
             slot.pending.bitwiseAnd(~bit(signal), ordering: .sequentiallyConsistent)
             if former.replaced & bit(signal) == 0 {
                 var action = action
@@ -108,28 +105,28 @@ enum SignalRegistry {
                 isFirst = true
             }
             slot.wanted.bitwiseOr(bit(signal), ordering: .sequentiallyConsistent)
-            // After the action is set, so that a signal pending on a thread reaches it.
+            // After the action, so that a pending signal reaches it.
             watched.bitwiseOr(bit(signal), ordering: .sequentiallyConsistent)
             return nil
         }
         if let failure { throw failure }
-        // A run of `handle` may have found the action, and this slot not yet.
+        // `handle` may have run with this action but without this slot.
         if isFirst { passOn(signal) }
     }
 
-    /// Ends the slot's interest in `signal`. If it has arrived, and no handler has begun since, it goes to the loops that
-    /// still watch it, or to the restored action.
+    /// Ends the slot's interest in `signal`. If it arrived and no handler has begun since, it goes to the other loops
+    /// that watch it, or to the restored action.
     static func unsubscribe(_ slot: SignalSlot, from signal: CInt, onLibraryThread: Bool) {
         let wasLast = former.withLock { former in
             let isWanted = slots.contains { $0 !== slot && $0.wanted.load(ordering: .relaxed) & bit(signal) != 0 }
             let isLast = !isWanted && former.replaced & bit(signal) != 0
             if isLast {
                 former.replaced &= ~bit(signal)
-                // Before the action is restored, which is not for the library's threads.
+                // Before the action is restored, which is not for library threads.
                 watched.bitwiseAnd(~bit(signal), ordering: .sequentiallyConsistent)
                 sigaction(signal, former.actions + Int(signal), nil)
             }
-            // After the action is restored, since a run of `handle` that finds no slot raises the signal again.
+            // After the action is restored, because a `handle` without a slot raises the signal again.
             slot.wanted.bitwiseAnd(~bit(signal), ordering: .sequentiallyConsistent)
             slot.pending.bitwiseAnd(~bit(signal), ordering: .sequentiallyConsistent)
             slot.passedOn.bitwiseAnd(~bit(signal), ordering: .sequentiallyConsistent)
@@ -137,24 +134,24 @@ enum SignalRegistry {
         }
         guard wasLast else { return passOn(signal) }
         LivingLoops.wakeSpawned()
-        // Outside the lock, since the action may be a function of the program.
+        // Outside the lock, since the action may be the program's function.
         if takeUnhandled(bit(signal)) { clinux_raise_again(signal, onLibraryThread) }
     }
 
     // MARK: Signals that no handler has begun for
 
-    /// Notes that a watch's handler for `signal` begins: it stands for all that have arrived until now.
+    /// A watch's handler begins, for all arrivals of `signal` until now.
     static func noteHandled(_ signal: CInt) {
         unhandled.bitwiseAnd(~bit(signal), ordering: .sequentiallyConsistent)
     }
 
-    /// Those of `signals` that are unhandled.
+    /// The unhandled ones of `signals`.
     static func unhandled(_ signals: UInt64) -> UInt64 {
         signals & unhandled.load(ordering: .sequentiallyConsistent)
     }
 
-    /// Hands `signal` to all loops that watch it, if it is unhandled. Several may have it on its way already: whichever
-    /// handler begins first settles it for the others.
+    /// Hands an unhandled `signal` to all loops that watch it, some perhaps again. The first handler to begin settles
+    /// it for all.
     static func passOn(_ signal: CInt) {
         if unhandled(bit(signal)) == 0 { return }
         running.add(1, ordering: .sequentiallyConsistent)
@@ -167,11 +164,10 @@ enum SignalRegistry {
         unhandled.bitwiseAnd(~bits, ordering: .sequentiallyConsistent).oldValue & bits != 0
     }
 
-    /// The action of a watched signal.
     private static var action: sigaction {
         var action = sigaction()
         clinux_set_handler(&action) { SignalRegistry.handle($0) }
-        // SA_ONSTACK: a thread of other code may have a small stack, and an alternative one for signals.
+        // SA_ONSTACK: a foreign thread may have a small stack, and an alternative one for signals.
         action.sa_flags = CInt(bitPattern: UInt32(SA_RESTART) | UInt32(SA_ONSTACK))
         sigfillset(&action.sa_mask)
         return action
@@ -180,14 +176,13 @@ enum SignalRegistry {
     // MARK: In a forked child
 
     private static let prepareForForks: Void = {
-        // The child could not finish an initialization that another thread has begun.
+        // The child could not finish another thread's initialization.
         _ = notify(0, passesOn: false)
         former.withLock { _ in _ = watched.load(ordering: .relaxed) }
         clinux_set_in_forked_child { SignalRegistry.beginInForkedChild() }
     }()
 
-    /// The child has none of the loops that watch: signals have the former actions again. Called while signals are
-    /// blocked.
+    /// Restores the former actions, since the child lacks the watching loops. Called while signals are blocked.
     private static func beginInForkedChild() {
         running.store(0, ordering: .relaxed)
         watched.store(0, ordering: .relaxed)
@@ -215,7 +210,7 @@ enum SignalRegistry {
 
     // MARK: When a signal arrives
 
-    /// Called by the kernel, on a thread that it chooses.
+    /// Called by the kernel, on a thread of its choice.
     private static func handle(_ signal: CInt) {
         let savedErrno = errno
         running.add(1, ordering: .sequentiallyConsistent)
@@ -225,21 +220,20 @@ enum SignalRegistry {
         errno = savedErrno
     }
 
-    /// The last watch has ended since the kernel called `handle`: the signal is for the restored action. If that is
-    /// `handle` again, a new watch is just beginning, which `subscribe` tells, or other code has kept the address.
+    /// The last watch has ended since the kernel called `handle`, so the signal is for the restored action. If that is
+    /// `handle` again, a new watch is beginning, which `subscribe` notifies, or other code kept the address.
     private static func raiseAgain(_ signal: CInt) {
         var (ours, present) = (action, sigaction())
         guard sigaction(signal, nil, &present) == 0, !clinux_has_same_handler(&present, &ours) else { return }
-        // It is blocked on this thread until this handler returns.
+        // Blocked on this thread until this handler returns.
         if takeUnhandled(bit(signal)) { raise(signal) }
     }
 
-    /// Tells each slot that wants one of `signals` that it has arrived, or that another slot passes it on.
+    /// Notifies each slot that wants one of `signals` that it arrived, or that another slot passes it on.
     ///
-    /// Iterates by index, over a pointer: an iterator could make the runtime build metadata, under a lock, in the
-    /// middle of a signal. `subscribe` calls this once without bits, so that a signal handler is never the first to run
-    /// any of it.
-    /// - Returns: whether there is such a slot.
+    /// By index over a pointer: an iterator could make the runtime build metadata, under a lock, inside a signal.
+    /// `subscribe` calls this once without bits, so no signal handler is the first to run any of it.
+    /// - Returns: true if there is such a slot.
     private static func notify(_ signals: UInt64, passesOn: Bool) -> Bool {
         let slots = slots.baseAddress!
         var index = 0
@@ -257,17 +251,17 @@ enum SignalRegistry {
                 slot.pending.bitwiseOr(signals, ordering: .acquiringAndReleasing)
             }
             var one: UInt64 = 1
-            // EAGAIN would mean that the counter is full, and then the loop has been woken already.
+            // EAGAIN means a full counter, and the loop has been woken.
             _ = write(slot.descriptor.load(ordering: .acquiring), &one, 8)
         }
         return isWanted
     }
 }
 
-/// The signals that have the registry's action, as bits, and the previous action of each.
+/// The signals with the registry's action, as bits, and their previous actions.
 private struct FormerActions {
     var replaced: UInt64 = 0
-    /// By the number of the signal. Allocated once, with the registry, and never freed.
+    /// By signal number. Allocated once, never freed.
     let actions = {
         let actions = UnsafeMutablePointer<sigaction>.allocate(capacity: 65)
         actions.initialize(repeating: sigaction(), count: 65)

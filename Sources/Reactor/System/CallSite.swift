@@ -1,7 +1,7 @@
-/// The source line that created or started something: a job, a timer, a hold.
+/// The source line that created or started a job, timer, hold or other object.
 public struct CallSite: Hashable, Sendable, CustomStringConvertible {
-    // A pointer to a string literal, which is never freed, and is null-terminated. The struct has two words, so that
-    // each traced object can keep one.
+    // A pointer to a null-terminated string literal, never freed. Two words in all, so each traced object can keep a
+    // call site.
     private let name: StaticText
     /// The line number.
     public let line: UInt32
@@ -11,13 +11,13 @@ public struct CallSite: Hashable, Sendable, CustomStringConvertible {
         self.line = UInt32(truncatingIfNeeded: line)
     }
 
-    /// The calling line, unless another one is given: for a test of a `conf.logHandler`.
+    /// The calling line, or a given one to test a `conf.logHandler` with.
     public init(file: StaticString = #fileID, line: UInt = #line) { self.init(file, line) }
 
-    /// Whether the call site is known. For a property it is not: `file` is empty and the line is 0.
+    /// True when the call site is known. A property's is not: `file` is empty and the line is 0.
     package var isKnown: Bool { line != 0 }
 
-    /// The call site whose parts another thread has left; `nil` without a file.
+    /// The call site from parts that another thread left; `nil` without a file.
     init?(fileAt address: UInt, line: UInt32) {
         guard let characters = UnsafePointer<UInt8>(bitPattern: address), line != 0 else { return nil }
         name = StaticText(characters: characters)

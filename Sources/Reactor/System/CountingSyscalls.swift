@@ -1,15 +1,14 @@
 import CLinux
 import ReactorLibc
 
-/// The system calls of a loop. It counts each call by name, and repeats calls that a signal has interrupted.
+/// A loop's system calls, counted by name, and repeated when a signal interrupts them.
 ///
 /// Used only by the loop's thread. Results are the kernel's: zero or more, or `-errno`.
 @usableFromInline
 package final class CountingSyscalls {
-    // A constant, so that calling its closures retains nothing.
+    // A constant, so calls of its closures retain nothing.
     @usableFromInline package let table: Syscalls
-    // One counter for each case of SystemCall, by its number. A plain memory block, since the checks of
-    // an array would cost more than the counting.
+    // One counter per case of SystemCall, by number. An array's checks would cost more than the counting.
     @usableFromInline let counts: UnsafeMutablePointer<Int>
     private let fork = ForkMark()
 
@@ -21,7 +20,7 @@ package final class CountingSyscalls {
 
     deinit { counts.deallocate() }
 
-    /// Here, where the closure is known to be a constant: from another module, each call would retain it.
+    /// Here the closure is a constant; each call from another module would retain it.
     package var secondsSinceEpoch: Int { table.secondsSinceEpoch() }
 
     package subscript(call: SystemCall) -> Int { counts[call.number] }
@@ -29,7 +28,7 @@ package final class CountingSyscalls {
     @inlinable @inline(__always)
     func count(_ call: SystemCall) { counts[call.number] &+= 1 }
 
-    /// Repeats `body` while a signal interrupts it. Each attempt is counted.
+    /// Repeats `body` while a signal interrupts it, and counts each attempt.
     @inline(__always)
     private func retrying(_ call: SystemCall, _ body: () -> Int) -> Int {
         while true {
@@ -39,13 +38,13 @@ package final class CountingSyscalls {
         }
     }
 
-    /// Whether this process was forked after these calls were created. The child has a copy of every descriptor, but
-    /// shares the open files with the parent: only close(2) has no effect on the parent.
+    /// True in a fork of the process that created these calls. The child has copies of all descriptors but shares the
+    /// open files: only close(2) does not affect the parent.
     package var isForked: Bool { fork.isForked }
 
-    /// For calls that change state shared with the parent of a forked child. They are refused with `EPERM` in the
-    /// child, so that no cleanup there ends anything for the parent. New sockets are refused too, since the parent's
-    /// loop could not serve them in the child.
+    /// For calls that change state shared with a forked child's parent. In the child they fail with `EPERM`, so no
+    /// cleanup there ends anything for the parent. New sockets are refused too, because the parent's loop could not
+    /// serve them in the child.
     private func unlessForked(_ call: SystemCall, _ body: () -> Int) -> Int {
         isForked ? -Int(EPERM) : retrying(call, body)
     }
@@ -59,13 +58,12 @@ package final class CountingSyscalls {
     package func changeMode(_ path: String, _ mode: mode_t) -> Int {
         retrying(.changeMode) { table.changeMode(path, mode) }
     }
-    /// Not repeated: Linux has released the number even when it returns EINTR, and by then it may be another
-    /// descriptor's.
+    /// Not repeated: Linux releases the number even on EINTR, and it may already be reused.
     package func close(_ fd: CInt) {
         count(.close)
         _ = table.close(fd)
     }
-    /// Not repeated: an interrupted connect continues in the background, like one in progress.
+    /// Not repeated: an interrupted connect continues in the background.
     package func startConnect(_ fd: CInt, _ address: UnsafePointer<sockaddr>, _ length: socklen_t) -> Int {
         count(.connect)
         return table.startConnect(fd, address, length)
@@ -74,7 +72,7 @@ package final class CountingSyscalls {
         retrying(.epollControl) { table.epollControl(epoll, operation, fd, event) }
     }
     package func epollCreate() -> Int { retrying(.epollCreate) { table.epollCreate() } }
-    /// Not repeated: the loop checks its clock and its mailbox before it waits again.
+    /// Not repeated: the loop first checks its clock and mailbox.
     package func epollWait(_ fd: CInt, _ events: UnsafeMutablePointer<epoll_event>, _ count: CInt, _ timeout: CInt)
         -> Int
     {
@@ -114,12 +112,12 @@ package final class CountingSyscalls {
     }
     package func pidfdOpen(_ process: pid_t) -> Int { retrying(.pidfdOpen) { table.pidfdOpen(process) } }
     package func pipe(_ ends: UnsafeMutablePointer<CInt>) -> Int { retrying(.pipe) { table.pipe(ends) } }
-    /// Returns a number above zero if the descriptor is ready for some of `events`, or has an error.
+    /// Returns a positive number if the descriptor is ready for some of `events`, or has an error.
     package func poll(_ fd: CInt, _ events: Int16) -> Int { retrying(.poll) { table.poll(fd, events) } }
     package func read(_ fd: CInt, _ buffer: UnsafeMutableRawPointer, _ count: Int) -> Int {
         retrying(.read) { table.read(fd, buffer, count) }
     }
-    // Inlined into the reads and writes of a message, except the code for interrupted calls.
+    // Inlined into a message's reads and writes, except for interrupted calls.
     @inlinable @inline(__always)
     package func receive(_ fd: CInt, _ buffer: UnsafeMutableRawPointer, _ count: Int) -> Int {
         self.count(.receive)
@@ -187,7 +185,7 @@ package final class CountingSyscalls {
 }
 
 extension CountingSyscalls {
-    /// Returns the read end and the write end.
+    /// Returns the read and the write end.
     package func pipe() throws(SystemError) -> (CInt, CInt) { try twoEnds(.pipe, pipe) }
 
     package func socketPair() throws(SystemError) -> (CInt, CInt) { try twoEnds(.socketPair, socketPair) }
@@ -203,7 +201,7 @@ extension CountingSyscalls {
 }
 
 extension Int {
-    /// Returns a result of the kernel as a count or a descriptor, or throws it as an error of `call`.
+    /// Returns the kernel's result, or throws it as an error of `call`.
     package func orThrow(_ call: SystemCall, _ detail: @autoclosure () -> String? = nil) throws(SystemError) -> Int {
         guard self < 0 else { return self }
         throw SystemError(call, CInt(-self), detail: detail())

@@ -1,8 +1,8 @@
 import CLinux
 import ReactorLibc
 
-/// Distinguishes a forked child from its parent. The child shares the parent's epoll descriptor, and a single
-/// EPOLL_CTL_DEL in the child would remove the parent's registration.
+/// Distinguishes a forked child from its parent. They share the epoll descriptor, and one EPOLL_CTL_DEL in the child
+/// would remove the parent's registration.
 enum ForkDetector {
     private static let hook: Void = {
         ForkLocks.prepare()
@@ -14,11 +14,11 @@ enum ForkDetector {
 
     static func watch() { hook }
 
-    /// Increases by one with each fork, in the child.
+    /// Grows by one with each fork, in the child.
     static var generation: CInt { clinux_forks() }
 }
 
-/// The process that made an object: tells a forked child that the object, and whatever it has opened or started,
+/// The process that made an object. Tells a forked child that the object, and anything that it opened or started,
 /// belongs to the parent.
 struct ForkMark {
     private let generation: CInt
@@ -28,7 +28,7 @@ struct ForkMark {
         generation = ForkDetector.generation
     }
 
-    /// Whether this process is a fork of the one that made the mark.
+    /// True in a fork of the process that made the mark.
     @inline(__always)
     var isForked: Bool { generation != ForkDetector.generation }
 }

@@ -1,18 +1,18 @@
 import CLinux
 import ReactorLibc
 
-/// The locks of the whole process. A fork takes them all and releases them on both sides: otherwise a lock that another
-/// thread holds at that moment would stay locked in the child, which does not have that thread.
+/// The process-wide locks. A fork takes them all and releases them on both sides. A lock held by another thread at that
+/// moment would stay locked in the child.
 ///
-/// Invariant: no thread takes another of these, forks, or calls user code while it holds one. So a fork never
-/// waits for a thread that waits for it, in whatever order it takes them.
+/// Invariant: while a thread holds one of these, it takes no other, does not fork, and calls no user code. So a fork,
+/// in any order of locks, never waits for a thread that waits for it.
 enum ForkLocks {
     private struct Node {
         let lock: UnsafeMutablePointer<pthread_mutex_t>
         let next: UnsafeMutablePointer<Node>?
     }
 
-    // nonisolated(unsafe): the address never changes. It guards the fields below, and is held during a fork.
+    // nonisolated(unsafe): the address never changes. Guards the fields below, and is held during a fork.
     nonisolated(unsafe) private static let guardian: UnsafeMutablePointer<pthread_mutex_t> = {
         let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
         pthread_mutex_init(lock, nil)
@@ -22,7 +22,7 @@ enum ForkLocks {
     nonisolated(unsafe) private static var newest: UnsafeMutablePointer<Node>?
     nonisolated(unsafe) private static var maskBefore = sigset_t()
 
-    /// Adds a lock, which must stay at its address for as long as the process lives.
+    /// Adds a lock, whose address must stay valid for the life of the process.
     static func add(_ lock: UnsafeMutablePointer<pthread_mutex_t>) {
         ForkDetector.watch()
         let node = UnsafeMutablePointer<Node>.allocate(capacity: 1)
@@ -32,14 +32,14 @@ enum ForkLocks {
         newest = node
     }
 
-    /// Initializes the globals: a child could not finish an initialization that another thread has begun.
+    /// Initializes the globals, since a child could not finish another thread's initialization.
     static func prepare() {
         pthread_mutex_lock(guardian)
         (newest, maskBefore) = (nil, sigset_t())
         pthread_mutex_unlock(guardian)
     }
 
-    /// Before a fork. Signals are blocked, so that none reaches the child before it has set its actions.
+    /// Before a fork. Blocks signals, so that none reaches the child before it has set its actions.
     static func takeAll() {
         var all = sigset_t()
         var before = sigset_t()
@@ -54,7 +54,7 @@ enum ForkLocks {
         }
     }
 
-    /// After a fork, on both sides. In the child this runs on the copy of the thread that has taken them.
+    /// After a fork, on both sides. In the child, on the copy of the thread that took them.
     static func freeAll(then body: () -> Void = {}) {
         var next = newest
         while let node = next {

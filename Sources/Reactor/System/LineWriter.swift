@@ -2,14 +2,13 @@ import CLinux
 import ReactorLibc
 import Synchronization
 
-/// Writes lines to a descriptor, usually standard error, without ever waiting for it. A line that the descriptor does
-/// not take at once, such as a full pipe or a stopped terminal, is dropped and counted. The next line that is taken
-/// begins with the count.
+/// Writes lines to a descriptor, usually standard error, without waiting. A line that does not fit at once, because a
+/// pipe is full or a terminal stopped, is dropped. The next line begins with the number of dropped ones.
 ///
-/// Any thread may use it. The descriptor's flags are not changed, since other processes may share them.
+/// Any thread may use it. It leaves the descriptor's flags alone, because other processes may share them.
 package final class LineWriter: Sendable {
     private let fd: CInt
-    /// For a terminal, a separate open file in non-blocking mode, which no other process shares; otherwise -1.
+    /// A terminal's own open file in non-blocking mode, unshared; -1 without a terminal.
     private let terminal: CInt
     private let name: String
     private let dropped = Atomic<Int>(0)
@@ -22,19 +21,18 @@ package final class LineWriter: Sendable {
 
     deinit { if terminal >= 0 { close(terminal) } }
 
-    /// Standard error. When the process ends by exit(3), the last count of dropped lines is written, if there is room
-    /// then.
+    /// Standard error. exit(3) writes the last count of dropped lines if there is room.
     ///
-    /// Made with the first loop that waits: a terminal needs a descriptor, and a line may say that there is none.
+    /// Made with the first waiting loop: a terminal needs a descriptor, and a line may report that there is none.
     package static let standardError: LineWriter = {
         atexit { LineWriter.standardError.reportDropped() }
         return LineWriter(STDERR_FILENO)
     }()
 
-    /// The length in bytes up to which a pipe takes a line whole or not at all (PIPE_BUF). A longer line is cut.
+    /// The bytes up to which a pipe takes a line whole or not at all (PIPE_BUF). Longer lines are cut.
     private static var longestLine: Int { 4096 }
 
-    /// Writes one line with one call, so that the lines of several threads do not mix. Control characters are escaped.
+    /// Writes one line in one call, so threads' lines do not mix. Escapes control characters.
     package func write(_ line: String) {
         let line = line.inOneLine
         let before = dropped.exchange(0, ordering: .relaxed)
@@ -58,12 +56,12 @@ package final class LineWriter: Sendable {
         if count < length { return line + "\n" }
         let mark = "… (\(count) bytes)\n"
         var end = line.utf8.index(line.startIndex, offsetBy: length - mark.utf8.count)
-        // The cut must not split a character.
+        // Keeps characters whole.
         while end.samePosition(in: line.unicodeScalars) == nil { end = line.utf8.index(before: end) }
         return line[..<end] + mark
     }
 
-    /// Returns whether the descriptor has taken all bytes.
+    /// Returns true if the descriptor took all bytes.
     private func transmit(_ text: String) -> Bool {
         var text = text
         return text.withUTF8 { clinux_write_at_once(fd, terminal, $0.baseAddress, $0.count) == $0.count }

@@ -1,20 +1,19 @@
 import CLinux
 import ReactorLibc
 
-/// The description of a child process to start.
 package struct SpawnRequest {
-    /// How one of the descriptors 0, 1 and 2 is set up.
+    /// The setup of descriptor 0, 1 or 2.
     package enum StandardStream {
         case inherit
         case null
-        /// A copy of this descriptor of the parent.
+        /// A copy of this parent descriptor.
         case copy(CInt)
     }
 
     package var program: String
-    /// The arguments, without the program itself.
+    /// Without the program itself.
     package var arguments: [String]
-    /// The environment; `nil` means this process's own.
+    /// `nil` means this process's own.
     package var environment: [String: String]?
     package var workingDirectory: String?
     package var streams: [StandardStream]
@@ -33,8 +32,7 @@ package struct SpawnRequest {
         self.hasOwnGroup = hasOwnGroup
     }
 
-    /// The reason why the request cannot be passed to C unchanged: a C string ends at its first zero, and a name ends
-    /// at its first `=`.
+    /// The reason that C cannot take the request unchanged: its strings end at a zero, its names at `=`.
     var problem: String? {
         let texts = [program] + arguments + (workingDirectory.map { [$0] } ?? [])
         if texts.contains(where: { $0.utf8.contains(0) }) { return "a zero byte in an argument" }
@@ -50,14 +48,14 @@ package struct SpawnRequest {
 }
 
 extension SpawnRequest {
-    /// Names what a failure of posix_spawn(3), which has one error for all actions of the child, is about: the working
-    /// directory if entering it fails with that error, otherwise the program.
+    /// Names the subject of a failure of posix_spawn(3), which has one error for all the child's actions: the working
+    /// directory if entering it fails with that error, or else the program.
     func subject(of code: CInt) -> String {
         guard let workingDirectory, Self.failure(toEnter: workingDirectory) == code else { return program }
         return "\(program) in the working directory \(workingDirectory)"
     }
 
-    /// The error that a child would get on entering this folder, as far as this process can tell without doing it.
+    /// The child's error on entering this folder, as far as this process can tell.
     private static func failure(toEnter folder: String) -> CInt {
         var status = stat()
         if stat(folder, &status) != 0 { return errno }
@@ -66,14 +64,13 @@ extension SpawnRequest {
     }
 }
 
-/// The arguments of posix_spawn(3), in C's form.
 package struct SpawnArguments {
     package let request: SpawnRequest
-    /// The descriptors that become 0, 1 and 2, each above 2 so that none is overwritten before it has been copied.
-    /// Below zero for streams that are inherited or null.
+    /// The descriptors for 0, 1 and 2, each above 2, so none is overwritten before it is copied. Negative for inherited
+    /// or null streams.
     let copies: [CInt]
 
-    /// Starts the child. Returns its process number, or `-errno`.
+    /// Starts the child. Returns its process number or `-errno`.
     func spawn() -> Int {
         var actions = posix_spawn_file_actions_t()
         var attributes = posix_spawnattr_t()
@@ -85,8 +82,8 @@ package struct SpawnArguments {
         }
         let failure = fill(&actions)
         guard failure == 0 else { return -Int(failure) }
-        // Resets the signals to what a shell would pass on. The handlers of this process do not exist in the child, but
-        // signals that are ignored or blocked would stay so.
+        // Resets the signals as a shell would. The child lacks this process's handlers, but would inherit ignored and
+        // blocked signals.
         var all = sigset_t()
         var none = sigset_t()
         sigfillset(&all)
@@ -122,14 +119,14 @@ package struct SpawnArguments {
             }
             if failure != 0 { return failure }
         }
-        // All descriptors of the library are close-on-exec; other descriptors of the program may not be. If the C
-        // library cannot close them, they stay open in the child.
+        // The library's descriptors are close-on-exec, but the program's may not be. If the C library cannot close
+        // them, the child keeps them.
         _ = clinux_spawn_without(&actions, 3)
         return request.workingDirectory.map { clinux_spawn_in(&actions, $0) } ?? 0
     }
 }
 
-/// Calls `body` with a null-terminated array of C strings, which are valid until `body` returns.
+/// Calls `body` with a null-terminated array of C strings, valid until it returns.
 private func withCStrings<Value>(
     _ texts: [String], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Value
 ) -> Value {

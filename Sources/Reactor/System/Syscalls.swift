@@ -1,10 +1,10 @@
 import CLinux
 import ReactorLibc
 
-/// Every system call of the library as a table of closures, into which tests inject errors and short counts.
+/// The library's system calls as a table of closures, in which tests inject errors and short counts.
 ///
-/// An entry returns the kernel's result: zero or more, or `-errno`. The real entries are one line each, so that an
-/// injected fault and a real result take the same path through the library.
+/// An entry returns the kernel's result: zero or more, or `-errno`. Real entries are one line each, so injected faults
+/// take the same path.
 @usableFromInline
 package struct Syscalls {
     package var accept: (_ fd: CInt, _ address: UnsafeMutablePointer<sockaddr_storage>) -> Int = { fd, address in
@@ -40,26 +40,26 @@ package struct Syscalls {
         var length = socklen_t(MemoryLayout<CInt>.size)
         return result(getsockopt($0, $1, $2, $3, &length))
     }
-    /// The milliseconds since a TCP connection has received or sent data: getsockopt(2) of TCP_INFO.
+    /// Milliseconds since a TCP connection last received or sent data: getsockopt(2) of TCP_INFO.
     package var getQuietTime: (CInt) -> Int = {
         var time: CUnsignedInt = 0
         let answer = result(clinux_tcp_quiet_time($0, &time))
         return answer < 0 ? answer : Int(time)
     }
-    /// Sends a signal to a pidfd, or to a process number if the pidfd is below zero.
+    /// Sends a signal to a pidfd, or to a process number if the pidfd is negative.
     package var kill: (_ pidfd: CInt, _ process: pid_t, _ signal: CInt) -> Int = {
         result($0 >= 0 ? clinux_pidfd_send_signal($0, $2) : ReactorLibc.kill($1, $2))
     }
     package var linkStatus: (_ path: String, UnsafeMutablePointer<stat>) -> Int = { result(lstat($0, $1)) }
-    /// A random number, for pauses that should differ, not for keys: it is not secret.
+    /// A random number for varied pauses; not secret, so not for keys.
     package var random: () -> UInt64 = { .random(in: 0 ... .max) }
-    /// The seconds since 1970.
+    /// Seconds since 1970.
     package var secondsSinceEpoch: () -> Int = { time(nil) }
-    /// Looks up a name in a simulated network: addresses, or an error code of getaddrinfo(3), which arrive after a delay;
-    /// `nil` to use getaddrinfo(3).
+    /// Looks up a name in a simulated network: addresses or an error code of getaddrinfo(3), after a delay. `nil` means
+    /// getaddrinfo(3).
     package var lookUp: ((_ host: String) -> (addresses: [sockaddr_storage], code: CInt, delay: Duration))?
     package var listen: (CInt, _ backlog: CInt) -> Int = { result(ReactorLibc.listen($0, $1)) }
-    /// flock(2), exclusive and without waiting: EAGAIN if another process has the lock.
+    /// flock(2), exclusive, non-blocking: EAGAIN if another process has the lock.
     package var lock: (CInt) -> Int = { result(clinux_lock($0)) }
     package var open: (_ path: String, _ flags: CInt, _ mode: mode_t) -> Int = {
         made(ReactorLibc.open($0, $1 | O_CLOEXEC, $2))
@@ -68,7 +68,7 @@ package struct Syscalls {
     package var pipe: (_ ends: UnsafeMutablePointer<CInt>) -> Int = {
         made(clinux_pipe($0, CInt(O_NONBLOCK) | CInt(O_CLOEXEC)), $0)
     }
-    /// Polls one descriptor for `events`, without waiting.
+    /// Polls one descriptor for `events` without waiting.
     package var poll: (CInt, _ events: Int16) -> Int = {
         var entry = pollfd(fd: $0, events: $1, revents: 0)
         return result(ReactorLibc.poll(&entry, 1, 0))
@@ -78,16 +78,16 @@ package struct Syscalls {
     package var receiveMessages: (CInt, UnsafeMutablePointer<clinux_mmsghdr>, _ count: Int) -> Int = {
         result(clinux_recvmmsg($0, $1, CUnsignedInt($2), 0))
     }
-    // MSG_NOSIGNAL on every send: otherwise a write to a reset socket would end the process with SIGPIPE, and a library
-    // must not change the process's own dispositions.
+    // MSG_NOSIGNAL on every send: a write to a reset socket would end the process with SIGPIPE, and a library must not
+    // change the process's dispositions.
     @usableFromInline package var send: (CInt, UnsafeRawPointer, Int) -> Int = {
         result(ReactorLibc.send($0, $1, $2, CInt(MSG_NOSIGNAL)))
     }
-    /// As `send`, for bytes that others follow at once: the kernel may wait for these, to fill a segment.
+    /// `send` for bytes that others follow at once: the kernel may wait to fill a segment.
     package var sendMore: (CInt, UnsafeRawPointer, Int) -> Int = {
         result(ReactorLibc.send($0, $1, $2, CInt(MSG_NOSIGNAL | MSG_MORE)))
     }
-    /// Sends a part of a file; see `clinux_sendfile_without_signal`.
+    /// Sends part of a file; see `clinux_sendfile_without_signal`.
     package var sendFile: (CInt, _ file: CInt, _ offset: Int, _ count: Int) -> Int = {
         result(clinux_sendfile_without_signal($0, $1, off_t($2), $3))
     }
@@ -117,18 +117,18 @@ package struct Syscalls {
         var value = itimerspec(it_interval: timespec(), it_value: $1)
         return result(timerfd_settime($0, CInt(TFD_TIMER_ABSTIME), &value, nil))
     }
-    /// The number of bytes in the kernel that wait to be read, or to be acknowledged by the peer: ioctl(2).
+    /// Bytes in the kernel that wait to be read, or for the peer's acknowledgement: ioctl(2).
     package var waitingBytes: (CInt, WaitingBytes) -> Int = { fd, direction in
         var count: CInt = 0
         let answer = result(clinux_waiting_bytes(fd, direction == .incoming, &count))
         return answer < 0 ? answer : Int(count)
     }
-    /// Returns 1 if the child has ended, otherwise 0. `keepsZombie`: does not reap it.
+    /// Returns 1 if the child has ended, or 0. `keepsZombie` does not reap it.
     package var wait:
         (_ isPidfd: Bool, _ id: CInt, _ keepsZombie: Bool, _ code: inout CInt, _ status: inout CInt) -> Int = {
             Int(clinux_wait($0 ? 1 : 0, $1, $2 ? 1 : 0, &$3, &$4))
         }
-    // A descriptor that is not a socket has no MSG_NOSIGNAL: the signal is blocked for this thread during the call.
+    // MSG_NOSIGNAL is for sockets only: the signal is blocked for this thread during the call.
     package var write: (CInt, UnsafeRawPointer, Int) -> Int = { fd, bytes, count in
         var piece = iovec(iov_base: UnsafeMutableRawPointer(mutating: bytes), iov_len: count)
         return result(clinux_writev_without_signal(fd, &piece, 1))
@@ -142,7 +142,6 @@ package struct Syscalls {
 }
 
 extension Syscalls {
-    /// Whether the network is simulated.
     package var isSimulated: Bool { lookUp != nil }
 
     package static var simulationHasOneThread: String {
@@ -150,11 +149,10 @@ extension Syscalls {
     }
 }
 
-/// A set of bytes that wait in the kernel.
 package enum WaitingBytes {
-    /// The bytes that can be read.
+    /// Readable bytes.
     case incoming
-    /// The bytes that were sent, or are still to be sent, and that the peer has not acknowledged.
+    /// Bytes sent or to be sent that the peer has not acknowledged.
     case outgoing
 }
 
@@ -163,7 +161,7 @@ private let systemConnect = ReactorLibc.connect
 private func result(_ value: CInt) -> Int { value < 0 ? -Int(errno) : Int(value) }
 private func result(_ value: Int) -> Int { value < 0 ? -Int(errno) : value }
 
-/// A descriptor that the kernel has made, or `-errno`. Never one of the standard streams, even if these are closed.
+/// A descriptor made by the kernel, or `-errno`. Never a standard stream, even if these are closed.
 private func made(_ fd: CInt) -> Int { result(clinux_above_standard(fd)) }
 
 private func made(_ answer: CInt, _ ends: UnsafeMutablePointer<CInt>) -> Int {
@@ -171,7 +169,7 @@ private func made(_ answer: CInt, _ ends: UnsafeMutablePointer<CInt>) -> Int {
     for index in 0...1 {
         let moved = made(ends[index])
         if moved < 0 {
-            // The first end may have been moved; close this one.
+            // The first end may have moved; close this one.
             close(ends[1 - index])
             return moved
         }

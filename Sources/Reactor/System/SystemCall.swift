@@ -1,5 +1,4 @@
-/// The system calls of the library, by name. They are the keys of the counters in `LoopMetrics`, and the origin
-/// of a `SystemError`.
+/// The library's system calls by name: keys of the counters in `LoopMetrics`, and origins of a `SystemError`.
 public enum SystemCall: String, CaseIterable, Hashable, Sendable, CustomStringConvertible {
     /// See `description`.
     case
@@ -16,7 +15,6 @@ public enum SystemCall: String, CaseIterable, Hashable, Sendable, CustomStringCo
     /// The name of the call's man page.
     public var description: String { rawValue }
 
-    /// The number of the case.
-    // Sound, because an enum of cases without values is stored as their number.
+    // Sound: an enum of cases without values is stored as their number.
     @inlinable @inline(__always) var number: Int { Int(unsafeBitCast(self, to: UInt8.self)) }
 }

@@ -1,19 +1,18 @@
 import ReactorLibc
 
-/// An error of a system call: the call, the `errno`, and the subject. The library also throws it when it refuses a call
-/// itself.
+/// An error of a system call: the call, the `errno`, and the subject. Also thrown when the library itself refuses a
+/// call.
 ///
-/// Two errors are equal if their call and code are equal: the detail is for human readers.
+/// Errors with equal call and code are equal; the detail is for human readers.
 public struct SystemError: Error, Sendable, CustomStringConvertible {
     /// The `errno` value, for example `ECONNRESET`.
     public let code: CInt
-    /// The system call that failed, or that the library refused to make.
+    /// The call that failed, or that the library refused.
     public let call: SystemCall
-    // Before the detail, where there is room for it: with 24 bytes a `ReadOutcome` fits into a promise without a block.
-    /// Whether the program itself has cancelled the operation: an `ECANCELED` that is not a failure.
+    // Before the detail, where there is room: with 24 bytes a `ReadOutcome` fits into a promise without a block.
+    /// True when the program cancelled the operation: an `ECANCELED` that is no failure.
     package let isCancellation: Bool
-    /// The subject of the call, such as an address, or the reason why the library refused; `nil` if call and code are
-    /// sufficient.
+    /// The call's subject, such as an address, or the library's reason; `nil` if call and code suffice.
     public let detail: String?
 
     /// Creates an error.
@@ -24,7 +23,7 @@ public struct SystemError: Error, Sendable, CustomStringConvertible {
         isCancellation = false
     }
 
-    /// The `ECANCELED` of an operation that this side has ended, perhaps at the program's request.
+    /// The `ECANCELED` of an operation that this side ended, perhaps at the program's request.
     package init(ended call: SystemCall, isCancellation: Bool, detail: String) {
         self.call = call
         code = ECANCELED
@@ -39,7 +38,7 @@ public struct SystemError: Error, Sendable, CustomStringConvertible {
         return "\(call)\(subject): \(String(cString: strerror(code)))\(name)"
     }
 
-    /// Whether descriptors, memory or registrations have run out, which may be temporary.
+    /// True for a shortage of descriptors, memory or registrations, which may pass.
     package var isShortage: Bool { [EMFILE, ENFILE, ENOMEM, ENOSPC, ENOBUFS].contains(code) }
 
     private static let names: [CInt: String] = [
@@ -75,7 +74,7 @@ public struct SystemError: Error, Sendable, CustomStringConvertible {
 }
 
 extension SystemError: Hashable {
-    /// `true` if call and code are equal.
+    /// True if call and code are equal.
     public static func == (left: SystemError, right: SystemError) -> Bool {
         left.call == right.call && left.code == right.code
     }

@@ -1,7 +1,6 @@
 extension FixedWidthInteger {
-    /// The number that `text` contains in decimal ASCII digits. Returns `nil` if `text` is empty, if it contains
-    /// anything else, such as a sign or a space, or if the number does not fit. (The initializer of the standard
-    /// library accepts a sign.)
+    /// The number of decimal ASCII digits; `nil` if the text is empty, contains anything else, such as a sign or a
+    /// space, or does not fit. (The standard library accepts a sign.)
     package init?(decimal text: some StringProtocol) {
         guard !text.isEmpty, text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else {
             return nil
@@ -11,11 +10,11 @@ extension FixedWidthInteger {
 }
 
 extension StringProtocol {
-    /// Whether the bytes begin with the byte of `scalar`, which must be ASCII. `hasPrefix` and `first` compare
-    /// characters, and a delimiter with a combining mark after it is another character.
+    /// True when the bytes begin with `scalar`, an ASCII one. `hasPrefix` and `first` compare characters, and a
+    /// delimiter with a combining mark is another character.
     package func begins(with scalar: Unicode.Scalar) -> Bool { utf8.first == UInt8(ascii: scalar) }
 
-    /// The text after `prefix`, compared byte by byte; `nil` if the text does not begin with it.
+    /// The text after `prefix`, compared by bytes; `nil` without the prefix.
     package func rest(after prefix: StaticString) -> SubSequence? {
         prefix.withUTF8Buffer { bytes -> SubSequence? in
             guard utf8.starts(with: bytes) else { return nil }
@@ -23,8 +22,7 @@ extension StringProtocol {
         }
     }
 
-    /// The parts between the bytes of `scalar`, which must be ASCII. There are at most `maxSplits + 1` parts; empty
-    /// parts are included.
+    /// The parts between the bytes of `scalar`, an ASCII one: at most `maxSplits + 1`, including empty ones.
     package func parts(separatedBy scalar: Unicode.Scalar, maxSplits: Int = .max) -> [SubSequence] {
         var parts: [SubSequence] = []
         var start = startIndex
@@ -36,8 +34,8 @@ extension StringProtocol {
         return parts
     }
 
-    /// The text for one line of a log: characters that control a terminal, end a line or change the writing direction
-    /// are escaped as `\n` or `\u{1B}`. A peer may have chosen them.
+    /// The text on one log line. Escapes characters that control a terminal, end a line or change the writing
+    /// direction, as `\n` or `\u{1B}`, because a peer may have chosen them.
     package var inOneLine: String {
         if utf8.allSatisfy({ 0x20..<0x7F ~= $0 }) { return String(self) }
         var text = ""

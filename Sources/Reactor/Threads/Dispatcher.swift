@@ -1,6 +1,6 @@
-/// Runs handlers on a thread other than the one that attached them.
+/// Runs handlers away from the thread that attached them.
 ///
-/// A loop's `remote` and a `ThreadPool` are dispatchers. A type of your own becomes one with a single method:
+/// A loop's `remote` and a `ThreadPool` are dispatchers. One method makes your own type a dispatcher:
 ///
 /// ```swift
 /// extension DispatchQueue: @retroactive Dispatcher {
@@ -8,27 +8,27 @@
 /// }
 /// ```
 ///
-/// An event loop stays alive for the jobs of a `ThreadPool` whose results it waits for. It knows nothing of other
-/// dispatchers: if its `run()` must not end before their work does, take a `hold()`.
+/// A loop stays alive for a `ThreadPool`'s jobs whose results it waits for, but knows nothing of other dispatchers. If
+/// `run()` must not end before their work, take a `hold()`.
 public protocol Dispatcher: Sendable {
     /// Runs `job` once, now or later, on any thread.
     ///
-    /// If the job will never run, release it: that notifies its waiter. Throwing has the same effect and also gives the
-    /// reason. An error thrown after the job has begun to run is ignored, and so is a second run.
+    /// Release a job that will never run, which notifies its waiter, or throw, which also gives the reason. An error
+    /// thrown after the job has begun is ignored, like a second run.
     func dispatch(_ job: @escaping @Sendable () -> Void) throws
 }
 
-/// The reason why a job was refused or a pool could not be created.
+/// The reason that a job was refused or a pool not created.
 public enum DispatchError: Error, Hashable, Sendable {
-    /// The loop has ended, with its thread or with the scope of `withLoop`.
+    /// The loop has ended, with its thread or `withLoop`.
     case loopEnded
-    /// `shutDown()` has been called on the pool with this name.
+    /// `shutDown()` was called on this pool.
     case poolIsShutDown(name: String)
-    /// All threads of the pool are busy, and `limit` jobs already wait for one.
+    /// All threads of the pool are busy, and `limit` jobs wait.
     case queueIsFull(name: String, limit: Int)
-    /// The process is a fork of the one that created the pool, and has none of the pool's threads.
+    /// The process is a fork, without the pool's threads.
     case poolIsForked(name: String)
-    /// An invalid argument. The text names the call and the value.
+    /// An invalid argument; the text names the call and the value.
     case badInput(String)
 }
 

@@ -1,4 +1,4 @@
-/// A one-shot event, opened once; threads and closures wait for it.
+/// A one-shot event for which threads and closures wait.
 package final class Latch: Sendable {
     private struct LatchState {
         var isOpen = false
@@ -23,8 +23,8 @@ package final class Latch: Sendable {
         for body in bodies { body() }
     }
 
-    /// Opens the latch if no body waits, and otherwise calls those that do: so no other thread calls one at the same time.
-    /// - Returns: whether the latch is open.
+    /// Opens the latch unless bodies wait, and calls these, so no other thread calls one at the same time.
+    /// - Returns: true if the latch is open.
     func openUnlessWaiting() -> Bool {
         let bodies = state.withLock { state in
             state.isOpen = state.bodies.isEmpty
@@ -36,7 +36,7 @@ package final class Latch: Sendable {
 
     package func wait() { state.wait(for: hasOpened) { $0.isOpen ? () : nil } }
 
-    /// Calls `body` on the thread that opens the latch, or at once if the latch is open already.
+    /// Calls `body` on the thread that opens the latch, or at once if it is open.
     /// - Returns: an identifier for `forget`.
     @discardableResult
     func whenOpen(_ body: @escaping @Sendable () -> Void) -> Int {
@@ -45,10 +45,10 @@ package final class Latch: Sendable {
         return id
     }
 
-    /// Releases the waiting body for which `whenOpen` returned `id`, if it is still there.
+    /// Releases the waiting body with this `id`, if any.
     @discardableResult
     func forget(_ id: Int) -> Bool {
-        // Bound to a name, so that the body is released after the lock.
+        // Named, so that the body is released after the lock.
         let removed = state.withLock { $0.bodies.remove(id) }
         return withExtendedLifetime(removed) { removed != nil }
     }

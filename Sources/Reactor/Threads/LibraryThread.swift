@@ -1,9 +1,9 @@
 import CLinux
 import ReactorLibc
 
-/// Starts the library's own threads: named, and with signals blocked.
+/// Starts the library's own threads, named and with signals blocked.
 package enum LibraryThread {
-    /// A thread, for pthread_join and pthread_detach, and the value before there is one.
+    /// A thread for pthread_join and pthread_detach, and the value before there is one.
     #if canImport(Musl)
     package typealias Handle = pthread_t?
     static var noHandle: Handle { nil }
@@ -12,8 +12,7 @@ package enum LibraryThread {
     static var noHandle: Handle { 0 }
     #endif
 
-    /// Starts a thread as pthread_create does: the thread runs `LibraryThread.run` with the address. Returns 0 or an
-    /// errno.
+    /// Starts a thread like pthread_create: it runs `LibraryThread.run` with the address. Returns 0 or an errno.
     package typealias Create = @Sendable (UnsafeMutablePointer<Handle>, UnsafeMutableRawPointer) -> CInt
 
     package static let create: Create = { pthread_create($0, nil, { LibraryThread.run($0) }, $1) }
@@ -23,12 +22,12 @@ package enum LibraryThread {
         _ name: String, _ handle: inout Handle, _ create: Create, _ body: @escaping @Sendable () -> Void
     ) -> CInt {
         let address = Unmanaged.passRetained(ThreadStart(name, body))
-        // Signals are for the program's own threads; those that are watched are unblocked later, by `SignalRegistry`.
+        // Signals are for the program's own threads. `SignalRegistry` unblocks watched ones later.
         var blocked = sigset_t()
         sigfillset(&blocked)
         for fault in faults { sigdelset(&blocked, fault) }
         var before = sigset_t()
-        // A new thread inherits the signal mask of the thread that starts it.
+        // A new thread inherits its starter's signal mask.
         pthread_sigmask(SIG_SETMASK, &blocked, &before)
         defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
         let failure = create(&handle, address.toOpaque())
@@ -36,11 +35,10 @@ package enum LibraryThread {
         return failure
     }
 
-    /// The signals that stay unblocked: they concern the faulting thread, and a blocked fault would end the process
-    /// without a message.
+    /// The signals left unblocked: a blocked fault would end the process without a message.
     static var faults: [CInt] { [SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT] }
 
-    /// The thread's main function; `address` is the one that `Create` was given.
+    /// The thread's main function, with the address given to `Create`.
     package static func run(_ address: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
         guard let address else { return nil }
         let beginning = Unmanaged<ThreadStart>.fromOpaque(address).takeRetainedValue()
@@ -61,7 +59,6 @@ package enum LibraryThread {
         return cut
     }
 
-    /// The name and the body of a new thread.
     private final class ThreadStart: Sendable {
         let name: String
         let body: @Sendable () -> Void

@@ -1,10 +1,9 @@
 import ReactorLibc
 
-/// A value that several threads share, protected by a pthread mutex: unlike `Mutex`, the thread sanitizer understands
-/// it. For values that are rarely accessed.
-// @unchecked: the value is accessed only under the lock, which is made for any thread.
+/// A shared, rarely accessed value under a pthread mutex, which the thread sanitizer understands, unlike `Mutex`.
+// @unchecked: the value is accessed only under the lock, which any thread may take.
 package final class LockedValue<Value: ~Copyable>: @unchecked Sendable {
-    // Allocated, since its address must not change; freed in deinit.
+    // Allocated for a stable address; freed in deinit.
     private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private var value: Value
 
@@ -13,7 +12,7 @@ package final class LockedValue<Value: ~Copyable>: @unchecked Sendable {
         pthread_mutex_init(lock, nil)
     }
 
-    /// A process-wide value, which is never freed: a forked child finds the lock free. For the rules, see `ForkLocks`.
+    /// A process-wide value, never freed. A forked child finds the lock free; see the rules in `ForkLocks`.
     package static func ofProcess(_ value: consuming Value) -> LockedValue {
         let made = LockedValue(value)
         ForkLocks.add(Unmanaged.passRetained(made).takeUnretainedValue().lock)
@@ -33,13 +32,13 @@ package final class LockedValue<Value: ~Copyable>: @unchecked Sendable {
         return try body(&value)
     }
 
-    /// Calls `body` under the lock, and again whenever `change` has been signalled, until it returns a value.
+    /// Calls `body` under the lock, and again after each signal of `change`, until it returns a value.
     func wait<Result>(for change: ThreadSignal, _ body: (inout Value) -> Result?) -> Result {
         pthread_mutex_lock(lock)
         defer { pthread_mutex_unlock(lock) }
         while true {
-            // Each call has an access of its own: during one access the compiler may assume that no other thread changes
-            // the value, and not load it again after the wait.
+            // A separate access per call: during one access the compiler may assume that no other thread changes the
+            // value, and not reload it after the wait.
             if let result = body(&value) { return result }
             change.wait(lock)
         }
@@ -47,9 +46,9 @@ package final class LockedValue<Value: ~Copyable>: @unchecked Sendable {
 }
 
 /// Wakes threads that wait for a change of a `LockedValue`.
-// @unchecked: the condition is made for any thread.
+// @unchecked: any thread may use the condition.
 final class ThreadSignal: @unchecked Sendable {
-    // Allocated, since its address must not change; freed in deinit.
+    // Allocated for a stable address; freed in deinit.
     private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
 
     init() { pthread_cond_init(condition, nil) }

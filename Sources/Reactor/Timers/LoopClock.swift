@@ -1,6 +1,5 @@
 import ReactorLibc
 
-/// The source of a loop's time.
 package enum LoopClock {
     case monotonic
     case virtual(VirtualClock)
@@ -9,7 +8,7 @@ package enum LoopClock {
         if case .virtual = self { true } else { false }
     }
 
-    // Not inlined: most callers read the time in rare branches of a turn, whose code this would dominate.
+    // Not inlined, because it would dominate the rare branches of a turn that read the time.
     @inline(never)
     package var now: LoopInstant {
         switch self {

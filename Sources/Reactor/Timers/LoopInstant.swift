@@ -1,8 +1,7 @@
-/// A moment on the loop's clock, in nanoseconds: `CLOCK_MONOTONIC`, or the virtual clock's own count.
+/// A moment on the loop's clock in nanoseconds: `CLOCK_MONOTONIC`, or a virtual clock's count.
 ///
-/// It is unrelated to the time of day: setting the system clock moves no timer. Linux's `CLOCK_MONOTONIC` stands still
-/// while the machine is suspended. Arithmetic saturates, so that `now + .seconds(Int64.max)` means "never" and does not
-/// trap.
+/// Unrelated to the time of day: setting the system clock moves no timer. `CLOCK_MONOTONIC` stands still while the
+/// machine is suspended. Arithmetic saturates, so `now + .seconds(Int64.max)` means "never" instead of trapping.
 public struct LoopInstant: InstantProtocol, Hashable, Sendable, CustomStringConvertible {
     /// Nanoseconds since the clock's zero.
     public var nanoseconds: Int64
@@ -17,16 +16,16 @@ public struct LoopInstant: InstantProtocol, Hashable, Sendable, CustomStringConv
     static var last: LoopInstant { LoopInstant(nanoseconds: .max - 1) }
 
     /// Adds a duration; saturates.
-    /// - Returns: the moment `duration` later. It is `distantFuture` only if this moment or the duration is endless
-    ///   itself. Any other sum that overflows is the last moment before `distantFuture`.
+    /// - Returns: the moment `duration` later. It is `distantFuture` only if this moment or the duration is endless;
+    ///   any other overflow is the last moment before it.
     public func advanced(by duration: Duration) -> LoopInstant {
         let delay = duration.clampedNanoseconds
         if self == .distantFuture && delay >= 0 { return self }
         return LoopInstant(nanoseconds: Self.deadline(delay, after: nanoseconds))
     }
 
-    /// The deadline in nanoseconds of a timer, `delay` after `now`. Only an endless delay means "never": any other sum
-    /// that overflows is the last moment that a clock reaches.
+    /// A timer's deadline, `delay` nanoseconds after `now`. Only an endless delay means "never"; any other overflow is
+    /// a clock's last moment.
     @inline(__always)
     static func deadline(_ delay: Int64, after now: Int64) -> Int64 {
         let sum = now.addingSaturating(delay)
@@ -34,7 +33,7 @@ public struct LoopInstant: InstantProtocol, Hashable, Sendable, CustomStringConv
     }
 
     /// Measures the time to another moment.
-    /// - Returns: the time from this moment to `other`; negative if `other` is earlier.
+    /// - Returns: the time from this moment to `other`, negative if `other` is earlier.
     public func duration(to other: LoopInstant) -> Duration {
         .nanoseconds(other.nanoseconds) - .nanoseconds(nanoseconds)
     }
@@ -45,7 +44,7 @@ public struct LoopInstant: InstantProtocol, Hashable, Sendable, CustomStringConv
     /// The time from the right moment to the left one.
     public static func - (end: LoopInstant, start: LoopInstant) -> Duration { start.duration(to: end) }
 
-    /// `true` if the left moment is earlier.
+    /// True if the left moment is earlier.
     public static func < (left: LoopInstant, right: LoopInstant) -> Bool { left.nanoseconds < right.nanoseconds }
 
     /// The moment in seconds, as `12.5 s`.
@@ -53,21 +52,21 @@ public struct LoopInstant: InstantProtocol, Hashable, Sendable, CustomStringConv
 }
 
 extension Duration {
-    /// The duration in whole nanoseconds, rounded up so that no timer fires early, and clamped to 64 bits.
-    // Inlined where timers are started, except the code for rare durations.
+    /// Whole nanoseconds, rounded up so that no timer fires early, and clamped to 64 bits.
+    // Inlined where timers start, except for rare durations.
     @inline(__always)
     package var clampedNanoseconds: Int64 {
         let attoseconds = attoseconds
         let high = UInt64(truncatingIfNeeded: attoseconds >> 64)
-        // The high half of a negative duration is also larger, as an unsigned number.
+        // A negative duration's high half is also larger, unsigned.
         guard high < 499_999_999 else { return Self.clamped(attoseconds) }
-        // A single explicit division: `components` does several of 128 bits, which take 70 instructions and more.
+        // One explicit division: `components` does several of 128 bits, in 70 instructions and more.
         let (quotient, rest) = UInt64(1_000_000_000).dividingFullWidth((high, UInt64(truncatingIfNeeded: attoseconds)))
-        // Less than the last second before `Int64.max`.
+        // Below the last second before `Int64.max`.
         return Int64(truncatingIfNeeded: quotient) &+ (rest > 0 ? 1 : 0)
     }
 
-    /// The nanoseconds of a duration that is negative, or that may not fit.
+    /// The nanoseconds of a duration that is negative or may not fit.
     @inline(never)
     private static func clamped(_ attoseconds: Int128) -> Int64 {
         let (quotient, rest) = attoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)

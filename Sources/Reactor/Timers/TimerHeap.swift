@@ -1,75 +1,73 @@
 /// The loop's timers: a four-ary heap of deadlines over a table of slots.
 ///
-/// Why a heap and not a wheel: starting and cancelling 200,000 outstanding timers takes about the same time in both, as
-/// measured, and a heap keeps nanoseconds where a wheel rounds to its tick. Why four children: the heap is half as
-/// deep, and the children of a node share a cache line. A slot stores its place in the heap, so that cancelling is
-/// O(log n) and releases the closure at once instead of leaving a dead entry behind.
+/// A heap starts and cancels 200,000 outstanding timers as fast as a wheel (measured), and keeps nanoseconds where a
+/// wheel rounds to its tick. With four children the heap is half as deep, and siblings share a cache line. A slot knows
+/// its place in the heap, so cancellation is O(log n) and releases the closure at once.
 ///
-/// A timer that is started with a delay enters the heap only when `date` is called: reading the clock costs as much as
-/// starting and cancelling a timer. Until then it is one of a few undated ones, and its entry has the delay in place of
-/// the deadline. A timer that is cancelled earlier costs no reading, and the others share one. Since that reading is
-/// later than the start, no timer fires early.
+/// A timer with a delay enters the heap only in `date`, since a clock reading costs as much as starting and cancelling
+/// a timer. Until then it is one of a few undated timers, and its entry has the delay for the deadline. A timer
+/// cancelled before costs no reading, and the others share one. The reading is later than the start, so no timer fires
+/// early.
 package struct TimerHeap: ~Copyable {
     struct Entry {
-        /// The deadline; the delay of an undated timer.
+        /// The deadline, or an undated timer's delay.
         var deadline: Int64
         var sequence: UInt64
         var slot: UInt32
-        /// Whether the timer keeps the loop alive. Here, since the other fields of an entry leave room for it.
+        /// True when the timer keeps the loop alive. Here, where the entry has room for it.
         var isReferenced: Bool
 
-        /// Timers with equal deadlines fire in the order of their creation.
+        /// Ties fire in the order of creation.
         @inline(__always)
         func isBefore(_ other: Entry) -> Bool {
             deadline != other.deadline ? deadline < other.deadline : sequence < other.sequence
         }
     }
 
-    /// A timer's action. A closure is stored in the slot itself, so a timer needs no allocation for it.
+    /// A timer's action. The slot stores a closure in place, without an allocation.
     package enum Action {
         case closure(() -> Void)
         case job(Job)
     }
 
     struct TimerSlot {
-        /// `nil` for a free slot.
+        /// `nil` in a free slot.
         var action: Action?
         var interval: Int64
         var generation: UInt32
-        /// The index in the heap; for an undated timer, the complement of its index among these; for a free slot, the
+        /// The index in the heap. For an undated timer, the complement of its index among these; for a free slot, the
         /// next free slot.
         var index: Int32
     }
 
-    /// The number of undated timers at which they must be dated: few, so that none is late by more than the time to
-    /// start that many.
+    /// The most undated timers. Few, so none is late by more than the time to start that many.
     private static var mostUndated: Int { 16 }
 
-    // Unchecked additions below: no table has 2^31 slots, and no process lives for 2^64 timers.
+    // Unchecked additions below: no table has 2^31 slots, and no process 2^64 timers.
     private var heap = UncheckedArray<Entry>()
     private var undated = UncheckedArray<Entry>(capacity: mostUndated)
     private var slots = UncheckedArray<TimerSlot>()
     private var firstFree: Int32 = -1
     private var nextSequence: UInt64 = 0
-    /// The number of timers that keep the loop alive.
+    /// Timers that keep the loop alive.
     package private(set) var referenced = 0
 
     package init() {}
 
     package var count: Int { heap.count + undated.count }
     package var isEmpty: Bool { heap.isEmpty && undated.isEmpty }
-    /// Whether `date` must be called before the next deadline is known.
+    /// True when `date` must be called before the next deadline is known.
     @inline(__always) package var hasUndated: Bool { !undated.isEmpty }
-    /// Whether `date` must be called before another timer is started with a delay.
+    /// True when `date` must be called before the next timer with a delay.
     @inline(__always) var isFullOfUndated: Bool { undated.count >= Self.mostUndated }
 
-    /// The earliest deadline; none may be undated.
+    /// The earliest deadline. None may be undated.
     package var nextDeadline: Int64? {
         assert(!hasUndated)
         return heap.isEmpty ? nil : heap[0].deadline
     }
 
-    /// The earliest deadline of the timers that keep the loop alive; without such a timer, of all. None may be undated.
+    /// The earliest deadline of a timer that keeps the loop alive, or else of any. None may be undated.
     var nearest: Int64? {
         if referenced == 0 { return nextDeadline }
         var nearest = Int64.max
@@ -77,36 +75,35 @@ package struct TimerHeap: ~Copyable {
         return nearest
     }
 
-    /// The timers that one turn fires: those that had been started and were due when the turn polled the kernel.
+    /// The timers that a turn fires: started, and due when the turn polled the kernel.
     package struct Due {
         let moment: Int64
         let horizon: UInt64
     }
 
-    /// The timers that are due at `now`; `nil` if there are none.
+    /// The timers due at `now`, if any.
     @inline(__always)
     package func due(at now: Int64) -> Due? {
         guard let next = nextDeadline, next <= now else { return nil }
         return Due(moment: now, horizon: nextSequence)
     }
 
-    /// Starts a timer and returns its id: the generation in the high half, the slot in the low half. The timer repeats
-    /// if `interval` is above zero.
-    // Inlined, with its common callees: a program may start and cancel a timer per request.
+    /// Starts a timer that repeats if `interval` is positive. Returns its id: the generation in the high half, the slot
+    /// in the low half.
+    // Inlined with common callees, since a program may start and cancel a timer per request.
     @inline(__always)
     mutating func insert(deadline: Int64, interval: Int64, _ action: consuming Action) -> UInt64 {
         let number = takeSlot()
         let slot = slots.address(of: number)
         let generation = slot.pointee.generation
-        // A free slot has no action, so there is nothing to release.
+        // A free slot has no action to release.
         slot.initialize(to: TimerSlot(action: consume action, interval: interval, generation: generation, index: 0))
         referenced &+= 1
         push(deadline, number, isReferenced: true)
         return UInt64(generation) << 32 | UInt64(number)
     }
 
-    /// Starts a timer that fires once, `delay` after the next call of `date`. The caller must not let more than
-    /// `mostUndated` of them be undated.
+    /// Starts a one-shot timer, `delay` after the next `date`. At most `mostUndated` may be undated.
     /// - Returns: its id.
     @inline(__always)
     mutating func insert(delay: Int64, _ action: consuming Action) -> UInt64 {
@@ -120,8 +117,8 @@ package struct TimerHeap: ~Copyable {
         return UInt64(generation) << 32 | UInt64(number)
     }
 
-    /// Turns the delays of the undated timers into deadlines.
-    /// - Parameter now: a reading of the clock that is later than their starts.
+    /// Turns the delays of undated timers into deadlines.
+    /// - Parameter now: a clock reading later than their starts.
     @inline(never)
     package mutating func date(at now: Int64) {
         while !undated.isEmpty {
@@ -131,8 +128,7 @@ package struct TimerHeap: ~Copyable {
         }
     }
 
-    /// Ends the timer and returns its action, which the caller releases when the heap is consistent again. Returns nil
-    /// if the timer has ended already.
+    /// Ends the timer. Returns its action, to be released once the heap is consistent, or nil if the timer has ended.
     @inline(__always)
     mutating func remove(_ id: UInt64) -> Action? {
         guard let slot = slot(of: id) else { return nil }
@@ -142,7 +138,7 @@ package struct TimerHeap: ~Copyable {
 
     package func contains(_ id: UInt64) -> Bool { slot(of: id) != nil }
 
-    /// The deadline of a timer that has been dated; `nil` if it has ended.
+    /// A dated timer's deadline; `nil` if it has ended.
     func deadline(of id: UInt64) -> Int64? {
         guard let index = slot(of: id).map({ slots[$0].index }), index >= 0 else { return nil }
         return heap[Int(index)].deadline
@@ -165,13 +161,13 @@ package struct TimerHeap: ~Copyable {
         referenced &+= isReferenced ? 1 : -1
     }
 
-    /// Whether a due timer is left. A timer that was started by its own batch waits for the next batch.
+    /// True when a due timer is left. A timer started by its own batch waits for the next.
     @inline(__always)
     package func hasMore(of due: Due) -> Bool {
         !heap.isEmpty && heap[0].deadline <= due.moment && heap[0].sequence < due.horizon
     }
 
-    /// Removes the first due timer, and returns its action. A repeating timer is put back on its grid, after the missed
+    /// Removes the first due timer, and returns its action. A repeating timer returns to its grid after the missed
     /// ticks.
     package mutating func popDue(_ due: Due) -> Action? {
         guard hasMore(of: due) else { return nil }
@@ -190,7 +186,6 @@ package struct TimerHeap: ~Copyable {
         return slots[slot].action
     }
 
-    /// Ends every timer and returns their actions.
     package mutating func removeAll() -> [Action] {
         var actions: [Action] = []
         while !heap.isEmpty {
@@ -242,7 +237,7 @@ package struct TimerHeap: ~Copyable {
 
     // MARK: Heap
 
-    /// The entry of a timer that is started or moved now.
+    /// The entry of a timer started or moved now.
     @inline(__always)
     private mutating func entry(_ deadline: Int64, _ slot: Int, isReferenced: Bool) -> Entry {
         defer { nextSequence &+= 1 }
@@ -264,7 +259,7 @@ package struct TimerHeap: ~Copyable {
         slots[Int(entry.slot)].index = Int32(truncatingIfNeeded: index)
     }
 
-    /// Removes the timer's entry from the heap, or from the undated ones.
+    /// Removes the timer's entry from the heap or the undated ones.
     @inline(__always)
     private mutating func removeEntry(of slot: Int) -> Entry {
         let index = Int(slots[slot].index)
