@@ -1,17 +1,16 @@
 #if TLS
 import COpenSSL
 
-/// The memory that OpenSSL reads and writes instead of a socket: the bytes lent to the filter, and an array that the
-/// filter sends. Nothing is kept between two calls of the filter, so an idle connection holds no buffer.
+/// The memory that OpenSSL reads and writes instead of a socket: the filter's lent bytes, and an array that the filter
+/// sends. Empty between calls of the filter, so an idle connection holds no buffer.
 final class ByteChannel {
-    /// Received bytes. Set only during the call that they are lent to.
-    // `@exclusivity(unchecked)`: one thread, and nothing is called during an access.
+    /// Received bytes, set only during the call that lends them.
+    // `@exclusivity(unchecked)`: one thread, and no calls during an access.
     @exclusivity(unchecked) var input = UnsafeRawBufferPointer(start: nil, count: 0)
-    /// Bytes that OpenSSL wants to send.
+    /// Bytes for OpenSSL to send.
     @exclusivity(unchecked) var output: [UInt8] = []
 
-    /// The BIO of a channel. The channel must outlive it; the filter ensures that by releasing its `SSL`, and with it
-    /// the BIO, before its channel.
+    /// A channel's BIO. The filter releases its `SSL`, and so the BIO, before the channel.
     func makeBIO() -> OpaquePointer? {
         guard let method = Self.method.pointer, let bio = BIO_new(method) else { return nil }
         BIO_set_data(bio, Unmanaged.passUnretained(self).toOpaque())
@@ -19,7 +18,7 @@ final class ByteChannel {
         return bio
     }
 
-    /// Calls `body` with the channel of `bio`, whose filter retains it during a call of OpenSSL.
+    /// Calls `body` with the channel of `bio`, which the filter retains during a call of OpenSSL.
     private static func with<Result>(_ bio: OpaquePointer, _ body: (ByteChannel) -> Result) -> Result {
         Unmanaged<ByteChannel>.fromOpaque(BIO_get_data(bio))._withUnsafeGuaranteedRef(body)
     }
@@ -36,8 +35,8 @@ final class ByteChannel {
 
     private static let method = Method()
 
-    /// The functions of these BIOs, for the life of the process.
-    // @unchecked: made once, before it is used, and never changed.
+    /// These BIOs' functions, for the life of the process.
+    // @unchecked: made once before use, and never changed.
     private struct Method: @unchecked Sendable {
         let pointer: OpaquePointer?
 

@@ -2,31 +2,30 @@
 import Promises
 import ReactorIO
 
-/// The first message of a client, as it arrives. An `SSL` takes 40 KiB, and as much again as the message announces, so
-/// a server makes one only when the message is complete: until then a connection takes only the bytes that its client
-/// has sent.
+/// A client's first message, as it arrives. An `SSL` takes 40 KiB and the message's announced size again, so a server
+/// makes one only for a complete message. Until then a connection holds only the received bytes.
 struct ClientHello {
     private(set) var bytes: [UInt8] = []
-    /// Where the incomplete record begins.
+    /// The beginning of the incomplete record.
     private var position = 0
-    /// How many bytes of the message the earlier records contain.
+    /// The message's bytes in earlier records.
     private var before = 0
-    /// The first four bytes of the message, as far as they have arrived: its type and its length.
+    /// The received part of the message's first four bytes, its type and length.
     private var head: (value: UInt32, count: Int) = (0, 0)
 
     /// The maximum size of a record, and the longest message that OpenSSL reads.
     private static let (longestRecord, longestMessage) = (16_384, 131_396)
-    /// Including record headers. OpenSSL refuses a message split into more records than that.
+    /// Including record headers. OpenSSL refuses messages split into more records.
     private static let mostBytes = 2 * longestMessage
 
-    /// - Returns: true if the message is complete, or is invalid, so that OpenSSL reports why.
+    /// - Returns: true if the message is complete, or is invalid and OpenSSL must say why.
     mutating func append(_ new: UnsafeRawBufferPointer) -> Bool {
         bytes.makeRoom(for: new.count)
         bytes.append(contentsOf: new)
-        // Each byte is examined once, however it arrives.
+        // Examines each byte once, however it arrives.
         while bytes.count > position {
             let left = bytes.count - position
-            // A handshake record of some version 3.
+            // A handshake record of any version 3.
             if bytes[position] != 22 || left > 1 && bytes[position + 1] != 3 { return true }
             if left < 5 { return false }
             let length = Int(bytes[position + 3]) << 8 | Int(bytes[position + 4])

@@ -4,17 +4,17 @@ import Promises
 import Reactor
 import ReactorIO
 
-// The result of the handshake. `nil` before it has ended, without TLS, and when the connection is closed.
+// The handshake's result. `nil` before its end, without TLS, and when the connection is closed.
 
 extension Connection {
-    /// The peer's certificate. A client always has its server's; a server has one if it asks for it and the client has
-    /// sent it. Verified, unless the configuration says otherwise.
+    /// The peer's certificate. A client always has its server's; a server has one if it asked and the client sent it.
+    /// Verified, unless the configuration says otherwise.
     public var peerCertificate: TLSCertificate? {
         guard let ssl, let certificate = SSL_get0_peer_certificate(ssl) else { return nil }
         return TLSCertificate(certificate)
     }
 
-    /// The negotiated application protocol (ALPN); `nil` if there is none.
+    /// The negotiated application protocol (ALPN), if any.
     public var negotiatedProtocol: String? {
         guard let tls, let ssl = tls.ssl else { return nil }
         var name: UnsafePointer<UInt8>?
@@ -22,11 +22,11 @@ extension Connection {
         SSL_get0_alpn_selected(ssl, &name, &count)
         guard let name, count > 0 else { return nil }
         let bytes = UnsafeBufferPointer(start: name, count: Int(count))
-        // A server may answer with a protocol that was not offered.
+        // A server may answer with another protocol than those offered.
         return tls.context.configuration.applicationProtocols.first { $0.utf8.elementsEqual(bytes) }
     }
 
-    /// The version of TLS.
+    /// The TLS version.
     public var tlsVersion: TLSVersion? { ssl.flatMap { TLSVersion(rawValue: SSL_version($0)) } }
 
     /// The cipher, by OpenSSL's name, such as `TLS_AES_256_GCM_SHA384`.
@@ -35,10 +35,10 @@ extension Connection {
         return SSL_CIPHER_get_name(cipher).map { String(cString: $0) }
     }
 
-    /// `true` if the handshake has resumed an earlier session.
+    /// True when the handshake resumed an earlier session.
     public var hasResumedTLSSession: Bool { ssl.map { SSL_session_reused($0) == 1 } ?? false }
 
-    /// The DNS name that the client has asked for (SNI), in lower case; `nil` if it sent no valid name. For servers.
+    /// For servers: the DNS name that the client asked for (SNI), in lower case; `nil` if it sent no valid name.
     public var requestedServerName: String? { tls?.requestedName }
 
     private var tls: TLSFilter? { installedFilter as? TLSFilter }

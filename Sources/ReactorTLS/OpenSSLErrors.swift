@@ -2,22 +2,21 @@
 import COpenSSL
 import Reactor
 
-// OpenSSL keeps a queue of errors per thread. A call that fails appends to it, and SSL_get_error looks at it: so it
-// must be empty before each call whose failure matters.
+// OpenSSL keeps a queue of errors per thread. A failed call appends to it and SSL_get_error reads it, so it must be
+// empty before each call whose failure matters.
 
-/// The errors that calls of OpenSSL have left on this thread.
+/// The errors of OpenSSL's calls on this thread.
 enum OpenSSLErrors {
-    /// Empties the queue, which nearly always is empty: clearing takes ten times as long as looking.
+    /// Empties the queue. It rarely has any, and clearing takes ten times as long as looking.
     static func clear() { if ERR_peek_error() != 0 { ERR_clear_error() } }
 
-    /// The first error of the queue, which is emptied.
+    /// Empties the queue and returns its first error.
     static func takeFirst() -> UInt? {
         let first = ERR_get_error()
         ERR_clear_error()
         return first == 0 ? nil : first
     }
 
-    /// OpenSSL's text for an error.
     static func text(_ error: UInt) -> String {
         if let reason = ERR_reason_error_string(error) { return String(cString: reason) }
         // Errors of system calls have no reason string.
@@ -26,7 +25,7 @@ enum OpenSSLErrors {
         return String(decoding: buffer.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 
-    /// The error for a setting that OpenSSL has refused.
+    /// The error for a setting refused by OpenSSL.
     static func configuration(_ subject: String) -> TLSError {
         let reason = takeFirst().map(text) ?? "refused"
         return TLSError(.configuration, reason: "\(subject): \(reason)")

@@ -3,9 +3,8 @@ import COpenSSL
 import ReactorLibc
 import Reactor
 
-/// Reads files and their PEM contents.
 enum PEM {
-    /// The content of a file. Certificates and keys are small: more than 16 MiB is refused.
+    /// A file's content. Certificates and keys are small: more than 16 MiB is refused.
     static func read(file path: String) throws(TLSError) -> Secret {
         let calls = FileSyscalls.real
         var fd: Int
@@ -14,7 +13,7 @@ enum PEM {
         defer { _ = calls.close(CInt(fd)) }
         var status = stat()
         _ = calls.status(CInt(fd), &status)
-        // One byte more than the file's size: the next read then finds the end.
+        // One byte more than the file's size, so that the next read finds the end.
         let content = Secret(capacity: min(max(status.st_size, 4096), 16 << 20) + 1)
         while true {
             let count = content.append { calls.read(CInt(fd), $0.baseAddress!, $0.count) }
@@ -30,12 +29,12 @@ enum PEM {
         TLSError(.configuration, reason: "\(path): \(String(cString: strerror(CInt(code))))")
     }
 
-    /// All certificates of a text, in order. The caller releases them.
+    /// All certificates of a text, in order, for the caller to release.
     static func certificates(in text: Secret, _ subject: String) throws(TLSError) -> [OpaquePointer] {
         let found: Result<[OpaquePointer], TLSError> = withBIO(text) { bio in
             var found: [OpaquePointer] = []
             while let certificate = PEM_read_bio_X509(bio, nil, noPassword, nil) { found.append(certificate) }
-            // At the end of the text OpenSSL also reports an error: no start line.
+            // The end of the text is also an error of OpenSSL: no start line.
             let error = ERR_peek_last_error()
             let isAtEnd = copenssl_library(error) == ERR_LIB_PEM && copenssl_reason(error) == PEM_R_NO_START_LINE
             OpenSSLErrors.clear()
@@ -47,13 +46,13 @@ enum PEM {
         return try found.get()
     }
 
-    /// The private key of a text. The caller releases it.
+    /// The private key of a text, for the caller to release.
     static func privateKey(
         in text: Secret, password: String?, _ subject: String
     ) throws(TLSError) -> OpaquePointer {
         let key: OpaquePointer? = withBIO(text) { bio in
             guard let password else { return PEM_read_bio_PrivateKey(bio, nil, noPassword, nil) }
-            // Without a callback the last argument is the password, which ends with a zero.
+            // Without a callback the last argument is the zero-terminated password.
             let secret = Secret(password.utf8)
             secret.append {
                 $0[0] = 0
@@ -65,7 +64,7 @@ enum PEM {
         return key
     }
 
-    /// Calls `body` with a BIO that reads lent bytes, while this thread's queue of errors is empty.
+    /// Calls `body` with a BIO of lent bytes and an empty queue of errors.
     private static func withBIO<Result>(_ text: Secret, _ body: (OpaquePointer?) -> Result) -> Result {
         OpenSSLErrors.clear()
         return withExtendedLifetime(text) {
@@ -76,7 +75,7 @@ enum PEM {
     }
 }
 
-/// Says that there is no password. OpenSSL's own callback would ask on the terminal.
+/// Returns no password. OpenSSL's own callback would ask on the terminal.
 private func noPassword(
     _ buffer: UnsafeMutablePointer<CChar>?, _ size: CInt, _ isForWriting: CInt, _ context: UnsafeMutableRawPointer?
 ) -> CInt {

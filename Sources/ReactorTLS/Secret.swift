@@ -1,8 +1,8 @@
 #if TLS
 import COpenSSL
 
-/// Bytes that are overwritten when released: keys, passwords, and files that may contain them.
-// @unchecked: changed only by the function that makes it, before any other code has it; then only read.
+/// Bytes of keys, passwords or their files, overwritten on release.
+// @unchecked: only its maker changes it, before other code has it.
 final class Secret: @unchecked Sendable {
     private(set) var memory: UnsafeMutableRawBufferPointer
     private(set) var count = 0
@@ -22,7 +22,7 @@ final class Secret: @unchecked Sendable {
 
     deinit { Self.release(memory) }
 
-    /// Calls `body` with room for at least one byte after the others, and adds as many as it returns.
+    /// Calls `body` with room for at least one byte at the end, and adds the returned number.
     @discardableResult
     func append(_ body: (UnsafeMutableRawBufferPointer) -> Int) -> Int {
         reserve(1)

@@ -4,9 +4,9 @@ import Reactor
 import ReactorIO
 
 extension ServeOptions {
-    /// These options with TLS: the handler is called for each connection whose handshake has succeeded. Connections
-    /// count as active from their handshake on. A failed handshake is reported as an error of the handler; any peer can
-    /// cause it.
+    /// These options with TLS: calls the handler for each connection after its successful handshake. Connections count
+    /// as active from their handshake on. A failed handshake, which any peer can cause, is reported as an error of the
+    /// handler.
     ///
     /// ```swift
     /// let options = ServeOptions(maxConnections: 10_000).tls(server)
@@ -14,7 +14,7 @@ extension ServeOptions {
     ///     connection.forEachLine { line in connection.write(line + "\n") }
     /// }
     /// ```
-    /// - Parameter server: the settings, which may be reloaded while serving; `nil` to serve in plain text.
+    /// - Parameter server: the settings, reloadable while serving; `nil` to serve in plain text.
     public func tls(_ server: TLSServer?) -> ServeOptions {
         guard let server else { return self }
         var options = self
@@ -26,7 +26,7 @@ extension ServeOptions {
     }
 
     /// The default options with TLS: `listener.serve(.tls(server)) { … }`.
-    /// - Parameter server: the settings, which may be reloaded while serving; `nil` to serve in plain text.
+    /// - Parameter server: the settings, reloadable while serving; `nil` to serve in plain text.
     public static func tls(_ server: TLSServer?) -> ServeOptions { ServeOptions().tls(server) }
 }
 #endif

@@ -1,16 +1,16 @@
 #if TLS
 import Reactor
 
-/// The name that a server's certificate must match: an IP address, or a DNS name as it is sent (SNI), in lower case and
-/// without a final dot.
+/// The name that a server's certificate must match: an IP address, or a DNS name as sent (SNI), in lower case, without
+/// a final dot.
 struct ServerName {
     let text: String
     let isAddress: Bool
 
-    /// Refuses an invalid name: OpenSSL takes an empty one for "verify none" and one that begins with a dot for all
-    /// subdomains, and stops reading at a zero byte.
+    /// Refuses an invalid name. OpenSSL takes an empty one for "verify none" and a leading dot for all subdomains, and
+    /// stops at a zero byte.
     init(_ text: String) throws(TLSError) {
-        // A certificate cannot contain the zone of an address.
+        // Certificates cannot contain an address's zone.
         let isIPv6 = text.utf8.contains(UInt8(ascii: ":"))
         let host = isIPv6 ? text.prefix { $0 != "%" } : text[...]
         switch Place(host: host, isBracketed: isIPv6, port: 0) {

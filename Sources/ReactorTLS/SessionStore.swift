@@ -2,34 +2,32 @@
 import COpenSSL
 import Synchronization
 
-/// A session that a client may resume.
-// @unchecked: the `SSL_SESSION` is not changed; OpenSSL counts its references atomically.
+// @unchecked: the `SSL_SESSION` does not change; OpenSSL counts its references atomically.
 final class ResumableSession: @unchecked Sendable {
     let pointer: OpaquePointer
 
-    /// - Parameter pointer: a session with a reference that this object takes over.
+    /// - Parameter pointer: a session with a reference, which this object takes over.
     init(_ pointer: OpaquePointer) { self.pointer = pointer }
 
     deinit { SSL_SESSION_free(pointer) }
 
-    /// Whether it may be resumed only once: in TLS 1.3, where an observer could otherwise link two connections.
+    /// True in TLS 1.3, where a second use would let an observer link two connections.
     var isForOneUse: Bool { SSL_SESSION_get_protocol_version(pointer) >= TLSVersion.tls13.rawValue }
 }
 
-/// A client's sessions, by server name. For all threads.
+/// A client's sessions by server name. For all threads.
 final class SessionStore: Sendable {
     private static let sessionsPerName = 2
     private static let names = 256
 
     private struct State {
         var sessions: [String: [ResumableSession]] = [:]
-        /// The names, in the order of their first session.
+        /// The names, by their first session.
         var order: [String] = []
     }
 
     private let state = Mutex(State())
 
-    /// Keeps a session as the newest of its name.
     func keep(_ session: ResumableSession, for name: String) {
         // Released outside the lock.
         var dropped: [ResumableSession] = []
@@ -48,7 +46,6 @@ final class SessionStore: Sendable {
         withExtendedLifetime(dropped) {}
     }
 
-    /// The newest session of the name.
     func take(for name: String) -> ResumableSession? {
         state.withLock { state in
             guard let session = state.sessions[name]?.last else { return nil }

@@ -3,27 +3,27 @@ import COpenSSL
 import ReactorLibc
 import Reactor
 
-/// The values of a certificate, of a peer or an identity.
+/// The values of a peer's or identity's certificate.
 public struct TLSCertificate: Hashable, Sendable {
-    /// The encoded certificate, DER.
+    /// The certificate's DER encoding.
     public let derBytes: [UInt8]
-    /// The name of the owner, as RFC 2253 writes it: `CN=example.org,O=Example`.
+    /// The owner's name after RFC 2253: `CN=example.org,O=Example`.
     public let subject: String
-    /// The name of the authority that signed it.
+    /// The signing authority's name.
     public let issuer: String
-    /// The DNS names for which it is valid, in order. These and the names below are its alternative names; an empty
-    /// one, or one with bytes other than visible ASCII characters, is left out, so that it cannot pass for another.
+    /// The valid DNS names in order. These and the names below are its alternative names. Empty names, and names with
+    /// other bytes than visible ASCII characters, are omitted, so that none passes for another.
     public let dnsNames: [String]
-    /// The IP addresses for which it is valid, as `SocketAddress.hostText` writes them.
+    /// The valid IP addresses, in the form of `SocketAddress.hostText`.
     public let ipAddresses: [String]
-    /// The URIs of the owner, such as `spiffe://example.org/service`.
+    /// The owner's URIs, such as `spiffe://example.org/service`.
     public let uris: [String]
-    /// The e-mail addresses of the owner.
+    /// The owner's e-mail addresses.
     public let emailAddresses: [String]
-    /// The end of its validity, in seconds since 1970.
+    /// The end of validity, in seconds since 1970.
     public let expiration: Int
 
-    /// - Parameter certificate: an `X509`, which is only read.
+    /// - Parameter certificate: an `X509`, only read.
     init(_ certificate: OpaquePointer) {
         derBytes = Self.encode(certificate)
         subject = Self.text(X509_get_subject_name(certificate))
@@ -57,7 +57,7 @@ public struct TLSCertificate: Hashable, Sendable {
         }.withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// The names of one kind in a certificate's list, which may have none.
+    /// A certificate's names of one kind, if any.
     private static func names(_ list: OpaquePointer?, _ kind: CInt) -> [[UInt8]] {
         (0..<max(0, copenssl_count_names(list))).compactMap { index in
             copenssl_name(list, index, kind).map { name in

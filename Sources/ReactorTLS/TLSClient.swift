@@ -3,10 +3,9 @@ import Promises
 import Reactor
 import ReactorIO
 
-/// The client's side of TLS: settings shared by connections to any number of servers, and the sessions that may be
-/// resumed.
+/// The client's side of TLS: settings for connections to any number of servers, and resumable sessions.
 ///
-/// Make one and keep it: reading the system's authorities takes milliseconds. It may be used on any thread.
+/// Make one and keep it, because reading the system's authorities takes milliseconds. Any thread may use it.
 public final class TLSClient: Sendable {
     let context: TLSContext
     let sessions: SessionStore?
@@ -27,10 +26,10 @@ public final class TLSClient: Sendable {
 }
 
 extension Connection {
-    /// Starts TLS on this connection, as the client. The promise is fulfilled with this connection when the handshake
-    /// has ended; from then on you read and write plain bytes, and the connection encrypts them.
+    /// Starts TLS on this connection, as the client. The promise is fulfilled with this connection after the handshake.
+    /// From then on you read and write plain bytes, which the connection encrypts.
     ///
-    /// For protocols that begin in plain text (STARTTLS). For all others use `connect(to:tls:)`.
+    /// For protocols that begin in plain text (STARTTLS). Use `connect(to:tls:)` for others.
     ///
     /// The promise is rejected with
     /// - `TLSError`;
@@ -38,8 +37,8 @@ extension Connection {
     /// - `PromiseError.timedOut` after the configuration's `handshakeTimeout`;
     /// - the errors of `Connection.filter`.
     ///
-    /// Then close the connection. In TLS 1.3 a client finishes its handshake before the server has checked the client's
-    /// certificate: if the server refuses it, the first read fails.
+    /// Then close the connection. In TLS 1.3 a client's handshake ends before the server checks the client's
+    /// certificate: after a refusal, the first read fails.
     /// - Parameters:
     ///   - client: the settings; `nil` to connect in plain text.
     ///   - serverName: the name, or the IP address as text, that the server's certificate must match; an international
@@ -65,16 +64,16 @@ extension Connection {
 /// }
 /// ```
 ///
-/// Rejected as `connect(to:timeout:)` and `Connection.startTLS(as:serverName:)`; the connection is closed then.
+/// Rejected as `connect(to:timeout:)` and `Connection.startTLS(as:serverName:)`, with the connection closed.
 /// - Parameters:
 ///   - endpoint: as for `connect(to:timeout:)`: `example.org:443`, `192.0.2.7:443`, `[2001:db8::7]:443`.
 ///   - client: the settings; `nil` to connect in plain text.
 ///   - serverName: the name, or the IP address as text, that the certificate must match; `nil` for the one in
-///     `endpoint`, if that is a single one.
-///   - timeout: the limit until the connection is open; the handshake has a separate one.
+///     `endpoint`, if single.
+///   - timeout: the limit for opening the connection; the handshake has its own.
 ///   - source: the local address; `nil` lets the kernel choose.
 ///   - options: socket options, set before the socket connects.
-///   - lookup: finds the addresses of a name.
+///   - lookup: finds a name's addresses.
 @available(*, noasync, message: "an async function has no loop of its own")
 public func connect(
     to endpoint: some Endpoint, tls client: TLSClient?, serverName: String? = nil, timeout: Duration? = nil,
@@ -88,7 +87,7 @@ public func connect(
     return connecting.then(
         { connection in
             connection.startTLS(as: client, serverName: name, file: file, line: line)
-                // For the alert, which has to be sent.
+                // Lets the alert be sent.
                 .tapError { _ in connection.close(linger: .seconds(1)) }
         }, file: file, line: line)
 }

@@ -3,16 +3,16 @@ import COpenSSL
 import ReactorLibc
 import Reactor
 
-/// An `SSL_CTX`, shared by all connections of a configuration.
-// @unchecked: all fields are constants. Only the initializer changes the `SSL_CTX`; afterwards OpenSSL counts its
-// references atomically, and several threads may make connections from it at once.
+/// An `SSL_CTX` for all connections of a configuration.
+// @unchecked: all fields are constants. Only the initializer changes the `SSL_CTX`. Afterwards OpenSSL counts its
+// references atomically, and several threads may make connections from it.
 final class TLSContext: @unchecked Sendable {
     enum Role { case client, server }
 
     let pointer: OpaquePointer
     let configuration: TLSConfiguration
-    /// The application protocols in wire format: each preceded by its length. Allocated, since OpenSSL is given
-    /// pointers into it.
+    /// The application protocols in wire format, each after its length. Allocated, because OpenSSL gets pointers into
+    /// it.
     let protocols: UnsafeBufferPointer<UInt8>
 
     init(_ configuration: TLSConfiguration, _ role: Role) throws(TLSError) {
@@ -24,7 +24,7 @@ final class TLSContext: @unchecked Sendable {
         self.pointer = pointer
         self.configuration = configuration
         self.protocols = protocols
-        // From here on a throw runs `deinit`.
+        // A throw now runs `deinit`.
         try setParameters()
         if let identity = configuration.identity { try use(identity) }
         switch role {
@@ -79,7 +79,6 @@ final class TLSContext: @unchecked Sendable {
         if result != 1 { throw OpenSSLErrors.configuration("the identity") }
     }
 
-    /// Adds the trusted authorities.
     /// - Returns: bytes that are equal for equal authorities.
     @discardableResult
     private func addTrustRoots() throws(TLSError) -> [UInt8] {
@@ -98,7 +97,7 @@ final class TLSContext: @unchecked Sendable {
         for root in roots {
             var digest = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
             var count: CUnsignedInt = 0
-            // Servers name these authorities when they ask a client for its certificate.
+            // Servers name these authorities when they ask for a client's certificate.
             guard X509_STORE_add_cert(SSL_CTX_get_cert_store(pointer), root) == 1,
                 SSL_CTX_add_client_CA(pointer, root) == 1, X509_digest(root, EVP_sha256(), &digest, &count) == 1
             else { throw OpenSSLErrors.configuration("the trust roots") }
@@ -115,7 +114,7 @@ final class TLSContext: @unchecked Sendable {
             SSL_CTX_set_verify(pointer, SSL_VERIFY_PEER, nil)
         }
         if !protocols.isEmpty {
-            // The one function of OpenSSL that returns 0 when it succeeds.
+            // This function alone returns 0 on success.
             guard SSL_CTX_set_alpn_protos(pointer, protocols.baseAddress, CUnsignedInt(protocols.count)) == 0 else {
                 throw OpenSSLErrors.configuration("the application protocols")
             }
@@ -149,8 +148,7 @@ final class TLSContext: @unchecked Sendable {
                         with: keys, name, vector, cipher, mac, mayKeep: SSL_version(ssl) < TLS1_3_VERSION)
             }
         }
-        // A resumed client is not verified again, so its session is only resumed under the rules by which it was
-        // verified.
+        // A resumed client is not verified again, so its session is valid only under the rules of its verification.
         var rules: [UInt8] = Array("swift-reactor".utf8)
         if configuration.clientCertificates != .notRequested {
             let isRequired = configuration.clientCertificates == .required
@@ -170,7 +168,7 @@ final class TLSContext: @unchecked Sendable {
                 { ssl, name, count, offered, offeredCount, _ in
                     guard let ssl, let name, let count else { return SSL_TLSEXT_ERR_ALERT_FATAL }
                     let own = TLSFilter.with(ssl) { $0.context.protocols }
-                    // The function is declared for mutable names, but does not change them.
+                    // Declared for mutable names, but does not change them.
                     return name.withMemoryRebound(to: UnsafeMutablePointer<UInt8>?.self, capacity: 1) { name in
                         let result = SSL_select_next_proto(
                             name, count, own.baseAddress, CUnsignedInt(own.count), offered, offeredCount)

@@ -2,33 +2,33 @@
 import COpenSSL
 import Reactor
 
-/// Why a handshake failed, a stream was broken, or a configuration cannot be used.
+/// The reason that a handshake failed, a stream broke, or a configuration is unusable.
 ///
-/// Two errors have other types: a peer that closes during the handshake or without an end record is
-/// `ConnectionFilterError.truncated`, and a handshake that takes too long is `PromiseError.timedOut`.
+/// Two errors have other types: `ConnectionFilterError.truncated` for a peer that closes during the handshake or
+/// without an end record, and `PromiseError.timedOut` for a slow handshake.
 public struct TLSError: Error, Hashable, Sendable {
     /// The kind of failure.
     public enum Cause: Hashable, Sendable {
-        /// A file, certificate, key, cipher or name of the configuration cannot be used.
+        /// A file, certificate, key, cipher or name of the configuration is unusable.
         case configuration
         /// This side refused the peer's certificate.
         case certificate(CertificateFault)
-        /// The peer refused with an alert with this number (RFC 8446, 6): 42 to 49 concern the certificate of this
-        /// side, 70 about the version, 40 about the parameters, 120 about the protocols.
+        /// The peer refused with this alert (RFC 8446, 6): 42 to 49 concern this side's certificate, 70 the version, 40
+        /// the parameters, 120 the protocols.
         case alert(UInt8)
-        /// The peer does not speak TLS, has broken the protocol, or has nothing in common with this side. The value is
-        /// OpenSSL's number for the reason (`SSL_R_…`).
+        /// The peer does not speak TLS, broke the protocol, or has nothing in common with this side. OpenSSL's number
+        /// for the reason (`SSL_R_…`).
         case handshakeOrRecord(reason: Int)
     }
 
     /// The kind of failure.
     public let cause: Cause
-    /// OpenSSL's text for it.
+    /// OpenSSL's text.
     public let reason: String
-    /// The address of the peer, if there is one.
+    /// The peer's address, if any.
     public let peer: SocketAddress?
 
-    /// An error, for tests of code that handles it.
+    /// An error for tests of code that handles it.
     public init(_ cause: Cause, reason: String, peer: SocketAddress? = nil) {
         self.cause = cause
         self.reason = reason
@@ -37,28 +37,28 @@ public struct TLSError: Error, Hashable, Sendable {
 }
 
 extension TLSError: CustomStringConvertible {
-    /// A sentence for people: `TLS with 192.0.2.7:443: certificate has expired`.
+    /// For human readers: `TLS with 192.0.2.7:443: certificate has expired`.
     public var description: String {
         let subject = cause == .configuration ? "TLS configuration" : "TLS\(peer.map { " with \($0)" } ?? "")"
         return "\(subject): \(reason)"
     }
 }
 
-/// Why a peer's certificate was refused.
+/// The reason that a peer's certificate was refused.
 public enum CertificateFault: Hashable, Sendable {
-    /// It does not match the name or address that was connected to.
+    /// It does not match the connected name or address.
     case wrongName
-    /// It, or one in its chain, has expired.
+    /// It, or a certificate in its chain, has expired.
     case expired
-    /// It, or one in its chain, is not valid yet.
+    /// It, or a certificate in its chain, is not valid yet.
     case notYetValid
     /// It is self-signed and not trusted.
     case selfSigned
-    /// Its chain ends at an authority that is not trusted, or lacks an intermediate certificate.
+    /// Its chain ends at an untrusted authority, or lacks an intermediate certificate.
     case unknownAuthority
-    /// The peer sent none, and one is required.
+    /// The peer did not send a required one.
     case missing
-    /// Another error of the verification, with OpenSSL's number (`X509_V_ERR_…`).
+    /// Another error of verification, with OpenSSL's number (`X509_V_ERR_…`).
     case other(Int)
 
     init(verifyResult code: Int) {

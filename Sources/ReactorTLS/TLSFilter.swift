@@ -4,34 +4,32 @@ import Promises
 import Reactor
 import ReactorIO
 
-/// TLS as a filter of a connection: an `SSL` that reads and writes memory.
+/// TLS as a connection's filter: an `SSL` that reads and writes memory.
 ///
-/// It belongs to the thread of its connection.
+/// Used on its connection's thread.
 final class TLSFilter: ConnectionFilter {
     let context: TLSContext
     let peer: SocketAddress?
     private let channel = ByteChannel()
-    /// `nil` on a server until its client has sent a complete hello.
+    /// `nil` on a server until its client's hello is complete.
     private(set) var ssl: OpaquePointer?
-    /// The part of the hello that a server has received.
+    /// A server's received part of the hello.
     private var hello = ClientHello()
-    /// The store of a client's sessions, and the name to look them up by.
+    /// A client's session store, and the name to look up.
     private let sessions: (store: SessionStore, name: String)?
-    /// The session that the client wants to resume, until the handshake has ended.
+    /// The session to resume, until the end of the handshake.
     private var offeredSession: ResumableSession?
     private var isReady = false
-    /// Whether handshake bytes after the client's hello have arrived.
+    /// True when handshake bytes after the client's hello have arrived.
     private var isInFlight = false
-    /// The number of steps that OpenSSL has taken for messages of TLS itself, such as key updates, since the last data.
+    /// OpenSSL's steps since the last data for TLS's own messages, such as key updates.
     private var stepsWithoutData = 0
-    /// OpenSSL takes up to eight steps per message, and each is counted.
+    /// OpenSSL takes up to eight counted steps per message.
     private static let mostStepsWithoutData = 256
 
-    /// A server's side.
     convenience init(server context: TLSContext, peer: SocketAddress?) { self.init(context, peer, nil) }
 
-    /// A client's side.
-    /// - Parameter name: the name that the server's certificate must match; sent as SNI unless it is an address.
+    /// - Parameter name: the name for the server's certificate to match, sent as SNI unless it is an address.
     convenience init(
         client context: TLSContext, name: ServerName?, sessions: SessionStore?, peer: SocketAddress?
     ) throws(TLSError) {
@@ -40,7 +38,7 @@ final class TLSFilter: ConnectionFilter {
         SSL_set_connect_state(ssl)
         if let name { try setServerName(name, ssl) }
         if let name, let session = sessions?.take(for: name.text) {
-            // A session that does not fit is not resumed, which is no error.
+            // An unsuitable session is not resumed, which is no error.
             SSL_set_session(ssl, session.pointer)
             OpenSSLErrors.clear()
             offeredSession = session
@@ -58,16 +56,16 @@ final class TLSFilter: ConnectionFilter {
         guard let ssl = SSL_new(context.pointer) else { throw OpenSSLErrors.configuration("a connection") }
         self.ssl = ssl
         guard let bio = channel.makeBIO() else { throw OpenSSLErrors.configuration("a connection") }
-        // The `SSL` owns the BIO, for both directions.
+        // The `SSL` owns the BIO of both directions.
         SSL_set_bio(ssl, bio, bio)
-        // Unretained: OpenSSL uses it in callbacks only, which run during calls of this filter.
+        // Unretained: used only in callbacks during calls of this filter.
         SSL_set_ex_data(ssl, 0, Unmanaged.passUnretained(self).toOpaque())
         return ssl
     }
 
     deinit { if let ssl { SSL_free(ssl) } }
 
-    /// Calls `body` with the filter that called OpenSSL, for its callbacks. It counts no reference: the caller has one.
+    /// For OpenSSL's callbacks: calls `body` with the calling filter. Counts no reference, since the caller has one.
     static func with<Result>(_ ssl: OpaquePointer, _ body: (TLSFilter) -> Result) -> Result {
         Unmanaged<TLSFilter>.fromOpaque(SSL_get_ex_data(ssl, 0))._withUnsafeGuaranteedRef(body)
     }
@@ -76,7 +74,7 @@ final class TLSFilter: ConnectionFilter {
         var isSet = name.isAddress || copenssl_set_server_name(ssl, name.text) == 1
         if isSet && context.configuration.serverVerification == .full {
             let parameters = SSL_get0_param(ssl)
-            // The common name of the subject does not count, as for browsers and Go.
+            // The subject's common name does not count, as in browsers and Go.
             X509_VERIFY_PARAM_set_hostflags(
                 parameters,
                 CUnsignedInt(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT))
@@ -112,7 +110,7 @@ final class TLSFilter: ConnectionFilter {
 
     private func receive(_ bytes: UnsafeRawBufferPointer, _ ssl: OpaquePointer, _ output: inout FilterOutput) throws {
         channel.input = bytes
-        // Empty unless the stream has ended or failed: OpenSSL keeps the beginning of a record itself.
+        // Empty unless the stream has ended or failed, because OpenSSL keeps a record's beginning.
         defer { channel.input = UnsafeRawBufferPointer(start: nil, count: 0) }
         if !isReady { try advanceHandshake(ssl, &output) }
         if isReady { try readRecords(ssl, &output) }
@@ -121,7 +119,7 @@ final class TLSFilter: ConnectionFilter {
     func write(_ bytes: RawSpan, _ output: inout FilterOutput) throws {
         try bytes.withUnsafeBytes { bytes in
             guard !bytes.isEmpty, let ssl else { return }
-            // A record of 16 KiB adds 22 bytes in TLS 1.3, and up to 85 in TLS 1.2.
+            // A record of 16 KiB adds 22 bytes in TLS 1.3, up to 85 in TLS 1.2.
             channel.output.reserveCapacity(bytes.count + bytes.count / 128 + 128)
             OpenSSLErrors.clear()
             var count = 0
@@ -143,8 +141,8 @@ final class TLSFilter: ConnectionFilter {
 
     var isInsideRecord: Bool { ssl.map { SSL_has_pending($0) == 1 } ?? !hello.bytes.isEmpty }
 
-    /// Measured memory of OpenSSL 3, rounded up: for a connection, for a handshake, for an incomplete record, and for a
-    /// chain of certificates, for which it allocates as much as is announced, at most 100 KiB.
+    /// Measured memory of OpenSSL 3, rounded up: per connection, handshake, incomplete record, and certificate chain,
+    /// for which it allocates the announced size, at most 100 KiB.
     private static let memory = (connection: 5 << 10, handshake: 12 << 10, record: 17 << 10, chain: 100 << 10)
 
     var heldBytes: Int {
@@ -162,7 +160,7 @@ final class TLSFilter: ConnectionFilter {
     private func advanceHandshake(_ ssl: OpaquePointer, _ output: inout FilterOutput) throws {
         OpenSSLErrors.clear()
         let result = SSL_do_handshake(ssl)
-        // Before the error is thrown: an alert tells the peer the reason.
+        // Before the throw, since an alert tells the peer the reason.
         send(&output)
         if result == 1 {
             isReady = true
@@ -173,14 +171,14 @@ final class TLSFilter: ConnectionFilter {
     }
 
     private func readRecords(_ ssl: OpaquePointer, _ output: inout FilterOutput) throws {
-        // Empty again after each successful call.
+        // Each successful call leaves it empty.
         OpenSSLErrors.clear()
         var result: CInt = 1
         repeat {
-            // Usually enough: the plain text is shorter.
+            // Usually enough, since the plain text is shorter.
             let space = max(channel.input.count, 256)
             let bytes = [UInt8](unsafeUninitializedCapacity: space) { buffer, count in
-                // Avoids the last read where possible: finding nothing takes as long as a short record.
+                // Avoids the last read where possible: an empty read takes as long as a short record.
                 repeat {
                     var read = 0
                     result = SSL_read_ex(ssl, buffer.baseAddress! + count, buffer.count - count, &read)
@@ -206,10 +204,9 @@ final class TLSFilter: ConnectionFilter {
         }
     }
 
-    /// Whether a read may find more.
+    /// True when a read may find more.
     private func hasInput(_ ssl: OpaquePointer) -> Bool { !channel.input.isEmpty || SSL_has_pending(ssl) == 1 }
 
-    /// Sends OpenSSL's output.
     private func send(_ output: inout FilterOutput) {
         if channel.output.isEmpty { return }
         output.send(channel.output)
@@ -218,15 +215,14 @@ final class TLSFilter: ConnectionFilter {
 
     // MARK: Callbacks of OpenSSL
 
-    /// - Returns: whether it retains the session, as the callback requires.
+    /// - Returns: true if it retains the session, as the callback requires.
     func takeSession(_ session: OpaquePointer) -> Bool {
         guard let sessions else { return false }
         sessions.store.keep(ResumableSession(session), for: sessions.name)
         return true
     }
 
-    /// Keeps the session of a resumed handshake if the server has replaced its ticket. In TLS 1.2 OpenSSL does not
-    /// report it.
+    /// Keeps a resumed handshake's session if the server replaced its ticket, which OpenSSL does not report in TLS 1.2.
     private func keepRenewedSession(_ ssl: OpaquePointer) {
         guard let offered = offeredSession.take(), !offered.isForOneUse, SSL_session_reused(ssl) == 1,
             SSL_get_session(ssl) != offered.pointer, let session = SSL_get1_session(ssl)
@@ -234,8 +230,8 @@ final class TLSFilter: ConnectionFilter {
         if !takeSession(session) { SSL_SESSION_free(session) }
     }
 
-    /// Selects the identity for the name that the client has asked for.
-    /// - Returns: whether there is one.
+    /// Selects the identity for the client's name.
+    /// - Returns: true if there is one.
     func chooseIdentity() -> Bool {
         guard let find = context.configuration.identityForName else { return true }
         var identity: TLSIdentity?
@@ -249,8 +245,8 @@ final class TLSFilter: ConnectionFilter {
         return identity.withChain { SSL_use_cert_and_key(ssl, identity.certificate, identity.key, $0, 1) } == 1
     }
 
-    /// Counts the steps for the peer's messages after the handshake, which take as long as many data records. Beyond
-    /// the limit the input ends here, so that OpenSSL returns.
+    /// Counts the steps for the peer's messages after the handshake, each as costly as many data records. Beyond the
+    /// limit the input ends here, so OpenSSL returns.
     func noteStep() {
         guard isReady else { return }
         stepsWithoutData += 1
@@ -259,11 +255,10 @@ final class TLSFilter: ConnectionFilter {
         }
     }
 
-    /// The error thrown by `identityForName`.
     private var identityError: (any Error)?
 
-    /// The DNS name that the client has asked for, in lower case. An invalid one counts as none: a program may look for
-    /// a file of that name.
+    /// The client's DNS name, in lower case. An invalid one counts as none, because a program may look for a file of
+    /// that name.
     var requestedName: String? {
         guard let ssl, let text = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name),
             let name = try? ServerName(String(cString: text)), !name.isAddress
@@ -273,7 +268,7 @@ final class TLSFilter: ConnectionFilter {
 
     // MARK: Errors
 
-    /// The error of the last OpenSSL call.
+    /// The last OpenSSL call's error.
     private func takeError() -> any Error {
         guard let error = OpenSSLErrors.takeFirst() else {
             return TLSError(.handshakeOrRecord(reason: 0), reason: "OpenSSL gives no reason", peer: peer)
@@ -291,7 +286,7 @@ final class TLSFilter: ConnectionFilter {
                 reason: String(cString: X509_verify_cert_error_string(refusal)), peer: peer)
         case Int(SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE):
             return TLSError(.certificate(.missing), reason: OpenSSLErrors.text(error), peer: peer)
-        // Errors from 1000 on are received alerts.
+        // Received alerts begin at 1000.
         case 1000...1255:
             return TLSError(.alert(UInt8(reason - 1000)), reason: OpenSSLErrors.text(error), peer: peer)
         default:

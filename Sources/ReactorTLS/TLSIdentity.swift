@@ -2,12 +2,12 @@
 import COpenSSL
 import Reactor
 
-// @unchecked: the initializer sets the pointers, and `deinit` releases them. In between they are only read; OpenSSL
-// counts references atomically and locks what it computes when a certificate or key is first used.
-/// A certificate, the intermediate certificates that lead to its authority, and its private key: presented by a server,
-/// or by a client when asked for a certificate.
+// @unchecked: the initializer sets the pointers, `deinit` releases them, and nothing changes them in between. OpenSSL
+// counts references atomically, and locks the results that it computes on a certificate's or key's first use.
+/// A certificate, the intermediate certificates up to its authority, and its private key. A server presents it, and a
+/// client that is asked for a certificate.
 ///
-/// It is immutable, and may be used by several configurations and on any thread.
+/// Immutable; several configurations and any thread may use it.
 public final class TLSIdentity: @unchecked Sendable {
     let certificate: OpaquePointer
     let chain: [OpaquePointer]
@@ -20,11 +20,11 @@ public final class TLSIdentity: @unchecked Sendable {
         let password: String?
     }
 
-    /// From PEM texts.
+    /// Reads PEM texts.
     /// - Parameters:
-    ///   - certificateChain: the certificate, followed by the intermediate certificates.
-    ///   - privateKey: the key of the certificate: RSA, ECDSA, Ed25519 or another that OpenSSL reads.
-    ///   - password: the password of an encrypted key. Without it, an encrypted key is refused.
+    ///   - certificateChain: the certificate, then the intermediate certificates.
+    ///   - privateKey: the certificate's key: RSA, ECDSA, Ed25519 or another that OpenSSL reads.
+    ///   - password: an encrypted key's password. An encrypted key without it is refused.
     /// - Throws: a `TLSError` with the cause `configuration`, also if the key does not match the certificate.
     public convenience init(
         certificateChain: some Sequence<UInt8>, privateKey: some Sequence<UInt8>, password: String? = nil
@@ -33,11 +33,11 @@ public final class TLSIdentity: @unchecked Sendable {
             Secret(certificateChain), Secret(privateKey), password, "certificate chain", "private key", nil)
     }
 
-    /// From PEM files, which are read now, on this thread, and by `reloaded()`.
+    /// Reads PEM files now, on this thread; `reloaded()` reads them again.
     /// - Parameters:
-    ///   - certificateChainFile: a file with the certificate, followed by the intermediate certificates.
-    ///   - privateKeyFile: a file with the key; may be the same file.
-    ///   - password: the password of an encrypted key.
+    ///   - certificateChainFile: a file with the certificate, then the intermediate certificates.
+    ///   - privateKeyFile: a file with the key, possibly the same.
+    ///   - password: an encrypted key's password.
     /// - Throws: a `TLSError` with the cause `configuration`, which names the file.
     public convenience init(
         certificateChainFile: String, privateKeyFile: String, password: String? = nil
@@ -73,7 +73,7 @@ public final class TLSIdentity: @unchecked Sendable {
         EVP_PKEY_free(key)
     }
 
-    /// An identity from the current content of the files; itself, if it was made from texts.
+    /// An identity from the files' current content, or itself if made from texts.
     /// - Throws: as the initializer.
     public func reloaded() throws(TLSError) -> TLSIdentity {
         guard let files else { return self }
@@ -81,10 +81,10 @@ public final class TLSIdentity: @unchecked Sendable {
             certificateChainFile: files.chain, privateKeyFile: files.key, password: files.password)
     }
 
-    /// The certificate, without its chain and its key.
+    /// The certificate, without chain and key.
     public var certificateInfo: TLSCertificate { TLSCertificate(certificate) }
 
-    /// Calls `body` with the chain in OpenSSL's form, which is released afterwards.
+    /// Calls `body` with the chain in OpenSSL's form, then releases it.
     func withChain<Result>(_ body: (OpaquePointer?) -> Result) -> Result {
         let stack = copenssl_new_chain()
         defer { copenssl_free_chain(stack) }

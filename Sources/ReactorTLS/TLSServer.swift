@@ -4,8 +4,8 @@ import Reactor
 import ReactorIO
 import Synchronization
 
-/// The server's side of TLS: settings shared by all connections of a server, on any number of loops. They can be
-/// replaced while it serves.
+/// The server's side of TLS: settings for all connections of a server, on any number of loops, replaceable while it
+/// serves.
 ///
 /// ```swift
 /// let server = try TLSServer(
@@ -22,17 +22,17 @@ public final class TLSServer: Sendable {
         current = Mutex(try TLSContext(configuration, .server))
     }
 
-    /// The settings for new handshakes.
+    /// The settings of new handshakes.
     public var configuration: TLSConfiguration { context.configuration }
 
     var context: TLSContext { current.withLock { $0 } }
 
-    /// Replaces the settings. Handshakes that begin afterwards use them, on any loop; open connections keep theirs.
-    /// Without `ticketKeys`, older sessions cannot be resumed: their clients make full handshakes.
+    /// Replaces the settings for handshakes that begin afterwards, on any loop. Open connections keep theirs. Without
+    /// `ticketKeys`, older sessions cannot be resumed, and their clients make full handshakes.
     /// - Throws: a `TLSError` with the cause `configuration`; the settings are then unchanged.
     public func reload(_ configuration: TLSConfiguration) throws(TLSError) {
         let new = try TLSContext(configuration, .server)
-        // The old context is released outside the lock.
+        // Released outside the lock.
         let old = current.withLock { current in
             let old = current
             current = new
@@ -41,10 +41,10 @@ public final class TLSServer: Sendable {
         withExtendedLifetime(old) {}
     }
 
-    /// Reads the files of the identity and of the trust roots again, on this thread, and uses their current content.
-    /// Does not read the files of an `identityForName`.
+    /// Reads the current files of the identity and the trust roots, on this thread, but no files of an
+    /// `identityForName`.
     /// - Throws: a `TLSError` with the cause `configuration`, for instance if the key does not match the certificate
-    ///   because only one of the files has been replaced yet; the settings are then unchanged.
+    ///   because only one file has been replaced yet. The settings are then unchanged.
     public func reload() throws(TLSError) {
         var isReplaced = false
         while !isReplaced {
@@ -52,7 +52,7 @@ public final class TLSServer: Sendable {
             var configuration = old.configuration
             configuration.identity = try configuration.identity?.reloaded()
             let new = try TLSContext(configuration, .server)
-            // Repeat if another thread has replaced the settings meanwhile: its settings stay.
+            // Repeats if another thread replaced the settings, and keeps that thread's.
             isReplaced = current.withLock { current in
                 if current !== old { return false }
                 current = new
@@ -69,7 +69,7 @@ public final class TLSServer: Sendable {
     /// ```
     /// - Parameters:
     ///   - signal: the number of the signal.
-    ///   - report: called after each reload; with the error if the settings are unchanged.
+    ///   - report: called after each reload, with the error if the settings are unchanged.
     /// - Returns: the watch.
     /// - Throws: `SystemError` as `EventLoop.onSignal`.
     @available(*, noasync, message: "an async function has no loop of its own")
@@ -93,8 +93,8 @@ public final class TLSServer: Sendable {
 }
 
 extension Connection {
-    /// Starts TLS on this connection, as the server. The promise is fulfilled with this connection when the handshake
-    /// has ended; from then on you read and write plain bytes, and the connection encrypts them.
+    /// Starts TLS on this connection, as the server. The promise is fulfilled with this connection after the handshake.
+    /// From then on you read and write plain bytes, which the connection encrypts.
     ///
     /// For protocols that begin in plain text (STARTTLS), and for handlers that start TLS themselves. Rejected as
     /// `startTLS(as:serverName:)`; then close the connection.

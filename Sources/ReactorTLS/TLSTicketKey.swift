@@ -4,11 +4,11 @@ import Reactor
 
 /// A key for session tickets: `TLSConfiguration.ticketKeys`.
 ///
-/// The format is the one of nginx's `ssl_session_ticket_key`: 80 bytes for AES-256, or 48 for AES-128, as from
-/// `openssl rand 80`. Whoever has the key can decrypt recorded TLS 1.2 sessions whose tickets it encrypted, so replace
-/// it at least daily: put a new key in front of the list, and remove the last one.
+/// The format of nginx's `ssl_session_ticket_key`: 80 bytes for AES-256 or 48 for AES-128, as from `openssl rand 80`.
+/// The key decrypts recorded TLS 1.2 sessions of its tickets, so replace it at least daily: put a new key in front of
+/// the list, and remove the last one.
 public struct TLSTicketKey: Hashable, Sendable {
-    /// The name, which identifies the key in a ticket and is not secret, and the two parts of the key.
+    /// The name, which identifies the key in a ticket and is not secret, and the key's two parts.
     private let secret: Secret
 
     /// - Throws: a `TLSError` with the cause `configuration` unless there are 80 or 48 bytes.
@@ -25,7 +25,7 @@ public struct TLSTicketKey: Hashable, Sendable {
     /// - Throws: a `TLSError` with the cause `configuration`, which names the file if it cannot be read.
     public init(file: String) throws(TLSError) { try self.init(try PEM.read(file: file)) }
 
-    /// A new random key, for the servers of one process.
+    /// A random key for the servers of one process.
     /// - Throws: a `TLSError` with the cause `configuration` if OpenSSL has no random bytes.
     public static func random() throws(TLSError) -> TLSTicketKey {
         OpenSSLErrors.clear()
@@ -41,7 +41,7 @@ public struct TLSTicketKey: Hashable, Sendable {
         }
     }
 
-    /// In AES-256 keys the encryption part is last, in AES-128 keys first.
+    /// The encryption part is last in AES-256 keys, first in AES-128 keys.
     private var authentication: Range<Int> { secret.count == 80 ? 16..<48 : 32..<48 }
     private var encryption: Range<Int> { secret.count == 80 ? 48..<80 : 16..<32 }
 
@@ -51,8 +51,8 @@ public struct TLSTicketKey: Hashable, Sendable {
 
     // MARK: Callback of OpenSSL
 
-    /// Prepares the encryption of a ticket.
-    /// - Returns: the callback's result: 1, or -1 for an error.
+    /// Prepares a ticket's encryption.
+    /// - Returns: 1, or -1 for an error.
     static func seal(
         with keys: [TLSTicketKey], _ name: UnsafeMutablePointer<UInt8>, _ vector: UnsafeMutablePointer<UInt8>,
         _ cipher: OpaquePointer, _ mac: OpaquePointer
@@ -65,9 +65,8 @@ public struct TLSTicketKey: Hashable, Sendable {
         return isReady == 1 && key.prepare(mac) ? 1 : -1
     }
 
-    /// Prepares the decryption of a ticket with the key that it names.
-    /// - Returns: the callback's result: 0 if no key has the name, 1 to keep the ticket, 2 to issue a new one, or -1
-    ///   for an error.
+    /// Prepares a ticket's decryption with the key that it names.
+    /// - Returns: 0 if no key has the name, 1 to keep the ticket, 2 to issue a new one, or -1 for an error.
     static func open(
         with keys: [TLSTicketKey], _ name: UnsafeMutablePointer<UInt8>, _ vector: UnsafeMutablePointer<UInt8>,
         _ cipher: OpaquePointer, _ mac: OpaquePointer, mayKeep: Bool
@@ -90,7 +89,7 @@ public struct TLSTicketKey: Hashable, Sendable {
 }
 
 extension TLSTicketKey: CustomStringConvertible {
-    /// The name of the key, and nothing secret.
+    /// The key's name, without secrets.
     public var description: String {
         let digits = name.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }
         return "ticket key \(digits.joined())"

@@ -4,8 +4,8 @@ import Promises
 import Reactor
 import ReactorIO
 
-// Stand-ins for a program that imports this module without the trait, so that the compiler says what to write instead
-// of "cannot find". None of this can be called.
+// Stand-ins for importers without the trait, so that the compiler says how to get it instead of "cannot find". None can
+// be called.
 
 @available(*, unavailable, message: "turn TLS on in your manifest: .package(url: …, from: …, traits: [\"TLS\"])")
 public struct TLSClient: Sendable {
