@@ -3,15 +3,15 @@ public import Promises
 public import ReactorHTTP
 
 extension Fetched {
-    /// The body of a successful response, decoded from JSON.
+    /// The JSON body of a successful response, decoded.
     ///
     /// ```swift
     /// fetch("http://127.0.0.1:8080/users/1").then { try $0.json(User.self) }
     /// ```
     /// - Parameters:
-    ///   - type: the type of the value.
+    ///   - type: the value's type.
     ///   - decoder: decodes it.
-    /// - Returns: a promise of the value. Rejected as `Body.read`, and with the error of `decoder`, a `DecodingError`.
+    /// - Returns: a promise of the value. Rejected as `Body.read`, and with the `DecodingError` of `decoder`.
     /// - Throws: `HTTPError` as `validated`.
     public func json<Value: Decodable>(
         _ type: Value.Type = Value.self, decoder: JSONDecoder = JSONDecoder()
@@ -21,12 +21,12 @@ extension Fetched {
 }
 
 extension Request {
-    /// The body, decoded from JSON.
+    /// The JSON body, decoded.
     /// - Parameters:
-    ///   - type: the type of the value.
+    ///   - type: the value's type.
     ///   - decoder: decodes it.
-    /// - Returns: a promise of the value. Rejected as `Body.read`, and with `HTTPError` (400) if `decoder` throws: a sentence
-    ///   for the client names the member that is missing or wrong.
+    /// - Returns: a promise of the value. Rejected as `Body.read`, and with `HTTPError` (400) if `decoder` throws, with
+    ///   a sentence for the client that names the missing or wrong member.
     public func json<Value: Decodable>(
         _ type: Value.Type = Value.self, decoder: JSONDecoder = JSONDecoder()
     ) -> Promise<Value> {
@@ -40,7 +40,7 @@ extension Request {
 
 extension RequestBody {
     /// A value as JSON, with `Content-Type: application/json`.
-    /// - Throws: the error of `encoder`, an `EncodingError`.
+    /// - Throws: the `EncodingError` of `encoder`.
     public static func json(_ value: some Encodable, encoder: JSONEncoder = JSONEncoder()) throws -> RequestBody {
         .bytes([UInt8](try encoder.encode(value)), type: "application/json")
     }
@@ -48,7 +48,7 @@ extension RequestBody {
 
 extension Response {
     /// A value as JSON, with `Content-Type: application/json`.
-    /// - Throws: the error of `encoder`, an `EncodingError`.
+    /// - Throws: the `EncodingError` of `encoder`.
     public static func json(
         _ value: some Encodable, status: Status = .ok, headers: Headers = Headers(),
         encoder: JSONEncoder = JSONEncoder()
@@ -58,7 +58,7 @@ extension Response {
 }
 
 extension DecodingError {
-    /// What is wrong with the body, for its sender.
+    /// The body's fault, for its sender.
     fileprivate var sentence: String {
         func name(_ path: [any CodingKey]) -> String {
             let path = path.map { $0.intValue.map { "[\($0)]" } ?? ".\($0.stringValue)" }.joined()

@@ -1,7 +1,7 @@
 import Promises
 import ReactorIO
 
-/// Reads the next part of a body, whose decoder must outlive the read.
+/// Reads the next part of a body, which must outlive the read.
 struct BodyReader: FrameDecoder {
     let body: Body
 
@@ -10,35 +10,33 @@ struct BodyReader: FrameDecoder {
     var heldBytes: Int { body.decoder.heldBytes }
 }
 
-/// Decodes the body of one message, without chunk framing, in parts as they arrive: RFC 9112, sections 6 and 7.
+/// Decodes a message's body without chunk framing, in parts as they arrive: RFC 9112, sections 6 and 7.
 struct BodyDecoder {
     private enum State {
-        /// Bytes of the body, or of a chunk.
+        /// Bytes of the body or of a chunk.
         case data(left: Int)
         case endOfChunk, chunkSize, trailers, complete
     }
 
-    /// The length in bytes, if the head declares it.
     let length: Int?
     private let isChunked: Bool
     private var state: State
     private var total = 0
     private var trailerBytes = 0
-    /// The bytes of the extensions of chunks, of the blanks before them, and of zeros before the sizes.
+    /// The bytes of chunk extensions, of blanks before them, and of zeros before sizes.
     private var extensionBytes = 0
     private let maxHead: Int
-    /// The trailer lines of a response, which may have the form that only a user agent accepts; `nil` for a request.
+    /// A response's trailer lines, possibly in a form that only a user agent accepts; `nil` for a request.
     private var trailerLines: [UInt8]?
-    /// The maximum length of the body in bytes.
     var limit = 0
-    /// The trailer fields of a chunked body.
+    /// A chunked body's trailer fields.
     private(set) var trailers = Headers()
-    /// Receives the bytes if they are gathered in one array; the parts are empty then.
+    /// The bytes gathered in one array; the parts are then empty.
     var whole: [UInt8]?
 }
 
 extension BodyDecoder {
-    /// - Parameter maxHead: the maximum size of the trailers in bytes.
+    /// - Parameter maxHead: the trailers' maximum size in bytes.
     init(_ framing: Framing, maxHead: Int, isOfResponse: Bool) {
         let (length, state): (Int?, State) =
             switch framing {
@@ -47,13 +45,12 @@ extension BodyDecoder {
             case .chunked: (nil, .chunkSize)
             case .untilEnd: (nil, .data(left: .max))
             }
-        // With the initializer of the members: any other one copies its result.
+        // By the memberwise initializer, since any other copies its result.
         self = BodyDecoder(
             length: length, isChunked: framing == .chunked, state: state, maxHead: maxHead,
             trailerLines: isOfResponse ? [] : nil)
     }
 
-    /// Whether the whole body has been read.
     var isComplete: Bool { if case .complete = state { true } else { false } }
 
     var heldBytes: Int { trailers.lines.capacity }
@@ -74,18 +71,17 @@ extension BodyDecoder {
         return position == 0 ? .incomplete(missing: 1) : .frame(part, consumed: position)
     }
 
-    /// The error for a body whose declared length exceeds the limit.
+    /// The error for a declared length above the limit.
     var excess: HTTPError? { lacks(moreThan: limit) ? tooLarge : nil }
 
-    /// Whether more than `limit` bytes are left to come, as far as their number is declared.
+    /// True when more than `limit` bytes are declared and still to come.
     func lacks(moreThan limit: Int) -> Bool {
         if case .data(let left) = state, !isChunked, left < .max { left > limit } else { false }
     }
 
     private var tooLarge: HTTPError { HTTPError(.contentTooLarge, "a body of more than \(limit) bytes") }
 
-    /// Takes one step.
-    /// - Returns: false if it needs more input, or if the body is complete.
+    /// - Returns: false if it needs more input, or the body is complete.
     private mutating func advance(
         _ bytes: Bytes, _ position: inout Int, _ part: inout [UInt8]
     ) throws(HTTPError) -> Bool {
@@ -112,7 +108,7 @@ extension BodyDecoder {
         case .chunkSize:
             guard let line = try nextLine(bytes, &position, limit: Self.maxChunkLine) else { return false }
             let size = try chunkSize(line)
-            // Beyond the digits of the size. Their parts may be as long as the body, and no proxy sends more.
+            // Beyond the size's digits. They may be as long as the body, and no proxy sends more.
             extensionBytes += line.count - (Int.bitWidth - size.leadingZeroBitCount + 3) / 4
             if extensionBytes > maxHead + total { throw .bad("extensions of chunks that are longer than the body") }
             if size > limit - total { throw tooLarge }
@@ -135,10 +131,10 @@ extension BodyDecoder {
         return true
     }
 
-    /// - Parameter left: the number of bytes from the first of these on, as far as known.
+    /// - Parameter left: the number of bytes from the first of these on, if known.
     private mutating func take(_ bytes: Bytes, of left: Int, _ part: inout [UInt8]) {
         if whole == nil {
-            // Usually the part is one run of bytes, for which an array that grows would be larger.
+            // Usually one run of bytes, for which a growing array would be larger.
             if part.isEmpty { part = [UInt8](bytes) } else { part.append(contentsOf: bytes) }
             return
         }
@@ -164,14 +160,14 @@ extension BodyDecoder {
 
     private func nextLine(_ bytes: Bytes, _ position: inout Int, limit: Int) throws(HTTPError) -> Bytes? {
         let end = try bytes.endOfLine(from: position, searchingFrom: position)
-        // The CR of the end may have arrived without the LF.
+        // The final CR may arrive without the LF.
         if (end ?? bytes.count - 1) - position > limit { throw .bad("a line that is too long in a body") }
         guard let end else { return nil }
         defer { position = end + 2 }
         return bytes.slice(position..<end)
     }
 
-    /// Parses hexadecimal digits; a chunk extension after them is ignored.
+    /// Parses hexadecimal digits and ignores a chunk extension.
     private func chunkSize(_ line: Bytes) throws(HTTPError) -> Int {
         guard line.isValue else { throw .bad("a control character before a chunk") }
         let end = line.position(of: UInt8(ascii: ";")) ?? line.count
@@ -187,6 +183,6 @@ extension BodyDecoder {
         return size
     }
 
-    /// The end of the connection completes a body that has no length.
+    /// Completes a body without a length at the connection's end.
     mutating func connectionDidEnd() { if case .data(.max) = state { state = .complete } }
 }

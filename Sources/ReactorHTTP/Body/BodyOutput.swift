@@ -1,27 +1,26 @@
 import Promises
 import ReactorIO
 
-/// A body that is written while it is being sent; see `Response.stream`.
+/// A body written while it is being sent; see `Response.stream`.
 public final class BodyOutput {
-    /// The trailer fields, if the body is chunked: set them before the promise of the body is fulfilled.
+    /// A chunked body's trailer fields, to be set before the body's promise is fulfilled.
     public var trailers = Headers()
 
-    /// Sends what the closure appends.
+    /// Sends the closure's output.
     private let send: ((inout ByteWriter) -> Void) -> Promise<Void>
-    /// The client's connection, which may send files itself; `nil` if it does not, or the parts go elsewhere.
+    /// The client's connection, if it may send files itself; `nil` if not, or if the parts go elsewhere.
     var fileOutput: Connection?
-    /// The unsent head: it leaves with the first part.
+    /// The unsent head, sent with the first part.
     private var head: ((inout ByteWriter) -> Void)?
-    /// How many bytes the message still needs, if it declares its length.
+    /// The bytes that the declared length still needs.
     private var left: Int?
-    /// If false, and there is no length, the end of the connection ends the body: for HTTP/1.0.
+    /// If false, and there is no length, the connection's end ends the body: for HTTP/1.0.
     private let isChunked: Bool
-    /// Whether the message has ended: later bytes would be taken for the next one.
+    /// True when the message has ended, since later bytes would belong to the next one.
     private var isEnded = false
-    /// Why a part was not sent.
     private var failure: (any Error)?
 
-    /// More bytes were written than the declared length, or bytes after the end.
+    /// More bytes than the declared length, or bytes after the end.
     public struct TooMuch: Error, Hashable, Sendable {}
 
     init(
@@ -29,8 +28,7 @@ public final class BodyOutput {
         send: @escaping ((inout ByteWriter) -> Void) -> Promise<Void>
     ) { (left, self.isChunked, self.head, self.send) = (length, isChunked, head, send) }
 
-    /// An output that passes its parts to `write` instead of sending them to a client: for code that transforms a
-    /// stream; see `Response.body`.
+    /// An output that passes its parts to `write` instead of a client, to transform a stream; see `Response.body`.
     /// - Parameter write: called with each part. `BodyOutput.write` returns its promise.
     public convenience init(_ write: @escaping ([UInt8]) -> Promise<Void>) { self.init(length: nil, write) }
 
@@ -42,14 +40,13 @@ public final class BodyOutput {
         }
     }
 
-    /// Whether nothing has been sent yet.
     var isUnsent: Bool { head != nil }
 
     /// Writes a part of the body.
-    /// - Parameter bytes: the part; an empty one sends the head, if it has not been sent.
-    /// - Returns: a promise that is fulfilled when the kernel has taken the bytes, so that a slow peer slows the writer
-    ///   down. Rejected as `Connection.write`, and with `TooMuch`. It may be ignored: the end of the body fails with
-    ///   the same error. Cancelling it does not take the part back, whose place would be empty.
+    /// - Parameter bytes: the part; an empty one sends an unsent head.
+    /// - Returns: a promise that is fulfilled when the kernel has taken the bytes, so a slow peer slows the writer.
+    ///   Rejected as `Connection.write`, and with `TooMuch`. It may be ignored, because the body's end fails with the
+    ///   same error. Cancelling it does not take back the part, which would leave a gap.
     @discardableResult
     public func write(_ bytes: [UInt8]) -> Promise<Void> {
         if isEnded || bytes.count > left ?? .max { return Promise(error: TooMuch()) }
@@ -67,19 +64,19 @@ public final class BodyOutput {
         return sent.isPending ? sent.map { $0 }.mayBeIgnored : sent
     }
 
-    /// Remembers a failure: a queue that was full accepts later parts again.
+    /// Keeps a failure, because a full queue may accept later parts.
     private func note(_ sent: Promise<Void>) {
         if case .failure(let error)? = sent.mayBeIgnored.result { failure = error }
     }
 
-    /// Writes a part of the body as UTF-8; see the form with bytes.
+    /// Writes a part as UTF-8; see the form with bytes.
     @discardableResult
     public func write(_ text: String) -> Promise<Void> { write(Array(text.utf8)) }
 
-    /// Whether a part of a file can be sent without reading it.
+    /// True when a part of a file can be sent without reading it.
     var sendsFiles: Bool { fileOutput != nil && !isChunked }
 
-    /// Sends the beginning of a part of a file as a part of the body, as much as there is room for at once.
+    /// Sends the beginning of a part of a file, as much as there is room for.
     /// - Returns: the number of bytes: see `Connection.sendFile`.
     func send(_ range: Range<Int>, of file: CInt) -> Int {
         guard let fileOutput, sendsFiles, !isEnded, range.count <= left ?? .max else { return 0 }
@@ -90,12 +87,10 @@ public final class BodyOutput {
         return sent
     }
 
-    /// Refuses further writes.
     func close() { isEnded = true }
 
-    /// Ends the body.
-    /// - Throws: an error if the declared length was not reached, or a part was refused: the peer must not take the
-    ///   message for a complete one.
+    /// - Throws: an error if the declared length was not reached, or a part was refused, so that the peer does not take
+    ///   the message for complete.
     func finish() throws -> Promise<Void> {
         defer { close() }
         if let failure { throw failure }
@@ -113,7 +108,7 @@ public final class BodyOutput {
 
 extension ByteWriter {
     /// The field that delimits the body, and the end of the head, in two steps.
-    /// - Parameter length: the length of the body in bytes; `nil` if it is sent in chunks.
+    /// - Parameter length: the body's length in bytes; `nil` for chunks.
     mutating func append(framing length: Int?) {
         guard let length else { return append("Transfer-Encoding: chunked\r\n\r\n" as StaticString) }
         append("Content-Length: " as StaticString)
@@ -122,13 +117,13 @@ extension ByteWriter {
     }
 }
 
-/// The digits of a length, and the CR LF CR LF after them, which end a head.
-/// - Returns: a text, and the index at which it begins.
+/// The digits of a length, and the CR LF CR LF that ends a head.
+/// - Returns: a text, and its first index.
 @inline(__always)
 func endOfHead(length: Int) -> (text: InlineArray<24, UInt8>, first: Int) {
     var text = InlineArray<24, UInt8>(repeating: 0)
     (text[20], text[21], text[22], text[23]) = (0x0D, 0x0A, 0x0D, 0x0A)
-    // From the last digit to the first.
+    // Last digit first.
     var first = 20
     var rest = UInt(length)
     repeat {

@@ -1,7 +1,7 @@
 import Promises
 import ReactorIO
 
-/// The content after the head of a message.
+/// A message's content after the head.
 enum Content {
     case text(String)
     case bytes([UInt8])
@@ -10,7 +10,7 @@ enum Content {
     /// Another protocol; responses only.
     case upgrade(String, (Connection) throws -> Promise<Void>)
 
-    /// The length in bytes; `nil` where only the end delimits it.
+    /// The length in bytes; `nil` if only the end delimits it.
     var length: Int? {
         switch self {
         case .text(let text): text.utf8.count
@@ -38,10 +38,10 @@ enum Content {
 }
 
 extension Connection {
-    /// Sends a head and then the content, as far as it is in memory.
+    /// Sends a head, then the content that is in memory.
     func write(_ content: Content?, behind head: (inout ByteWriter) -> Void) -> Promise<Void> {
         if case .bytes(let bytes)? = content, bytes.count >= 16_384 {
-            // A large body is sent without a copy.
+            // A large body, without a copy.
             return write { output in
                 head(&output)
                 output.append(SharedBytes(bytes))

@@ -3,30 +3,30 @@ import Reactor
 import ReactorIO
 import ReactorLibc
 
-/// One request and its response. A request that is retried on another connection runs again.
+/// A request and its response. A retry on another connection runs it again.
 final class Exchange {
     private let request: OutgoingRequest
     private let proxy: Proxy?
     private let client: HTTPClient
-    // Lent, since a copy would retain each of the closures and texts in it.
+    // Lent, since a copy would retain all closures and texts in it.
     private var options: HTTPClient.Options { _read { yield client.options } }
-    /// The resolver of the response, until it is settled. After that nothing here may retain the response: releasing it
-    /// ends its connection.
-    // `@exclusivity(unchecked)`: one thread, and it is not being changed while code is called that could call back.
+    /// The response's resolver, until settled. Afterwards nothing here may retain the response, whose release ends its
+    /// connection.
+    // `@exclusivity(unchecked)`: one thread, and no change during calls that could call back.
     @exclusivity(unchecked) private var resolver: Resolver<Fetched>?
     private var isAnswered: Bool { resolver == nil }
-    /// Whether a write of a stream has failed: a response that the server sent before can still be read.
+    /// True when a stream's write has failed. An earlier response of the server can still be read.
     private var isCut = false
-    /// Why writing the request's body failed.
+    /// The reason that the request's body could not be written.
     private var failure: (any Error)?
 
     init(_ request: OutgoingRequest, by proxy: Proxy?, _ client: HTTPClient, _ resolver: Resolver<Fetched>) {
         (self.request, self.proxy, self.client, self.resolver) = (request, proxy, client, resolver)
     }
 
-    /// - Parameter lease: the lease of the connection.
-    /// - Returns: a promise that settles when the response has been read, or can no longer be: if it is fulfilled, the
-    ///   connection returns to its pool.
+    /// - Parameter lease: the connection's lease.
+    /// - Returns: a promise that settles when the response has been read, or can no longer be. Fulfilled, it returns
+    ///   the connection to its pool.
     func run(on connection: Connection, _ lease: PoolRequest) -> Promise<Void> {
         // RFC 9112, section 9.2: it may belong to another client's request.
         if !lease.isReused, connection.hasInputAlready {
@@ -34,16 +34,16 @@ final class Exchange {
         }
         let parser = ResponseParser(
             maxHead: options.maxHead, maxFields: options.maxFields, request.method == .head ? .forHead : .forContent)
-        // Read while writing: a server may answer, and close, before it has received the whole request.
+        // Read while writing, since a server may answer and close before it has the whole request.
         let sent = send(on: connection)
         let limits = FrameTimeouts(idle: options.firstByte, frame: options.firstByte)
         if sent.isFulfilled {
             connection.frameTimeouts = limits
         } else {
-            // A failure ends only the writes: earlier output of the server can still be read, within the limits.
+            // A failure ends only the writes; the server's earlier output can still be read within the limits.
             sent.ensure { if !self.isAnswered { connection.frameTimeouts = limits } }
                 .catch(policy: .allErrors) { [self] error in
-                    // The kernel has no memory: the server does not know, and waits for the rest.
+                    // The kernel has no memory. The server does not know, and waits for the rest.
                     guard !isAnswered, failure == nil, (error as? SystemError)?.isShortage == true else { return }
                     failure = error
                     connection.abort()
@@ -56,19 +56,19 @@ final class Exchange {
         return sent.isPending ? done.ensure { sent.cancel() } : done
     }
 
-    /// The request ends without a response.
+    /// Ends the request without a response.
     func end(_ error: any Error) {
-        // Choose the error while the resolver is still here.
+        // While the resolver is still here.
         let error = failure ?? named(error, timedOut: .firstByte)
         resolver.take()?.reject(error)
     }
 
-    /// Translates an error of the connection, its pool or its reads into the client's error.
+    /// Translates an error of the connection, its pool or its reads into the client's.
     private func named(_ error: any Error, timedOut limit: FetchError.Limit) -> any Error {
         switch error {
-        // A response that no server may send; the status for this program's own clients is unrelated.
+        // A response that no server may send. Its status does not concern this program's own clients.
         case let error as HTTPError: return HTTPError.unusable(error.reason)
-        // The limit of writes. The kernel's own, of a connect for instance, has the same code.
+        // The limit of writes. The kernel's own, for instance of a connect, has the same code.
         case let error as SystemError
         where error.code == ETIMEDOUT && [.send, .write].contains(error.call) && !isAnswered && options.idle != nil:
             return FetchError.timedOut(.idle)
@@ -99,14 +99,14 @@ final class Exchange {
             let write = connection.limit(connection.write(part), idle: options.idle)
             if write.isFulfilled { return write }
             if write.isPending { return write.tapError { _ in self.isCut = true } }
-            // A full queue is the program's fault: it has not waited for its earlier writes.
+            // A full queue is the program's fault, because it did not wait for earlier writes.
             if case .failure(let error)? = write.result, (error as? SystemError)?.code != ENOBUFS { isCut = true }
             return write
         }
         let writing = firstly { try body(output) }.then { try output.finish() }
         return writing.ensure { output.close() }.tapError { [self] error in
             if isCut { return }
-            // The server must not take the request for a complete one.
+            // The server must not take the request for complete.
             failure = error
             connection.abort()
         }
@@ -126,7 +126,7 @@ final class Exchange {
                     end.reject(error)
                     return error
                 }
-                // The server may also have answered before the request's end, so that no other request can follow.
+                // Perhaps the server answered before the request's end, so no other request can follow.
                 if isLast || sent.isPending { connection.close() }
                 // Before the program sees the end and makes its next request.
                 lease.giveBack(idleLimit: keepAliveTime(headers))
@@ -135,13 +135,13 @@ final class Exchange {
             })
         body.place = request.address
         resolver.take()?.fulfill(Fetched(status: head.status, headers: head.headers, body: body))
-        // A rejection closes the connection, so that reads of the body fail, pending and later ones.
+        // A rejection closes the connection, so all reads of the body fail.
         return request.deadline.map { done.timeout(EventLoop.current.now.duration(to: $0)) } ?? done
     }
 }
 
-/// How long a server keeps the connection without a request, by the field `Keep-Alive` (RFC 2068, section 19.7.1), less
-/// the time that a request may take to arrive; `nil` if it does not say.
+/// The server's limit for an idle connection, by the field `Keep-Alive` (RFC 2068, section 19.7.1), less the time for a
+/// request to arrive; `nil` without one.
 private func keepAliveTime(_ headers: Headers) -> Duration? {
     guard let field = headers.bytes("keep-alive") else { return nil }
     var time: Duration?
@@ -151,7 +151,7 @@ private func keepAliveTime(_ headers: Headers) -> Duration? {
             guard time == nil, element.slice(0..<min(8, element.count)).isEqual(ignoringCase: "timeout="),
                 !digits.isEmpty, digits.allSatisfy(isDigit)
             else { return }
-            // A day is as good as any longer time.
+            // A day is as good as longer.
             let seconds = Duration.seconds(digits.reduce(0) { min($0 * 10 + Int($1 & 15), 86_400) })
             time = seconds - min(.seconds(1), seconds / 2)
         }
@@ -159,17 +159,17 @@ private func keepAliveTime(_ headers: Headers) -> Duration? {
     return time
 }
 
-/// The response of a server.
+/// A server's response.
 public struct Fetched {
     /// The status.
     public let status: Status
     /// The fields.
     public let headers: Headers
-    /// The body. Read it, or release it: until then its connection serves no other request. Releasing an unread body
-    /// closes the connection.
+    /// The body. Read or release it, because its connection serves no other request before. The release of an unread
+    /// body closes the connection.
     public let body: Body
 
-    /// The address of this response, after redirects: without the fragment, and with the port if it is not the scheme's
+    /// The address of this response after redirects, without the fragment, and with the port unless it is the scheme's
     /// own.
     public var address: String { body.place?.text ?? "" }
 
@@ -178,7 +178,7 @@ public struct Fetched {
     /// ```swift
     /// fetch(address).map { try $0.validated() }.then { $0.body.bytes() }
     /// ```
-    /// - Throws: `HTTPError` with the status otherwise.
+    /// - Throws: `HTTPError` with any other status.
     public func validated() throws(HTTPError) -> Fetched {
         guard status.isSuccess else { throw HTTPError(status) }
         return self

@@ -1,43 +1,43 @@
 import Reactor
 
-/// Why a request could not be made.
+/// The reason that a request could not be made.
 public enum FetchError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// Not an address of the form `http://host:port/path` or `ws://host:port/path`, and the reason. A user name and
-    /// password are replaced by `***`.
+    /// Not an address of the form `http://host:port/path` or `ws://host:port/path`, and the reason. User name and
+    /// password become `***`.
     case badAddress(String, reason: String)
-    /// The method is not a token, or a field contradicts one that the client writes itself.
+    /// The method is not a token, or a field contradicts one that the client writes.
     case badRequest(String)
-    /// The address begins with `https:`, but the client was made without `startTLS`. See `HTTPClient.defaultOptions`.
+    /// An `https:` address and a client without `startTLS`. See `HTTPClient.defaultOptions`.
     case noTLS(String)
-    /// Not an address of the form `http://user:password@host:port`; user and password are left out.
+    /// Not an address of the form `http://user:password@host:port`. User and password are omitted.
     case badProxy(String)
-    /// The server has answered the WebSocket handshake with this response. `body` is the beginning of its body: of
-    /// 64 KiB at most what arrives within a second.
+    /// The server's response to the WebSocket handshake. `body` is the part of the first 64 KiB that arrives within a
+    /// second.
     case refusedWebSocket(Status, headers: Headers, body: [UInt8])
-    /// The proxy has answered with this response and opened no tunnel. The body is as above.
+    /// The response of the proxy, which opened no tunnel. The body as above.
     case refusedByProxy(Status, headers: Headers, body: [UInt8])
     /// More redirects than allowed.
     case tooManyRedirects(limit: Int)
-    /// More redirects than allowed, in a loop that leads back to this address.
+    /// More redirects than allowed, in a loop through this address.
     case redirectLoop(String)
     /// A time limit was reached.
     case timedOut(Limit)
-    /// The server has closed the connection before or inside the response head.
+    /// The server closed the connection before or inside the response head.
     case endedEarly
 
     /// The time limits of `HTTPClient.Options`.
     public enum Limit: Hashable, Sendable {
-        /// `connections.makeTimeout`: there was no connection, or its handshake took too long.
+        /// `connections.makeTimeout`: no connection, or a slow handshake.
         case connect
-        /// `firstByte`: no response arrived, or only a part of its head.
+        /// `firstByte`: no response, or only a part of its head.
         case firstByte
-        /// `idle`: the server has paused inside the body, or has not read the request's.
+        /// `idle`: the server paused inside the body, or did not read the request's.
         case idle
         /// `total`.
         case total
     }
 
-    /// A sentence for people. Control characters, which a redirect may contain, are escaped.
+    /// For human readers. Control characters, possible in a redirect, are escaped.
     public var description: String {
         switch self {
         case .badAddress(let text, let reason): "'\(text.inOneLine)' is not an address of HTTP: \(reason.inOneLine)"

@@ -2,7 +2,7 @@ import Promises
 import Reactor
 import ReactorIO
 
-/// Makes requests, over connections that it keeps per server. It belongs to the loop of its thread.
+/// Makes requests over connections that it keeps per server. Belongs to its thread's loop.
 ///
 /// ```swift
 /// let client = HTTPClient()
@@ -13,28 +13,27 @@ public final class HTTPClient {
     public struct Options: Sendable {
         /// The limits of connections; `makeTimeout` covers the connect and its handshake.
         public var connections = PoolLimits(idleTimeout: .seconds(30))
-        /// The time from the end of the request to the first byte of the response, and again from there to the end of
-        /// its head.
+        /// The time from the request's end to the response's first byte, and from there to the end of its head.
         public var firstByte: Duration? = .seconds(30)
         /// The longest pause inside a body.
         public var idle: Duration? = .seconds(30)
-        /// The time for the whole request, including redirects and reads of the body.
+        /// The time for the whole request, with redirects and reads of the body.
         public var total: Duration?
-        /// The number of redirects to follow; with 0 the redirect itself is returned.
+        /// The number of redirects to follow; 0 returns the redirect itself.
         public var maxRedirects = 5
-        /// Called with each redirect before it is followed, and the address that it leads to. If it returns `false`, the
-        /// redirect itself is returned; if it throws, the request is rejected with its error. `nil` follows all.
+        /// Called with each redirect before it is followed, and its target. `false` returns the redirect itself, and an
+        /// error rejects the request. `nil` follows all.
         public var willRedirect: (@Sendable (_ response: Fetched, _ address: String) throws -> Bool)?
-        /// The maximum size of a head in bytes.
+        /// A head's maximum size in bytes.
         public var maxHead = 65_536
-        /// The maximum number of fields in a head.
+        /// A head's maximum number of fields.
         public var maxFields = 200
-        /// The maximum size in bytes of a body read by `bytes()` or `text()`. Reading in parts has no limit, unless the
+        /// The maximum size in bytes of a body read by `bytes()` or `text()`. Reads in parts have no limit, unless the
         /// program sets `response.body.limit`.
         public var maxBody = 64 << 20
-        /// The field `User-Agent` of requests without one; `nil` to leave it out.
+        /// The field `User-Agent` of requests without one; `nil` to omit it.
         public var userAgent: String? = "swift-reactor"
-        /// Which requests go through a proxy.
+        /// The proxies, and the requests that use them.
         public var proxies = Proxies.environment
         /// Starts TLS on a connection and verifies the host's name: `{ $0.startTLS(as: tls, serverName: $1) }`. Without
         /// it, `https:` addresses are refused.
@@ -48,14 +47,14 @@ public final class HTTPClient {
     public let options: Options
     private let pool: Pool<Connection>
     let lookup: any NameLookup
-    /// The line of the field `User-Agent`, made once.
+    /// The `User-Agent` line, made once.
     let userAgent: [UInt8]
-    /// The server of the last request, cached for the next request.
+    /// The last request's server, cached.
     private var last: WebOrigin?
 
     /// - Parameters:
     ///   - options: the limits.
-    ///   - lookup: finds the addresses of a name, and decides which may be connected to.
+    ///   - lookup: finds a name's addresses, and decides which to allow.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public init(_ options: Options = Options(), lookup: any NameLookup = SystemNameLookup.shared) {
         (self.options, self.lookup) = (options, lookup)
@@ -77,24 +76,24 @@ public final class HTTPClient {
     /// ```
     ///
     /// Every status is a response, never an error; see `Fetched.validated`. Redirects are followed: 303, and 301 and
-    /// 302 after a POST, by GET; to another server without `Authorization` and `Cookie`. An idempotent request whose
-    /// connection the server has closed in the meantime is retried on another one.
+    /// 302 after a POST, by GET; to another server without `Authorization` and `Cookie`. An idempotent request is
+    /// retried on another connection if the server has closed this one.
     ///
     /// Cancelling the promise ends the request and closes its connection.
     /// - Parameters:
-    ///   - address: `http://host:port/path?query`, or with `https:`. Bytes that are not allowed in a URI must be
-    ///     escaped; an international host is written in ASCII, as `xn--bcher-kva.example`.
+    ///   - address: `http://host:port/path?query`, or with `https:`. Escape bytes that a URI forbids, and write an
+    ///     international host in ASCII, as `xn--bcher-kva.example`.
     ///   - method: the method.
-    ///   - headers: further fields. `Host` replaces the host of the address, also in a redirect to the same server, and
-    ///     `Connection: close` ends the connection with the response. Other options of `Connection`, `Content-Length`,
-    ///     `Transfer-Encoding` and `Proxy-Authorization` are set by the client itself, and left out.
+    ///   - headers: further fields. `Host` replaces the address's host, also in a redirect to the same server.
+    ///     `Connection: close` ends the connection with the response. The client itself sets other options of
+    ///     `Connection`, `Content-Length`, `Transfer-Encoding` and `Proxy-Authorization`, and omits these.
     ///   - body: the body; `nil` for none.
-    /// - Returns: a promise of the response when its head has arrived. Rejected with
-    ///   - `FetchError`, which names the time limit that was reached;
-    ///   - `HTTPError` (502) for a response that is not valid, or that arrived before the request;
-    ///   - an error of a body that is a stream;
+    /// - Returns: a promise of the response, fulfilled when its head has arrived. Rejected with
+    ///   - `FetchError`, which names the exceeded time limit;
+    ///   - `HTTPError` (502) for a response that is invalid or came before the request;
+    ///   - an error of a streamed body;
     ///   - `PoolError` if no connection was free in time;
-    ///   - the `ConnectError` or `SystemError` of the connection, and the error of TLS.
+    ///   - the connection's `ConnectError` or `SystemError`, and the error of TLS.
     @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
     public func fetch(
         _ address: String, _ method: Method = .get, headers: Headers = Headers(), body: RequestBody? = nil
@@ -111,8 +110,7 @@ public final class HTTPClient {
         }
     }
 
-    /// Makes a request and follows its redirects.
-    /// - Parameter before: the requests that were redirected here.
+    /// - Parameter before: the redirected requests before.
     private func follow(
         _ request: OutgoingRequest, behind before: [OutgoingRequest]
     ) throws(FetchError) -> Promise<Fetched> {
@@ -129,8 +127,8 @@ public final class HTTPClient {
             if let willRedirect = options.willRedirect, try !willRedirect(response, next.address.text) {
                 return .value(response)
             }
-            // Read short bodies so that the connection can be reused. A long one is not worth it, nor is one that does
-            // not come: where to go is known.
+            // Reads short bodies, so that the connection can be reused. A long or late body is not worth it, since the
+            // target is known.
             let isShort = response.body.length.map { $0 <= 65_536 } ?? false
             let rest = isShort ? response.body.discard() : .value
             let rested = rest.isPending ? rest.timeout(.milliseconds(100)) : rest
@@ -142,11 +140,11 @@ public final class HTTPClient {
     private func send(_ request: OutgoingRequest) throws(FetchError) -> Promise<Fetched> {
         let address = request.address
         if address.isSecure, options.startTLS == nil { throw .noTLS(address.authority) }
-        // A proxy for `https:` opens the tunnel when the connection is made.
+        // A proxy for `https:` opens its tunnel when the connection is made.
         let proxy = address.isSecure ? nil : try options.proxies.proxy(for: address)
         let (promise, resolver) = Promise<Fetched>.pending()
         let exchange = Exchange(request, by: proxy, self, resolver)
-        // The exchange holds the connection until the body has been read, which may be long after the head.
+        // The exchange holds the connection until the body has been read, perhaps long after the head.
         let done = pool.lend((proxy?.address ?? address).origin.key, isIdempotent: request.isRepeatable) {
             exchange.run(on: $0, $1)
         }
@@ -155,12 +153,12 @@ public final class HTTPClient {
         return promise
     }
 
-    /// Closes idle connections now, and the others when their responses have been read. Later requests are rejected.
+    /// Closes idle connections now, others when their responses have been read. Later requests are rejected.
     public func close() { pool.close() }
 }
 
 extension HTTPClient.Options {
-    /// The address to connect to for the server `key`: its own, or the proxy's that opens the tunnel.
+    /// The address to connect to for the server `key`: its own, or its proxy's for a tunnel.
     func route(_ key: PoolKey) throws -> PoolKey {
         let address = try WebAddress("\(key)")
         guard address.isSecure, let proxy = try proxies.proxy(for: address) else { return address.endpoint }
@@ -173,7 +171,7 @@ extension HTTPClient.Options {
         return address.isSecure ? try open(connection, to: address, by: try proxies.proxy(for: address)) : .value
     }
 
-    /// Opens a tunnel through `proxy`, and starts TLS if `address` asks for it.
+    /// Opens a tunnel through `proxy`, and starts TLS if `address` requires it.
     func open(_ connection: Connection, to address: WebAddress, by proxy: Proxy?) throws(FetchError) -> Promise<Void> {
         if address.isSecure, startTLS == nil { throw .noTLS(address.authority) }
         let opened = proxy.map { openTunnel(to: address, by: $0, connection) } ?? .value
@@ -200,8 +198,8 @@ extension HTTPClient.Options {
 extension HTTPClient {
     private static let shared = LockedValue.ofProcess(Options())
 
-    /// The options of the per-loop clients that the function `fetch` uses; each is made with the first request of its
-    /// loop. For `https:`, with ReactorTLS:
+    /// The options of the per-loop clients of the function `fetch`, each made with its loop's first request. For
+    /// `https:`, with ReactorTLS:
     ///
     /// ```swift
     /// HTTPClient.defaultOptions.startTLS = { $0.startTLS(as: tls, serverName: $1) }
@@ -209,7 +207,7 @@ extension HTTPClient {
     public static var defaultOptions: Options {
         get { shared.withLock { $0 } }
         set {
-            // Released outside the lock, with everything that their closures capture.
+            // Released outside the lock, with all captures of the closures.
             let old = shared.withLock { options in
                 defer { options = newValue }
                 return options
@@ -222,17 +220,16 @@ extension HTTPClient {
 private let clients = LoopLocal { HTTPClient(HTTPClient.defaultOptions) }
 
 extension HTTPClient {
-    /// The client of this thread's loop, with the default options.
     static var ofLoop: HTTPClient {
-        // Sound: the client is made and used on this thread only, as `withValue` requires.
+        // Sound: the client stays on this thread, as `withValue` requires.
         nonisolated(unsafe) var client: HTTPClient?
         clients.withValue { client = $0 }
         return client!
     }
 }
 
-/// Makes a request with a client of this thread's loop, which has `HTTPClient.defaultOptions`: plain HTTP unless they
-/// set `startTLS`. See `HTTPClient.fetch`.
+/// Makes a request with a client of this loop, with `HTTPClient.defaultOptions`: plain HTTP unless they set `startTLS`.
+/// See `HTTPClient.fetch`.
 ///
 /// ```swift
 /// let page = try hang(fetch("http://127.0.0.1:8080/").then { $0.body.text() })

@@ -2,13 +2,13 @@ import Promises
 import Reactor
 import ReactorIO
 
-/// A request of the client. A class, since the steps of a fetch would each copy it.
+/// A client's request. A class, since each step of a fetch would copy it.
 final class OutgoingRequest {
     let address: WebAddress
     let method: Method
     let headers: Headers
     let body: RequestBody?
-    /// Whether the program has sent `Connection: close`.
+    /// True when the program sends `Connection: close`.
     let isClosing: Bool
     /// The deadline for reading the response.
     let deadline: LoopInstant?
@@ -36,15 +36,14 @@ final class OutgoingRequest {
         }
     }
 
-    /// Whether `other` asks for the same.
     func isRepetition(of other: OutgoingRequest) -> Bool { method == other.method && address == other.address }
 
-    /// Whether the request may be retried.
+    /// True when the request may be retried.
     var isRepeatable: Bool { method.isIdempotent && body?.isStream != true }
 
     /// - Parameters:
-    ///   - proxy: the proxy that it is sent to.
-    ///   - userAgent: the line of the field `User-Agent`, if the program has none.
+    ///   - proxy: the proxy that gets it.
+    ///   - userAgent: the `User-Agent` line, if the program has none.
     func writeHead(to output: inout ByteWriter, by proxy: Proxy?, userAgent: [UInt8]) {
         writeFields(to: &output, by: proxy, userAgent: userAgent)
         if let type = body?.contentType, !headers.has("content-type") {
@@ -85,8 +84,8 @@ final class OutgoingRequest {
         ["host", "content-length", "transfer-encoding", "connection", "proxy-authorization"]
     }
 
-    /// The request that a redirect asks for; `nil` if the response is not a redirect, or its body cannot be sent again:
-    /// RFC 9110, section 15.4.
+    /// The redirect's request; `nil` if the response is not a redirect, or its body cannot be sent again: RFC 9110,
+    /// section 15.4.
     func redirected(by response: Fetched) throws(FetchError) -> OutgoingRequest? {
         let becomesGet: Bool
         switch response.status.code {

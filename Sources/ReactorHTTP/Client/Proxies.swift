@@ -1,29 +1,27 @@
 import ReactorLibc
 import Reactor
 
-/// The proxies of a client. Requests with `http:` are sent to the proxy; for `https:` the proxy opens a tunnel, and TLS
-/// ends at the server.
+/// A client's proxies. An `http:` request goes to the proxy. For `https:` the proxy opens a tunnel, and TLS ends at the
+/// server.
 public struct Proxies: Hashable, Sendable {
     /// The proxy for `http:`, as `http://user:password@host:port`; `nil` for none.
     public var http: String?
-    /// The proxy for `https:`; its address begins with `http:` too; `nil` for none.
+    /// The proxy for `https:`, whose address begins with `http:` too; `nil` for none.
     public var https: String?
-    /// Hosts that are reached without a proxy, separated by commas: `example.com` is this name and its subdomains,
-    /// `10.0.0.0/8` the addresses of a network, and a single `*` every host. With a port the exception is limited to
-    /// it: `example.com:8080`, `[::1]:8080`.
+    /// The hosts without a proxy, separated by commas: `example.com` for this name and its subdomains, `10.0.0.0/8` for
+    /// a network, a single `*` for all. A port limits the exception: `example.com:8080`, `[::1]:8080`.
     public var exceptions: String
 
     /// - Parameters:
     ///   - http: the proxy for `http:`.
-    ///   - https: the proxy for `https:`; its address begins with `http:` too; `nil` for none.
-    ///   - exceptions: hosts that are reached without a proxy.
+    ///   - https: the proxy for `https:`, whose address begins with `http:` too; `nil` for none.
+    ///   - exceptions: hosts without a proxy.
     public init(http: String? = nil, https: String? = nil, exceptions: String = "") {
         (self.http, self.https, self.exceptions) = (http, https, exceptions)
     }
 
-    /// The proxies named by the environment, as for curl(1): `http_proxy`, `https_proxy`, `all_proxy` for both, and
-    /// `no_proxy`; all but the first also in upper case. `HTTP_PROXY` does not count: a client of a CGI program can set
-    /// it.
+    /// The environment's proxies, as for curl(1): `http_proxy`, `https_proxy`, `all_proxy` for both, and `no_proxy`;
+    /// all but the first also in upper case. `HTTP_PROXY` does not count, because a client of a CGI program can set it.
     public static var environment: Proxies { Proxies { getenv($0).map { String(cString: $0) } } }
 
     package init(variables: (String) -> String?) {
@@ -34,7 +32,6 @@ public struct Proxies: Hashable, Sendable {
             exceptions: first(of: "no_proxy", "NO_PROXY") ?? "")
     }
 
-    /// The proxy for `address`; `nil` for none.
     func proxy(for address: WebAddress) throws(FetchError) -> Proxy? {
         guard let text = address.isSecure ? https : http, !isExcepted(address.name, port: address.port)
         else { return nil }
@@ -66,8 +63,7 @@ public struct Proxies: Hashable, Sendable {
         }
     }
 
-    /// An exception without its port, and without the brackets of an IPv6 address; `nil` if it names a port other than
-    /// `port`.
+    /// An exception without port and IPv6 brackets; `nil` if it names another port.
     private static func withoutPort(_ exception: Substring, _ port: UInt16) -> Substring? {
         if exception.hasPrefix("[") {
             guard let bracket = exception.firstIndex(of: "]") else { return nil }
@@ -76,7 +72,7 @@ public struct Proxies: Hashable, Sendable {
             return isForPort ? exception[..<bracket].dropFirst() : nil
         }
         let parts = exception.split(separator: ":", omittingEmptySubsequences: false)
-        // Without brackets, several colons are part of an IPv6 address.
+        // Several colons without brackets are an IPv6 address.
         if parts.count != 2 { return exception }
         return UInt16(decimal: parts[1]) == port ? parts[0] : nil
     }
@@ -91,7 +87,6 @@ public struct Proxies: Hashable, Sendable {
     }
 }
 
-/// A proxy.
 struct Proxy {
     let address: WebAddress
     /// The field `Proxy-Authorization`: RFC 7617.
@@ -102,7 +97,7 @@ struct Proxy {
         if let scheme = text.firstRange(of: "://") { rest = text[scheme.upperBound...] }
         let at = rest.lastIndex(of: "@")
         let host = at.map { rest[rest.index(after: $0)...] } ?? rest
-        // The address may contain a password: not for the log.
+        // The address may contain a password, so it is not for the log.
         let refusal = FetchError.badProxy(String(host))
         guard text.hasPrefix("http://") || rest.startIndex == text.startIndex else { throw refusal }
         do { address = try WebAddress("http://\(host)") } catch { throw refusal }

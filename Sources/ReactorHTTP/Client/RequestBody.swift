@@ -1,9 +1,9 @@
 import Promises
 import ReactorIO
 
-/// The body of a client's request.
+/// A client request's body.
 public struct RequestBody {
-    /// The field `Content-Type`, if the headers of the request have none; `nil` to leave it out.
+    /// The field `Content-Type`, if the request's headers have none; `nil` to omit it.
     public var contentType: String?
     let content: Content
 
@@ -12,24 +12,24 @@ public struct RequestBody {
         RequestBody(contentType: type, content: .bytes(bytes))
     }
 
-    /// A text, sent as UTF-8.
+    /// A text as UTF-8.
     public static func text(_ text: String, type: String? = "text/plain; charset=utf-8") -> RequestBody {
         RequestBody(contentType: type, content: .text(text))
     }
 
-    /// A body that is written while it is being sent.
+    /// A body written while it is being sent.
     ///
     /// ```swift
     /// client.fetch("http://127.0.0.1:8080/log", .put, body: .stream { output in lines.forEach { output.write($0) } })
     /// ```
     ///
-    /// `body` is called once, so the request is not retried on another connection, and a redirect that would repeat the
-    /// body is returned as the response. If its promise is rejected, the connection ends, and the fetch is rejected
-    /// with the error. The promise is cancelled if the response ends first.
+    /// `body` is called once. So the request is not retried on another connection, and a redirect that repeats the body
+    /// is the response. If its promise is rejected, the connection ends, and the fetch is rejected with the error. The
+    /// promise is cancelled if the response ends first.
     /// - Parameters:
     ///   - type: the field `Content-Type`.
-    ///   - length: the length of the body in bytes; `nil` to send it in chunks.
-    ///   - body: writes the body; each write returns a promise, which slows the writer down to the server's pace.
+    ///   - length: the body's length in bytes; `nil` for chunks.
+    ///   - body: writes the body. The promise of each write slows the writer to the server's pace.
     public static func stream(
         type: String? = "application/octet-stream", length: Int? = nil,
         _ body: @escaping (BodyOutput) throws -> Promise<Void>

@@ -1,15 +1,15 @@
 import Promises
 import ReactorIO
 
-/// The parts of `http://host:port/path?query` that a request uses.
+/// A request's parts of `http://host:port/path?query`.
 struct WebAddress: Equatable {
     let origin: WebOrigin
-    /// The path and query; begins with a slash.
+    /// The path and query, with a leading slash.
     var target: String
 
     /// - Parameters:
-    ///   - schemes: the accepted schemes; the second one is secure.
-    ///   - known: the origin of an address with one of these schemes, which is not parsed again.
+    ///   - schemes: the accepted schemes; the second is secure.
+    ///   - known: the origin of an address with one of these schemes, which need not be parsed again.
     /// - Throws: `FetchError.badAddress`.
     init(
         _ text: String, schemes: (StaticString, StaticString) = ("http", "https"), like known: WebOrigin? = nil
@@ -41,14 +41,14 @@ struct WebAddress: Equatable {
         target = behind.first == UInt8(ascii: "/") ? behind.text : "/" + behind.text
     }
 
-    /// `text` for an error message, which may be logged: without user and password.
+    /// `text` without user and password, for error messages and so perhaps the log.
     private static func withoutAccount(_ text: String) -> String {
         let bytes = text.utf8
         let scheme = text.firstRange(of: "://")?.upperBound
         let start = scheme ?? text.startIndex
         let end = scheme.flatMap { bytes[$0...].firstIndex { "/?#".utf8.contains($0) } } ?? text.endIndex
         var at = bytes[start..<end].lastIndex(of: UInt8(ascii: "@"))
-        // A password may contain such a byte, although it must not: then what follows the colon is no port.
+        // A password may wrongly contain this byte. Then the text after the colon is no port.
         if at == nil, let colon = bytes[start..<end].lastIndex(of: UInt8(ascii: ":")),
             !bytes[colon..<end].dropFirst().allSatisfy(isDigit)
         {
@@ -62,8 +62,7 @@ struct WebAddress: Equatable {
         "%" + String(UInt(byte) + 0x100, radix: 16, uppercase: true).dropFirst()
     }
 
-    /// Resolves the `Location` field of a response from here: RFC 3986, section 5.2. Bytes that are not allowed in a
-    /// URI are escaped.
+    /// Resolves a response's `Location` field from here: RFC 3986, section 5.2. Escapes bytes that a URI forbids.
     func resolve(_ location: some Sequence<UInt8>) throws(FetchError) -> WebAddress {
         var reference = ""
         for byte in location {
@@ -96,7 +95,7 @@ struct WebAddress: Equatable {
         for segment in segments {
             if segment == ".." { _ = kept.popLast() } else if segment != "." { kept.append(segment) }
         }
-        // Such a path ends in a folder.
+        // This path ends in a folder.
         if segments.last == ".." || segments.last == "." { kept.append("") }
         return "/" + kept.joined(separator: "/")
     }
@@ -106,13 +105,12 @@ struct WebAddress: Equatable {
     var authority: String { origin.authority }
     var hostForPeers: String { origin.hostForPeers }
 
-    /// The absolute form of a request's target.
+    /// The absolute form of a target.
     var text: String { "\(origin.scheme)://\(authority)\(target)" }
 
-    /// The address to connect to.
     var endpoint: PoolKey { .name("\(origin.host):\(port)") }
 
-    /// The host without the brackets of an IPv6 address, for TLS to verify.
+    /// The host without IPv6 brackets, for TLS to verify.
     var name: String {
         let host = origin.host
         return String(host.hasPrefix("[") ? hostForPeers.dropFirst().dropLast() : host[...])

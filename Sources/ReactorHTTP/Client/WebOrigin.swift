@@ -2,26 +2,24 @@ import Promises
 import Reactor
 import ReactorIO
 
-/// The server of an address: the parts before the path. Addresses of one server share it, so that it is read and
-/// written once.
+/// An address's server: the parts before the path. A server's addresses share it, so it is read and written once.
 final class WebOrigin: Equatable, Sendable {
     let isSecure: Bool
-    /// The host, with the brackets and the zone of an IPv6 address.
+    /// The host, with an IPv6 address's brackets and zone.
     let host: String
     let port: UInt16
-    /// The value of `Host`: with the port only if it is not the scheme's default.
+    /// The value of `Host`, with the port unless it is the scheme's default.
     let authority: String
     /// The pool key of its connections.
     let key: PoolKey
-    /// The beginning of the address that this has been read from, up to the path.
+    /// The address's beginning that this was read from, up to the path.
     private let written: [UInt8]
 
-    /// Why a text is not an address.
     struct Flaw: Error { let reason: String }
 
     /// - Parameters:
     ///   - text: an address without fragment.
-    ///   - schemes: the accepted schemes; the second one is secure.
+    ///   - schemes: the accepted schemes; the second is secure.
     init(_ text: Bytes, _ schemes: (StaticString, StaticString)) throws(Flaw) {
         let colon = text.position(of: UInt8(ascii: ":")) ?? 0
         isSecure = text.slice(0..<colon).isEqual(ignoringCase: schemes.1)
@@ -39,13 +37,13 @@ final class WebOrigin: Equatable, Sendable {
         let bracket = isBracketed ? authority.position(of: UInt8(ascii: "]")) ?? authority.count : 0
         let hostEnd = authority.position(of: UInt8(ascii: ":"), from: bracket) ?? authority.count
         if hostEnd == 0 { throw Flaw(reason: "it has no host") }
-        // Without the closing bracket, or with more behind it, no address.
+        // No address without the closing bracket, or with more after it.
         let isComplete = isBracketed && hostEnd == bracket + 1
         var name = authority.slice(isComplete ? 1..<bracket : 0..<hostEnd).text
         var zone = ""
         if isComplete, let percent = name.firstIndex(of: "%") {
             let rest = name[percent...].dropFirst()
-            // RFC 6874; and the form of `connect`.
+            // RFC 6874, and the form of `connect`.
             zone = "%" + (rest.hasPrefix("25") && rest.count > 2 ? rest.dropFirst(2) : rest)
             name = String(name[..<percent])
         }
@@ -69,10 +67,10 @@ final class WebOrigin: Equatable, Sendable {
         written = Array(text.slice(0..<colon + 1 + end))
     }
 
-    /// The number of bytes before the path.
+    /// The bytes before the path.
     var length: Int { written.count }
 
-    /// True when `text`, an address without fragment, begins as the one that this has been read from, up to its path.
+    /// True when `text`, an address without fragment, has the same beginning up to its path.
     func isBeginning(of text: Bytes) -> Bool {
         text.begin(with: written) && (text.count == length || Self.isBehind(text[length]))
     }
@@ -82,7 +80,7 @@ final class WebOrigin: Equatable, Sendable {
 
     var scheme: String { isSecure ? "https" : "http" }
 
-    /// The host without a zone, which no peer is told: RFC 6874, section 4.
+    /// The host without a zone, which no peer may see: RFC 6874, section 4.
     var hostForPeers: String { Self.withoutZone(host) }
 
     private static func withoutZone(_ host: String) -> String {

@@ -1,19 +1,18 @@
 import ReactorLibc
 import Reactor
 
-/// A regular file, open for reading. Any thread may read it: each read gives its offset.
+/// A regular file, open for reading. Any thread may read it, since each read gives its offset.
 final class OpenFile: Sendable {
     private let calls: FileSyscalls
     private let fd: CInt
     let size: Int
     private let version: FileVersion
-    /// The field `ETag`.
     var tag: String { version.tag }
     /// The field `Last-Modified`, if there is a date.
     let date: String?
 
     enum Found: Sendable {
-        /// With its whole content, if that was asked for and is small.
+        /// With its content, if requested and small.
         case file(OpenFile, [UInt8]?)
         case folder
         case none
@@ -26,11 +25,11 @@ final class OpenFile: Sendable {
         case outside
     }
 
-    /// The number of bytes per read.
+    /// The bytes per read.
     static var piece: Int { 128 << 10 }
 
-    /// A larger file is sent from the kernel's memory, and in pieces if the kernel does not have it: its response is a
-    /// stream in both cases, so that code which transforms a response can rely on that.
+    /// A larger file is sent from the kernel's memory, or else in pieces. Its response is a stream in both cases, for
+    /// code that transforms responses.
     private var isSmall: Bool { size <= 32 << 10 }
 
     private init(_ fd: CInt, _ status: stat, _ calls: FileSyscalls) {
@@ -44,17 +43,17 @@ final class OpenFile: Sendable {
 
     deinit { _ = calls.close(fd) }
 
-    /// O_NONBLOCK: opening a FIFO would wait for its writer.
+    /// O_NONBLOCK: a FIFO would wait for its writer.
     private static var flags: CInt { O_RDONLY | O_NONBLOCK }
 
-    /// - Parameter readsContent: whether to read the bytes of a small file at once.
-    /// - Throws: the `SystemError` of open(2) and pread(2), except for a file that does not exist.
+    /// - Parameter readsContent: true to read a small file's bytes at once.
+    /// - Throws: the `SystemError` of open(2) and pread(2), except for a missing file.
     static func open(_ path: String, readsContent: Bool, _ calls: FileSyscalls) throws -> Found {
         var answer: Int
         repeat { answer = calls.open(path, flags, 0) } while answer == -Int(EINTR)
         if answer < 0 {
             switch CInt(-answer) {
-            // The last two: a socket, or a device that does not exist.
+            // The last two: a socket, or a missing device.
             case ENOENT, ENOTDIR, ENAMETOOLONG, ENXIO, ENODEV: return .none
             case EACCES, EPERM, ELOOP: return .refused
             case let code: throw SystemError(.open, code, detail: path)
@@ -73,7 +72,7 @@ final class OpenFile: Sendable {
         return kind == S_IFDIR ? .folder : .none
     }
 
-    /// The bytes in `range`, or fewer if the file ends earlier.
+    /// The bytes in `range`, or fewer if the file ends first.
     func read(_ range: Range<Int>) throws -> [UInt8] {
         try [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in
             var result: Int
@@ -86,7 +85,7 @@ final class OpenFile: Sendable {
 
     // MARK: What the kernel has in memory
 
-    // For a loop's thread, which must not wait for a disk. What the kernel does not have, a pool opens and reads.
+    // For a loop's thread, which must not wait for a disk. A pool opens and reads everything else.
 
     /// - Returns: as `open`, if that needs no disk and finds a regular file.
     static func openCached(_ path: String, readsContent: Bool, _ calls: FileSyscalls) -> (OpenFile, [UInt8]?)? {
@@ -96,7 +95,7 @@ final class OpenFile: Sendable {
         return file.readCached(0..<file.size).map { (file, $0) }
     }
 
-    /// The bytes in `range`; `nil` if the kernel does not have all of them.
+    /// The bytes in `range`, if the kernel has all of them.
     func readCached(_ range: Range<Int>) -> [UInt8]? {
         if range.isEmpty { return [] }
         let bytes = [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in
@@ -105,12 +104,12 @@ final class OpenFile: Sendable {
         return bytes.count == range.count ? bytes : nil
     }
 
-    /// Sends the beginning of `range` from the kernel's memory, as far as the output takes it without waiting.
+    /// Sends the beginning of `range` from the kernel's memory, as much as the output takes without waiting.
     /// - Returns: the number of bytes.
     func send(_ range: Range<Int>, to output: BodyOutput) -> Int {
         guard output.sendsFiles else { return 0 }
         var rest = range
-        // Not more at once: other connections wait.
+        // No more at once, since other connections wait.
         while !rest.isEmpty, range.count - rest.count < 4 << 20 {
             let part = rest.prefix(1 << 20)
             guard isCached(part) else { break }
@@ -121,8 +120,8 @@ final class OpenFile: Sendable {
         return range.count - rest.count
     }
 
-    /// Whether the kernel probably has `range`: it reads files ahead in pieces of this size, so the last byte of each
-    /// tells.
+    /// True when the kernel probably has `range`. It reads ahead in pieces of this size, so each piece's last byte is
+    /// enough.
     private func isCached(_ range: Range<Int>) -> Bool {
         var byte: UInt8 = 0
         return stride(from: range.upperBound - 1, through: range.lowerBound, by: -Self.piece).allSatisfy {
@@ -132,23 +131,23 @@ final class OpenFile: Sendable {
 
     // MARK: Conditions
 
-    /// Whether the client's preconditions hold: RFC 9110, section 13.2.2, steps 1 and 2.
+    /// True when the client's preconditions hold: RFC 9110, section 13.2.2, steps 1 and 2.
     func isExpected(by headers: Headers) -> Bool {
         if let isListed = isListed(in: "if-match", of: headers, weakly: false) { return isListed }
-        // An invalid date is ignored, and any if the file has none.
+        // Ignores an invalid date, and any date for a file without one.
         guard let latest = headers["if-unmodified-since"].flatMap(second(ofHTTPDate:)), let second = version.second
         else { return true }
         return second <= latest
     }
 
-    /// Whether the client's copy is current: steps 3 and 4 of the same section. Dates are compared as text: clients
-    /// send back the one that they received.
+    /// True when the client's copy is current: steps 3 and 4 of the same section. Compares dates as text, because
+    /// clients return the received text.
     func isCurrent(for headers: Headers) -> Bool {
         isListed(in: "if-none-match", of: headers, weakly: true)
             ?? (date != nil && headers["if-modified-since"] == date)
     }
 
-    /// Whether the tag is in the lists of a field; `nil` without the field. Our tags contain no comma and no blank.
+    /// True when the tag is in a field's lists; `nil` without the field. Our tags contain no comma or blank.
     private func isListed(in field: String, of headers: Headers, weakly: Bool) -> Bool? {
         let lists = headers.all(field)
         if lists.isEmpty { return nil }
@@ -162,7 +161,7 @@ final class OpenFile: Sendable {
         }
     }
 
-    /// The requested range of the file: RFC 9110, section 14.2. Several ranges, or an invalid one, mean the whole file.
+    /// The requested range: RFC 9110, section 14.2. Several ranges, or an invalid one, mean the whole file.
     func range(for headers: Headers) -> Requested {
         guard let text = headers["range"], text.hasPrefix("bytes=") else { return .whole }
         if let condition = headers["if-range"], condition != date, condition != tag || !version.isStrong {

@@ -10,17 +10,17 @@ import ReactorLibc
 /// listener.serveHTTP { request in files.response(to: request) }
 /// ```
 ///
-/// GET and HEAD; `ETag` and `Last-Modified` with their conditions, and single ranges (RFC 9110, sections 13 and 14).
-/// The tag depends on the size, the inode, and the times of the last modification and of the last status change: a file
-/// that another one replaces is never taken for current, whatever its modification time. It is weak, and `Last-Modified`
-/// is left out, where the times prove less: for two seconds after a change, and for a modification time of 0 or 1, as
-/// reproducible builds set it. `Last-Modified` is the later of the two times.
+/// GET and HEAD, `ETag` and `Last-Modified` with their conditions, and single ranges (RFC 9110, sections 13 and 14).
+/// The tag depends on size, inode, and the times of the last modification and status change. So a replaced file is
+/// never taken for current, whatever its modification time. The tag is weak and `Last-Modified` omitted where the times
+/// prove less: for two seconds after a change, and for a modification time of 0 or 1, as in reproducible builds.
+/// `Last-Modified` is the later of the two times.
 ///
-/// Names that begin with a dot are not served, except `/.well-known/` (RFC 8615), nor is anything outside the folder;
-/// symbolic links in it are followed.
+/// Names that begin with a dot are not served, except `/.well-known/` (RFC 8615), and neither is anything outside the
+/// folder. Symbolic links in it are followed.
 ///
-/// What the kernel has in memory, the loop sends, a large file by sendfile(2). A thread pool opens and reads the rest,
-/// in pieces, as fast as the client reads. (On a network file system the loop may wait for its server to open a file.)
+/// The loop sends from the kernel's memory, large files by sendfile(2). A thread pool opens and reads the rest in
+/// pieces, as fast as the client reads. (On a network file system the loop may wait for its server to open a file.)
 public struct StaticFiles: Sendable {
     private let folder: String
     private let index: String
@@ -29,11 +29,11 @@ public struct StaticFiles: Sendable {
     private let calls: FileSyscalls
 
     /// - Parameters:
-    ///   - folder: the path of the folder.
-    ///   - index: the file that is served for a folder.
+    ///   - folder: the folder's path.
+    ///   - index: the file served for a folder.
     ///   - headers: further fields of each response with a file, such as `Cache-Control`. `ETag` and `Last-Modified`
-    ///     are derived from the file.
-    ///   - pool: the threads that read.
+    ///     come from the file.
+    ///   - pool: the reading threads.
     public init(
         _ folder: String, index: String = "index.html", headers: Headers = Headers(), on pool: ThreadPool = .shared
     ) { self.init(folder, index: index, headers: headers, on: pool, calls: .real) }
@@ -42,21 +42,21 @@ public struct StaticFiles: Sendable {
         (self.folder, self.index, self.headers, self.pool, self.calls) = (folder, index, headers, pool, calls)
     }
 
-    /// The response with the file that `request` asks for: 404 if it does not exist, and 403 if it may not be read.
+    /// The response with the requested file: 404 if it does not exist, 403 if it may not be read.
     ///
     /// ```swift
     /// // The files below a prefix.
     /// case let path where path.hasPrefix("/files/"): files.response(to: request, path: String(path.dropFirst(6)))
     /// ```
     ///
-    /// A request for a folder without a slash at its end is redirected to the same path and query with one: otherwise
-    /// the relative links of the index would lead elsewhere.
+    /// A folder's path without a final slash is redirected to the same path and query with one, since the index's
+    /// relative links would lead elsewhere.
     /// - Parameters:
     ///   - request: the request.
-    ///   - path: the path below the folder, with the escapes of a URI, with or without a slash before it; `nil` for the
-    ///     request's own.
+    ///   - path: the path below the folder, with URI escapes, with or without a leading slash; `nil` for the request's
+    ///     own.
     /// - Returns: a promise that is rejected with the `SystemError` of a file that cannot be opened or read for another
-    ///   reason, and with `DispatchError` if the pool accepts no job.
+    ///   reason, and with `DispatchError` if the pool refuses a job.
     @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
     public func response(to request: Request, path: String? = nil) -> Promise<Response> {
         guard request.method == .get || request.method == .head else {
@@ -65,9 +65,9 @@ public struct StaticFiles: Sendable {
         let path = path ?? request.path
         guard let name = Self.fileName(path) else { return .value(Response(.notFound)) }
         let (full, isIndex) = ("\(folder)/\(name)", path.utf8.last == UInt8(ascii: "/"))
-        // If the request's own path ends with a slash, a folder means its index, whatever `path` the program passes.
+        // If the request's own path ends with a slash, a folder means its index, whatever the program's `path`.
         let mayBeIndex = isIndex || request.path.utf8.last == UInt8(ascii: "/")
-        // Most files are small and sent whole: one job for the pool, and one call to send them.
+        // Most files are small and sent whole: one pool job, one send call.
         let conditions = ["range", "if-match", "if-unmodified-since", "if-none-match", "if-modified-since"]
         let isWhole = request.method == .get && !conditions.contains { request.headers.has($0) }
         let cached = isIndex ? "\(full)/\(index)" : full
@@ -91,14 +91,14 @@ public struct StaticFiles: Sendable {
         }
     }
 
-    /// The request's path with a slash appended, and its query. A second slash at the front would make it a host name;
-    /// browsers treat a backslash the same way.
+    /// The request's path with a final slash, and its query. Two leading slashes would make it a host name, and
+    /// browsers treat backslashes alike.
     private static func withSlash(_ request: Request) -> String {
         let path = request.path.utf8.drop { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "\\") }
         return "/\(Substring(path))/" + (request.query.map { "?\($0)" } ?? "")
     }
 
-    /// The file name without escapes; `nil` for one that is not served.
+    /// The file name without escapes; `nil` if not served.
     private static func fileName(_ path: String) -> String? {
         guard let bytes = unescaped(path[...].utf8), !bytes.contains(0) else { return nil }
         let segments = bytes.split(separator: UInt8(ascii: "/"))
@@ -130,14 +130,14 @@ public struct StaticFiles: Sendable {
         }
     }
 
-    /// Sends as much as the socket has room for, and then a piece whose write waits for room: at most one piece per
-    /// client is in memory.
+    /// Sends as much as the socket has room for, then a piece whose write waits for room. So each client has at most
+    /// one piece in memory.
     private func send(_ range: Range<Int>, of file: OpenFile, to output: BodyOutput) -> Promise<Void> {
         let sent = file.send(range, to: output)
         let rest = range.dropFirst(sent)
         if rest.isEmpty { return .value }
         return piece(rest.prefix(sent > 0 ? 16 << 10 : OpenFile.piece), of: file).then { bytes -> Promise<Void> in
-            // The file has become shorter: closing the connection signals that.
+            // The file has become shorter. Closing the connection signals that.
             if bytes.isEmpty { throw BodyError.endedEarly }
             return output.write(bytes).then { send(rest.dropFirst(bytes.count), of: file, to: output) }
         }
@@ -149,7 +149,6 @@ public struct StaticFiles: Sendable {
     }
 }
 
-/// The media type by file extension.
 private func contentType(of path: String) -> String {
     let name = path.utf8.split(separator: UInt8(ascii: "/")).last ?? path.utf8[...]
     guard let dot = name.lastIndex(of: UInt8(ascii: ".")) else { return "application/octet-stream" }

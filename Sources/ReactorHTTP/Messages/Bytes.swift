@@ -1,17 +1,17 @@
 import ReactorLibc
 
-/// Bytes lent for the duration of a call. No function keeps them.
+/// Bytes lent for a call. No function keeps them.
 typealias Bytes = UnsafeRawBufferPointer
 
 extension Bytes {
-    /// The bytes in `range`, with indices from 0.
+    /// The bytes in `range`, indexed from 0.
     @inline(__always)
     func slice(_ range: Range<Int>) -> Bytes { Bytes(rebasing: self[range]) }
 
     /// The bytes as UTF-8 text. Invalid bytes are replaced.
     var text: String { String(decoding: self, as: UTF8.self) }
 
-    /// The index of the first `byte` at or after `start`.
+    /// The index of the first `byte` from `start` on.
     @inline(__always)
     func position(of byte: UInt8, from start: Int = 0) -> Int? {
         guard let baseAddress, start < count, let hit = memchr(baseAddress + start, CInt(byte), count - start) else {
@@ -20,26 +20,24 @@ extension Bytes {
         return UnsafeRawPointer(hit) - baseAddress
     }
 
-    /// Whether the bytes are `text`.
     func isEqual(to text: StaticString) -> Bool {
         count == text.utf8CodeUnitCount
             && memcmp(baseAddress ?? UnsafeRawPointer(text.utf8Start), text.utf8Start, count) == 0
     }
 
-    /// True when the bytes begin with `other`.
     func begin(with other: [UInt8]) -> Bool {
         guard let baseAddress, count >= other.count else { return other.isEmpty }
         return other.withUnsafeBytes { $0.isEmpty || memcmp(baseAddress, $0.baseAddress!, $0.count) == 0 }
     }
 
-    /// Whether the bytes equal `name`, which is in lower case, ignoring their case.
+    /// True when the bytes equal `name`, in lower case, ignoring their case.
     func isEqual(ignoringCase name: StaticString) -> Bool {
         guard count == name.utf8CodeUnitCount else { return false }
         for index in 0..<count where lowercased(self[index]) != name.utf8Start[index] { return false }
         return true
     }
 
-    /// Whether the line at `start` is a field of this name, ignoring case.
+    /// True when the line at `start` is a field of this name, ignoring case.
     @inline(__always)
     func line(_ start: Int, isNamed name: UnsafeBufferPointer<UInt8>) -> Bool {
         guard start + name.count < count, self[start + name.count] == UInt8(ascii: ":") else { return false }
@@ -47,7 +45,7 @@ extension Bytes {
         return true
     }
 
-    /// `range` without blanks and tabs at either end.
+    /// `range` without blanks and tabs at both ends.
     func trimmed(_ range: Range<Int>) -> Range<Int> {
         var range = range
         while let first = range.first, isBlank(self[first]) { range.removeFirst() }
@@ -55,10 +53,10 @@ extension Bytes {
         return range
     }
 
-    /// The bytes without blanks and tabs at either end.
+    /// The bytes without blanks and tabs at both ends.
     var trimmed: Bytes { slice(trimmed(0..<count)) }
 
-    /// Calls `body` with each element of a comma-separated list, without the blanks around it. An element may be empty.
+    /// Calls `body` with each element of a comma-separated list, possibly empty, without blanks around it.
     func forEachElement<Failure: Error>(_ body: (Bytes) throws(Failure) -> Void) throws(Failure) {
         var start = 0
         while start <= count {
@@ -68,7 +66,7 @@ extension Bytes {
         }
     }
 
-    /// Whether this list element is `element`, which is in lower case, with any parameters but a weight of 0.
+    /// True when this list element is `element`, in lower case, with any parameters but a weight of 0.
     func names(_ element: StaticString) -> Bool {
         let end = position(of: UInt8(ascii: ";")) ?? count
         guard slice(0..<end).trimmed.isEqual(ignoringCase: element) else { return false }
@@ -86,8 +84,8 @@ extension Bytes {
         return true
     }
 
-    /// The index of the CR that ends the line at `start`; `nil` if the end has not arrived. Only CR LF ends a line: if
-    /// two recipients disagreed about where a line ends, a message could be smuggled inside another one.
+    /// The index of the CR at the end of the line at `start`; `nil` before the end has arrived. Only CR LF ends a line.
+    /// If two recipients disagreed about that, one message could smuggle another.
     @inline(__always)
     func endOfLine(from start: Int, searchingFrom searched: Int) throws(HTTPError) -> Int? {
         guard let newline = position(of: 0x0A, from: searched) else { return nil }
@@ -95,12 +93,12 @@ extension Bytes {
         return newline - 1
     }
 
-    /// The number of leading ASCII letters and hyphens, checked eight at a time; the last group overlaps the one before.
-    /// The rest of a name is checked byte by byte.
+    /// The leading ASCII letters and hyphens, checked eight at a time. The last group overlaps. The rest of a name is
+    /// checked byte by byte.
     @inline(__always)
     var lengthOfName: Int {
         prefixOfWords { word in
-            // The highest bit of each byte. No sum carries into the next one, since the highest bits are masked.
+            // Each byte's highest bit. The sums do not carry, because the highest bits are masked.
             let seven = word & ~Self.highBits
             let lower = seven | Self.ones &* 0x20
             let isFromA: UInt64 = lower &+ Self.ones &* (0x80 - 0x61)
@@ -110,23 +108,23 @@ extension Bytes {
         }
     }
 
-    /// The number of leading letters, digits, hyphens and dots, checked eight at a time.
+    /// The leading letters, digits, hyphens and dots, checked eight at a time.
     @inline(__always)
     var lengthOfDomain: Int {
-        // 0x2D...0x39 without the slash: a hyphen, a dot and the digits.
+        // 0x2D...0x39 without the slash: hyphen, dot and digits.
         prefixOfWords { word in
             (Self.letters(word) | Self.range(word, 0x2D, 0x39)) & ~Self.range(word, 0x2F, 0x2F)
         }
     }
 
-    /// The number of leading bytes whose highest bit is set in the result of `isGood` for their group of eight. The
-    /// last group overlaps the one before; of fewer than eight bytes none is checked.
+    /// The leading bytes whose highest bit is set in the result of `isGood` for their group of eight. The last group
+    /// overlaps. Fewer than eight bytes are not checked.
     @inline(__always)
     private func prefixOfWords(_ isGood: (UInt64) -> UInt64) -> Int {
         if count < 8 { return 0 }
         var index = 0
         while true {
-            // Each load lies within the buffer: `index` is at most `count - 8`. Alignment does not matter to it.
+            // Each load lies within the buffer, since `index` is at most `count - 8`. It needs no alignment.
             let word = UInt64(littleEndian: loadUnaligned(fromByteOffset: index, as: UInt64.self))
             let bad = ~isGood(word) & Self.highBits
             if bad != 0 { return index + bad.trailingZeroBitCount / 8 }
@@ -138,22 +136,22 @@ extension Bytes {
     private static var highBits: UInt64 { 0x8080_8080_8080_8080 }
     private static var ones: UInt64 { 0x0101_0101_0101_0101 }
 
-    /// The highest bit of each byte that is an ASCII letter.
+    /// The highest bit of each ASCII letter.
     @inline(__always)
     private static func letters(_ word: UInt64) -> UInt64 { range(word | ones &* 0x20, 0x61, 0x7A) & ~word }
 
-    /// The highest bit of each byte from `low` to `high`, which are below 0x80.
+    /// The highest bit of each byte from `low` to `high`, both below 0x80.
     @inline(__always)
     private static func range(_ word: UInt64, _ low: UInt8, _ high: UInt8) -> UInt64 {
-        // No byte's sum carries into the next one: the highest bit of each is masked, and excludes the byte at the end.
+        // No byte's sum carries, since the highest bits are masked; the end excludes bytes that have one.
         let seven = word & ~highBits
         let isLow = seven &+ ones &* UInt64(0x80 - low)
         let isAbove = seven &+ ones &* UInt64(0x7F - high)
         return isLow & ~isAbove & ~word & highBits
     }
 
-    /// Whether all bytes are allowed in a field value. Tests eight bytes at a time for control characters, the last ones
-    /// overlapping those before; if it finds one, tests each byte, since a tab is allowed.
+    /// True when all bytes are allowed in a field value. Tests groups of eight, the last overlapping, for control
+    /// characters. If it finds one, tests each byte, because a tab is allowed.
     @inline(__always)
     var isValue: Bool {
         if count < 8 { return allSatisfy(isValueByte) }
@@ -166,24 +164,24 @@ extension Bytes {
         return found & Self.highBits == 0 || allSatisfy(isValueByte)
     }
 
-    /// Has the highest bit of each of the 8 bytes from `index` on that is a control character, and perhaps that of the
-    /// byte after one.
+    /// Has the highest bit of each control character among the 8 bytes from `index` on, and perhaps of the byte after
+    /// it.
     @inline(__always)
     private func controls(at index: Int) -> UInt64 {
-        // The load lies within the buffer: `index` is at most `count - 8`. Alignment does not matter to it.
+        // The load lies within the buffer, since `index` is at most `count - 8`. It needs no alignment.
         let word = UInt64(littleEndian: loadUnaligned(fromByteOffset: index, as: UInt64.self))
         let deletes = word ^ Self.ones &* 0x7F
         return (word &- Self.ones &* 0x20) & ~word | (deletes &- Self.ones) & ~deletes
     }
 
-    /// Whether all bytes are visible ASCII, and none begins a fragment, which a client does not send.
+    /// True when all bytes are visible ASCII, without a fragment, which a client does not send.
     @inline(__always)
     var isTarget: Bool {
         if count < 8 { return allSatisfy { isVisible($0) && $0 != UInt8(ascii: "#") } }
         return prefixOfWords { Self.range($0, 0x21, 0x7E) & ~Self.range($0, 0x23, 0x23) } == count
     }
 
-    /// Whether the bytes end in ` HTTP/1.1`.
+    /// True when the bytes end in ` HTTP/1.1`.
     @inline(__always)
     var endsInUsualVersion: Bool {
         // The load lies within the last eight bytes.
@@ -198,33 +196,31 @@ func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
 @inline(__always)
 func lowercased(_ byte: UInt8) -> UInt8 { 0x41...0x5A ~= byte ? byte | 0x20 : byte }
 
-/// Whether a byte is allowed in a token, such as a method or a field name: RFC 9110, section 5.6.2.
+/// True for a byte of a token, such as a method or field name: RFC 9110, section 5.6.2.
 @inline(__always)
 func isTokenByte(_ byte: UInt8) -> Bool {
     if byte < 0x40 { return 0x03FF_6CFA_0000_0000 as UInt64 >> UInt64(byte) & 1 == 1 }
     return byte < 0x80 && 0x57FF_FFFF_C7FF_FFFE as UInt64 >> UInt64(byte & 0x3F) & 1 == 1
 }
 
-/// Whether a byte is allowed in a field value: no control characters, and so no CR, LF or NUL.
+/// True for a byte of a field value. No control characters, so no CR, LF or NUL.
 @inline(__always)
 func isValueByte(_ byte: UInt8) -> Bool { byte >= 0x20 && byte != 0x7F || byte == 0x09 }
 
-/// Whether a byte is allowed in a host name: any visible one, except those that delimit parts of a URI, which are
-/// `/ ? # @ \ " < > ^ ` { | } [ ] :`.
+/// True for a byte of a host name: visible, and no delimiter of a URI, which are `/ ? # @ \ " < > ^ ` { | } [ ] :`.
 @inline(__always)
 func isHostByte(_ byte: UInt8) -> Bool {
     let (low, high) = (0x2BFF_7FF2_0000_0000 as UInt64, 0x47FF_FFFE_87FF_FFFE as UInt64)
     return byte < 0x80 && (byte < 0x40 ? low : high) >> UInt64(byte & 0x3F) & 1 == 1
 }
 
-/// Whether a byte is a visible ASCII character.
 @inline(__always)
 func isVisible(_ byte: UInt8) -> Bool { 0x21...0x7E ~= byte }
 
 @inline(__always)
 func isDigit(_ byte: UInt8) -> Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte }
 
-/// The value of a hexadecimal digit; `nil` for any other byte.
+/// A hexadecimal digit's value; `nil` for other bytes.
 func hexadecimal(_ byte: UInt8) -> Int? {
     switch lowercased(byte) {
     case UInt8(ascii: "0")...UInt8(ascii: "9"): Int(byte & 15)
@@ -233,5 +229,4 @@ func hexadecimal(_ byte: UInt8) -> Int? {
     }
 }
 
-/// Whether a byte is allowed in an IPv6 address.
 func isAddressByte(_ byte: UInt8) -> Bool { hexadecimal(byte) != nil || ":.".utf8.contains(byte) }

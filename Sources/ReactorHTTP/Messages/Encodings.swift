@@ -1,13 +1,12 @@
-/// Decodes the percent escapes of a part of a URI: RFC 3986, section 2.1.
-/// - Parameter isForm: whether `+` is a space, and an invalid escape stays as it is.
+/// Decodes the percent escapes in a part of a URI: RFC 3986, section 2.1.
+/// - Parameter isForm: true if `+` is a space and an invalid escape stays.
 /// - Returns: `nil` if an escape is invalid.
 func unescaped(_ text: some Collection<UInt8>, isForm: Bool = false) -> [UInt8]? {
     if let result = text.withContiguousStorageIfAvailable({ unescaped(Bytes($0), isForm: isForm) }) { return result }
     return Array(text).withUnsafeBytes { unescaped($0, isForm: isForm) }
 }
 
-// What is between two escapes is copied at once: in a debug build, a form whose bytes were taken one by one needed a
-// microsecond for each.
+// Copies runs between escapes at once. Byte by byte, a debug build needed a microsecond each.
 func unescaped(_ text: Bytes, isForm: Bool = false) -> [UInt8]? {
     func next(_ byte: UInt8, from start: Int) -> Int { text.position(of: byte, from: start) ?? text.count }
     var bytes: [UInt8] = []
@@ -37,7 +36,7 @@ func unescaped(_ text: Bytes, isForm: Bool = false) -> [UInt8]? {
     }
 }
 
-/// Escapes what cannot be in a URI: bytes that are not visible ASCII characters.
+/// Escapes the bytes that a URI forbids, all but visible ASCII.
 func escaped(_ text: String) -> String {
     var bytes: [UInt8] = []
     let digits = Array("0123456789ABCDEF".utf8)

@@ -1,6 +1,6 @@
 import ReactorLibc
 
-// Not strftime and strptime: their names depend on the locale.
+// Not strftime and strptime, whose names depend on the locale.
 private let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
 private let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
@@ -14,8 +14,8 @@ func httpDate(_ second: time_t) -> String {
     return "\(days[Int(fields.tm_wday)]), \(date) \(time) GMT"
 }
 
-/// Parses a date in any of the three forms of RFC 9110, section 5.6.7: the one above, `Sunday, 06-Nov-94 08:49:37 GMT`,
-/// `Sun Nov  6 08:49:37 1994`. `nil` for any other text.
+/// Parses a date in the three forms of RFC 9110, section 5.6.7: the one above, `Sunday, 06-Nov-94 08:49:37 GMT`, `Sun
+/// Nov  6 08:49:37 1994`. `nil` for other texts.
 func second(ofHTTPDate text: String) -> time_t? {
     let parts = text.utf8.split { " ,-:".utf8.contains($0) }.map { String($0) ?? "" }
     let isOfC = parts.count == 7
@@ -30,7 +30,7 @@ func second(ofHTTPDate text: String) -> time_t? {
         let minute = number(first + 1, 0...59), let second = number(first + 2, 0...60)
     else { return nil }
     var fields = tm()
-    // A year of two digits, which only the second form has, is in this century or the last one.
+    // Only the second form has two digits, for a year of this century or the last.
     fields.tm_year = year > 99 ? year - 1900 : year < 70 ? year + 100 : year
     (fields.tm_mon, fields.tm_mday) = (CInt(month), day)
     (fields.tm_hour, fields.tm_min, fields.tm_sec) = (hour, minute, second)

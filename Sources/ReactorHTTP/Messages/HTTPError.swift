@@ -1,10 +1,10 @@
-/// Why a message is refused, with the status to answer with. A handler throws it to answer with that status:
+/// The reason that a message is refused, and the status of the answer. A handler throws it to answer with that status:
 /// `throw HTTPError(.notFound)`. The client throws it, with 502, for a response that no server may send.
 public struct HTTPError: Error, Hashable, Sendable, CustomStringConvertible {
-    // Four words in all, which functions return in registers.
-    /// The status code, and above it the `Purpose`.
+    // Four words in all, so functions return it in registers.
+    /// The status code, and the `Purpose` above it.
     private let code: Int
-    /// The reason, for logs. It is not sent unless it is the `detail`.
+    /// The reason, for logs. Sent only as `detail`.
     public let reason: String
     private let fields: Fields?
 
@@ -14,10 +14,10 @@ public struct HTTPError: Error, Hashable, Sendable, CustomStringConvertible {
     }
 
     private enum Purpose: Int {
-        /// The client may not see the reason.
+        /// The client must not see the reason.
         case log
         case detail
-        /// This is the reason why a response of a server cannot be used.
+        /// A server's response is unusable for this reason.
         case ofServer
     }
 
@@ -28,43 +28,43 @@ public struct HTTPError: Error, Hashable, Sendable, CustomStringConvertible {
 
     private var purpose: Purpose { Purpose(rawValue: code >> 16)! }
 
-    /// The status that a server answers with.
+    /// The status of a server's answer.
     public var status: Status { Status(code & 0xFFFF) }
 
-    /// The reason, for the client; `nil` to send only the status. It is sent as by `Response.problem`.
+    /// The reason for the client, sent as by `Response.problem`; `nil` to send only the status.
     public var detail: String? { purpose == .detail ? reason : nil }
 
-    /// The fields of the answer, such as `WWW-Authenticate`.
+    /// The answer's fields, such as `WWW-Authenticate`.
     public var headers: Headers { fields?.headers ?? Headers() }
 
     /// - Parameters:
-    ///   - status: the status that a server answers with.
+    ///   - status: the status of a server's answer.
     ///   - reason: the reason, for logs.
-    ///   - headers: the fields of the answer.
+    ///   - headers: the answer's fields.
     public init(_ status: Status, _ reason: String = "", headers: Headers = Headers()) {
         self.init(status, reason, .log, headers)
     }
 
     /// - Parameters:
-    ///   - status: the status that a server answers with.
+    ///   - status: the status of a server's answer.
     ///   - detail: the reason, as a sentence for the client.
-    ///   - headers: the fields of the answer.
+    ///   - headers: the answer's fields.
     public init(_ status: Status, detail: String, headers: Headers = Headers()) {
         self.init(status, detail, .detail, headers)
     }
 
     static func bad(_ reason: String) -> HTTPError { HTTPError(.badRequest, reason) }
 
-    /// The client's error for a response that it cannot use. A gateway that does not handle it answers 502.
+    /// The client's error for an unusable response. A gateway that does not handle it answers 502.
     static func unusable(_ reason: String) -> HTTPError { HTTPError(Status(502), reason, .ofServer, Headers()) }
 
-    /// `400 Bad Request: two Host fields`; of a client, `unusable response of the server: two lengths`.
+    /// `400 Bad Request: two Host fields`. In a client, `unusable response of the server: two lengths`.
     public var description: String {
         if purpose == .ofServer { return "unusable response of the server: \(reason)" }
         return reason.isEmpty ? "\(status)" : "\(status): \(reason)"
     }
 
-    /// `true` if status, reason and fields are equal.
+    /// True if status, reason and fields are equal.
     public static func == (one: HTTPError, other: HTTPError) -> Bool {
         one.code == other.code && one.reason == other.reason && one.headers == other.headers
     }

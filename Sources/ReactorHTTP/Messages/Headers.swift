@@ -1,7 +1,7 @@
 import Promises
 import ReactorIO
 
-/// The fields of a message, in their order there. Names are compared without regard to case.
+/// A message's fields, in order. Names are compared without case.
 ///
 /// ```swift
 /// var headers: Headers = ["Content-Type": "text/plain"]
@@ -9,10 +9,10 @@ import ReactorIO
 /// if let type = headers["content-type"] { print(type) }
 /// ```
 ///
-/// The fields are stored as the bytes of their lines: lookups compare these bytes, and those that return bytes or a
-/// `Bool` allocate nothing.
+/// Fields are stored as the bytes of their lines. Lookups compare these, and allocate nothing if they return bytes or a
+/// `Bool`.
 public struct Headers: Sendable, ExpressibleByDictionaryLiteral {
-    /// `Name: value CR LF` for each field, from `start` on, all valid. The first line of a head may precede them.
+    /// `Name: value CR LF` for each field, from `start` on, all valid. A head's first line may precede them.
     private(set) var lines: [UInt8] = []
     private var start = 0
 
@@ -22,13 +22,13 @@ public struct Headers: Sendable, ExpressibleByDictionaryLiteral {
     /// Several fields; names may repeat.
     public init(dictionaryLiteral fields: (String, String)...) { for (name, value) in fields { append(name, value) } }
 
-    /// `true` if there are no fields.
+    /// True if there are no fields.
     public var isEmpty: Bool { lines.count == start }
 
     // MARK: Reading
 
-    /// The value of the first field `name`; `nil` without one. Bytes that are not UTF-8 are replaced. Setting it
-    /// replaces all fields of that name; `nil` removes them.
+    /// The first value of `name`, if any. Bytes that are not UTF-8 are replaced. Setting it replaces all fields of that
+    /// name; `nil` removes them.
     public subscript(name: String) -> String? {
         get { bytes(name).map { String(decoding: $0, as: UTF8.self) } }
         set {
@@ -37,7 +37,7 @@ public struct Headers: Sendable, ExpressibleByDictionaryLiteral {
         }
     }
 
-    /// The bytes of the first value of the field `name`, trimmed; `nil` without such a field.
+    /// The trimmed bytes of the first value of `name`, if any.
     public func bytes(_ name: String) -> ArraySlice<UInt8>? {
         var found: ArraySlice<UInt8>?
         forEach(named: name) { range in
@@ -57,12 +57,12 @@ public struct Headers: Sendable, ExpressibleByDictionaryLiteral {
         return values
     }
 
-    /// `true` if there is a field `name`.
+    /// True if there is a field `name`.
     public func has(_ name: String) -> Bool { bytes(name) != nil }
 
-    /// Whether the comma-separated lists of the fields `name` contain `element`, ignoring its case and parameters:
+    /// True when the comma-separated lists of the fields `name` contain `element`, ignoring case and parameters:
     /// `Connection: upgrade`, `Accept-Encoding: br, gzip;q=0.5`. An element with a weight of 0 (RFC 9110, section
-    /// 12.4.2) is not contained.
+    /// 12.4.2) does not count.
     public func has(_ name: String, listing element: StaticString) -> Bool {
         var isListed = false
         forEach(named: name) { range in
@@ -95,9 +95,9 @@ public struct Headers: Sendable, ExpressibleByDictionaryLiteral {
 
     /// Appends a field.
     /// - Parameters:
-    ///   - name: a token. Bytes that are not allowed in a name become `-`; a field with an empty name is left out.
-    ///   - value: the value. Bytes that are not allowed in a value, such as CR and LF, become spaces, as RFC 9110,
-    ///     section 5.5, allows: a value chosen by a peer cannot add fields.
+    ///   - name: a token. Bytes that a name forbids become `-`; a field with an empty name is omitted.
+    ///   - value: the value. Bytes that a value forbids, such as CR and LF, become spaces, as RFC 9110, section 5.5,
+    ///     allows. So a peer's value cannot add fields.
     public mutating func append(_ name: String, _ value: String) {
         if name.isEmpty { return }
         for byte in name.utf8 { lines.append(isTokenByte(byte) ? byte : UInt8(ascii: "-")) }
@@ -115,12 +115,12 @@ public struct Headers: Sendable, ExpressibleByDictionaryLiteral {
         lines.replaceSubrange(start..., with: kept)
     }
 
-    /// Takes over a validated head, reusing the memory of the previous one.
-    /// - Parameter start: the index at which its fields begin.
+    /// Takes over a validated head, in the previous one's memory.
+    /// - Parameter start: the index of its fields.
     mutating func replace(with head: Bytes, from start: Int) {
         self.start = start
         if lines.isEmpty { return lines = [UInt8](head) }
-        // Most heads are about as long as the one before: emptying the array first would take as long as the copy.
+        // Heads have similar lengths, and emptying the array first would take as long as the copy.
         let common = Swift.min(lines.count, head.count)
         lines.withUnsafeMutableBytes { $0.copyMemory(from: head.slice(0..<common)) }
         if head.count > common {
@@ -155,7 +155,7 @@ extension Headers: Sequence {
 }
 
 extension Headers: Hashable, CustomStringConvertible {
-    /// `true` if both have the same lines.
+    /// True if both have the same lines.
     public static func == (one: Headers, other: Headers) -> Bool {
         one.lines[one.start...] == other.lines[other.start...]
     }
@@ -171,7 +171,7 @@ extension ByteWriter {
     /// A field value, sanitised as by `Headers.append`.
     mutating func append(value: String) { append(value.utf8.lazy.map { isValueByte($0) ? $0 : UInt8(ascii: " ") }) }
 
-    /// The program's fields, without those that the library writes itself.
+    /// The program's fields, without the library's.
     mutating func append(_ headers: Headers, without own: [StaticString]) {
         headers.forEachLine { line in
             if !own.contains(where: { $0.withUTF8Buffer { line.line(0, isNamed: $0) } }) { append(line) }

@@ -1,9 +1,9 @@
-/// The method of a request; case-sensitive: RFC 9110, section 9.
+/// A request's method, case-sensitive: RFC 9110, section 9.
 public struct Method: Hashable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
     /// A token, such as `GET`.
     public let name: String
 
-    /// - Parameter name: a token. `fetch` refuses any other text.
+    /// - Parameter name: a token. `fetch` refuses other texts.
     public init(_ name: String) { self.name = name }
 
     /// The method with this name.
@@ -21,10 +21,10 @@ public struct Method: Hashable, Sendable, ExpressibleByStringLiteral, CustomStri
     public static var patch: Method { "PATCH" }
     /// Removes.
     public static var delete: Method { "DELETE" }
-    /// Asks what is possible.
+    /// Asks for the possible methods.
     public static var options: Method { "OPTIONS" }
 
-    /// `true` if a request may be repeated without harm: RFC 9110, section 9.2.2.
+    /// True if a request may be repeated without harm: RFC 9110, section 9.2.2.
     public var isIdempotent: Bool {
         switch name {
         case "GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE": true

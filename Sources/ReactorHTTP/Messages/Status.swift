@@ -1,21 +1,21 @@
 import Promises
 import ReactorIO
 
-/// The status code of a response: RFC 9110, section 15.
+/// A response's status code: RFC 9110, section 15.
 public struct Status: Hashable, Sendable, CustomStringConvertible {
     /// Three digits.
     public let code: Int
 
-    /// - Parameter code: three digits. Any other number becomes 500.
+    /// - Parameter code: three digits. Other numbers become 500.
     public init(_ code: Int) { self.code = 100...999 ~= code ? code : 500 }
 
-    /// `true` if the code is from 200 to 299.
+    /// True if the code is from 200 to 299.
     public var isSuccess: Bool { 200...299 ~= code }
 
-    /// Whether a response with this status never has a body, whatever its fields say: RFC 9112, section 6.3.
+    /// True when a response with this status never has a body, whatever its fields: RFC 9112, section 6.3.
     var hasNoBody: Bool { code < 200 || code == 204 || code == 304 }
 
-    /// The reason phrase, which means nothing to a client; empty for codes without a well-known one.
+    /// The reason phrase, meaningless to clients; empty for codes without a well-known one.
     public var reason: String { reasons[code] ?? "" }
 
     /// `404 Not Found`.
@@ -37,9 +37,9 @@ private let reasons = [
 extension Status {
     /// 200: the request has succeeded.
     public static var ok: Status { Status(200) }
-    /// 201: the request has created something, which `Location` names.
+    /// 201: the request has created the resource in `Location`.
     public static var created: Status { Status(201) }
-    /// 204: the request has succeeded, and there is no body.
+    /// 204: success without a body.
     public static var noContent: Status { Status(204) }
     /// 304: the client's copy is current.
     public static var notModified: Status { Status(304) }
@@ -49,17 +49,17 @@ extension Status {
     public static var unauthorized: Status { Status(401) }
     /// 403: the client may not do this.
     public static var forbidden: Status { Status(403) }
-    /// 404: there is nothing here.
+    /// 404: nothing is here.
     public static var notFound: Status { Status(404) }
-    /// 405: the method is not allowed; `Allow` lists the others.
+    /// 405: the method is not allowed; `Allow` lists the allowed ones.
     public static var methodNotAllowed: Status { Status(405) }
-    /// 409: the request does not fit what is there now.
+    /// 409: the request conflicts with the present state.
     public static var conflict: Status { Status(409) }
     /// 413: the body is too long.
     public static var contentTooLarge: Status { Status(413) }
-    /// 422: the body is well formed, and what it says is not acceptable.
+    /// 422: the body is well formed but not acceptable.
     public static var unprocessableContent: Status { Status(422) }
-    /// 429: the client has asked too often; `Retry-After` says when it may ask again.
+    /// 429: too many requests; `Retry-After` says when to retry.
     public static var tooManyRequests: Status { Status(429) }
     /// 500: the server has failed.
     public static var internalServerError: Status { Status(500) }

@@ -1,32 +1,31 @@
-/// How a body is delimited: RFC 9112, section 6.3.
+/// A body's delimitation: RFC 9112, section 6.3.
 enum Framing: Equatable {
     case none
-    /// Of at least one byte.
+    /// At least one byte.
     case length(Int)
     case chunked
-    /// Until the connection ends; responses only.
+    /// Until the connection's end; responses only.
     case untilEnd
 }
 
-/// The fields that describe the message as a whole, and the rules against messages that two recipients would delimit
-/// differently.
+/// The fields about the message as a whole, and the rules against messages that recipients would delimit differently.
 struct HeadFields {
     private var count = 0
     private(set) var hasHost = false
     private(set) var contentLength: Int?
-    /// Whether the transfer codings end with `chunked`.
+    /// True when the transfer codings end with `chunked`.
     private(set) var isChunked = false
     private(set) var hasTransferEncoding = false
     private(set) var isClosing = false
     private(set) var isKeptAlive = false
     private(set) var expectsContinue = false
-    /// Why the body of a response cannot be delimited. Irrelevant if there is no body.
+    /// The reason that a response's body cannot be delimited. Irrelevant without a body.
     private(set) var fault: Fault?
 
-    /// Whether a response has a field in a form that only a user agent accepts: see `Bytes.normalized`.
+    /// True when a response has a field in a form that only a user agent accepts: see `Bytes.normalized`.
     var isIrregular = false
 
-    /// Why a field that delimits a body is invalid.
+    /// The reason that a field that delimits a body is invalid.
     enum Fault {
         case emptyLength, noNumber, twoLengths, tab, emptyCoding, notLast, unknownCoding
 
@@ -42,9 +41,9 @@ struct HeadFields {
         }
     }
 
-    /// Validates the line of a field. A blank before the colon is refused, and so is a line that begins with a blank,
-    /// which once continued the previous one: RFC 9112, sections 5.1 and 5.2.
-    /// - Returns: the number of bytes of the name.
+    /// Validates a field's line. A blank before the colon is refused, and a leading blank, which once continued the
+    /// previous line: RFC 9112, sections 5.1 and 5.2.
+    /// - Returns: the name's length in bytes.
     @inline(__always)
     static func nameLength(_ line: Bytes) throws(HTTPError) -> Int {
         var colon = line.lengthOfName
@@ -52,18 +51,19 @@ struct HeadFields {
         guard colon > 0, colon < line.count, line[colon] == UInt8(ascii: ":") else {
             throw .bad("a line that is not a field")
         }
-        // With the name, whose bytes are allowed in a value too: most lines are long enough for the test of many bytes.
+        // With the name, whose bytes a value allows too, since most lines are then long enough for the test of many
+        // bytes.
         guard line.isValue else { throw .bad("a control character in a field") }
         return colon
     }
 
-    /// - Parameter isRequest: whether request fields are evaluated.
+    /// - Parameter isRequest: true to evaluate request fields.
     @inline(__always)
     mutating func add(_ line: Bytes, limit: Int, isRequest: Bool) throws(HTTPError) {
         count += 1
         if count > limit { throw HTTPError(Status(431), "more than \(limit) fields") }
         let length = try Self.nameLength(line)
-        // The length of the name and its first letter tell most fields apart.
+        // The name's length and first letter distinguish most fields.
         switch (length, line[0] | 0x20) {
         case (4, UInt8(ascii: "h")), (6, UInt8(ascii: "e")):
             if isRequest { try addOfRequest(line.slice(0..<length), line.slice(length + 1..<line.count).trimmed) }
@@ -87,7 +87,7 @@ struct HeadFields {
         }
     }
 
-    /// - Parameter value: the value, not trimmed.
+    /// - Parameter value: the untrimmed value.
     private mutating func add(_ name: Bytes, _ value: Bytes) -> Fault? {
         if name.isEqual(ignoringCase: "connection") {
             value.forEachElement { option in
@@ -102,7 +102,7 @@ struct HeadFields {
         return nil
     }
 
-    /// Whether `value` is a name, an IPv4 address or an IPv6 address in brackets, with or without a port.
+    /// True when `value` is a name, an IPv4 address or a bracketed IPv6 address, with or without a port.
     static func isHost(_ value: Bytes) -> Bool {
         var end = 0
         if value.first == UInt8(ascii: "[") {
@@ -119,7 +119,7 @@ struct HeadFields {
         return end > 0 && (end == value.count || value[end] == UInt8(ascii: ":") && portEnd == value.count)
     }
 
-    /// Digits only, and a single field: no sign, no list.
+    /// Digits in a single field: no sign, no list.
     private mutating func addContentLength(_ value: Bytes) -> Fault? {
         if value.isEmpty { return .emptyLength }
         var length = 0
@@ -133,9 +133,8 @@ struct HeadFields {
         return nil
     }
 
-    /// `chunked` must be the last coding, once; no other coding is supported. Empty elements, which other lists may
-    /// have, are refused: some recipients see no coding in `, chunked`. Tabs are refused too: some recipients do not
-    /// take them for blanks.
+    /// `chunked` must be the last coding, once; no other is supported. Empty elements are refused, since some
+    /// recipients see no coding in `, chunked`. Tabs too, since some do not take them for blanks.
     private mutating func addTransferEncoding(_ value: Bytes) -> Fault? {
         hasTransferEncoding = true
         var fault: Fault?
@@ -149,7 +148,7 @@ struct HeadFields {
         return fault
     }
 
-    /// The framing of a request's body: RFC 9112, section 6.1; its "ought to" and "may" are treated as errors.
+    /// A request body's framing: RFC 9112, section 6.1, whose "ought to" and "may" are errors here.
     func framing(isHTTP10: Bool) throws(HTTPError) -> Framing {
         if hasTransferEncoding {
             guard isChunked, contentLength == nil, !isHTTP10 else { throw .bad("a length beside chunks") }
@@ -159,9 +158,9 @@ struct HeadFields {
         return .none
     }
 
-    /// The framing of a response's body: RFC 9112, section 6.3.
+    /// A response body's framing: RFC 9112, section 6.3.
     func framingOfResponse(isHTTP10: Bool) throws(HTTPError) -> Framing {
-        // Rule 4. Other codings are the program's to decode; it can see their names.
+        // Rule 4. The program decodes other codings, whose names it can see.
         let isOpen = hasTransferEncoding && !isChunked && contentLength == nil && !isHTTP10
         if isOpen, fault == .notLast || fault == .unknownCoding { return .untilEnd }
         if let fault { throw fault.error }

@@ -1,20 +1,20 @@
 import Promises
 import ReactorIO
 
-/// Decodes a head as it arrives, each line once, however the packets split it: RFC 9112, section 2. `First` is the
-/// decoded first line.
+/// Decodes a head as it arrives, each line once, however packets split it: RFC 9112, section 2. `First` is the decoded
+/// first line.
 struct HeadParser<First> {
     private let maxHead: Int
     private let maxFields: Int
-    /// Where the next line begins, and where the search for its end continues.
+    /// The next line's beginning, and the position of the search for its end.
     private var start = 0
     private var searched = 0
-    /// Bytes that are not part of the head and start no time limit. They count towards the size limit.
+    /// Bytes outside the head that start no time limit. They count towards the size limit.
     private var skipped = 0
-    /// The decoded first line, once it has arrived.
+    /// The decoded first line.
     private var first: First?
     private var fields = HeadFields()
-    /// A response field that the next line may continue, and whether it spans several lines already.
+    /// A response field that the next line may continue, and whether it has several lines already.
     private var held: Range<Int>?
     private var isFolded = false
 
@@ -22,9 +22,9 @@ struct HeadParser<First> {
     init(maxHead: Int, maxFields: Int) { (self.maxHead, self.maxFields) = (maxHead, maxFields) }
 
     /// - Parameters:
-    ///   - isRequest: whether this is the head of a request.
-    ///   - parse: decodes the first line, given its position; returns `nil` for an empty one before it.
-    ///   - take: called with the complete head, all of its bytes; returns `nil` if the head precedes another one.
+    ///   - isRequest: true for a request's head.
+    ///   - parse: decodes the first line at its position; returns `nil` for an empty line before it.
+    ///   - take: called with all bytes of the complete head; returns `nil` if the head precedes another.
     @inline(__always)
     mutating func decode<Head>(
         _ bytes: Bytes, isRequest: Bool, parse: (Bytes, Int) throws(HTTPError) -> First?,
@@ -60,7 +60,7 @@ struct HeadParser<First> {
         if first == nil, isRequest, start < bytes.count, !isTokenByte(bytes[start]), bytes[start] != 0x0D {
             throw .bad("a method that is no token")
         }
-        // A trailing CR may be the one that ends the line.
+        // A trailing CR may end the line.
         var index = searched > start ? searched - 1 : start
         while index < bytes.count {
             guard isValueByte(bytes[index]) || bytes[index] == 0x0D && index == bytes.count - 1 else {
@@ -70,7 +70,7 @@ struct HeadParser<First> {
         }
     }
 
-    /// Keeps a line of a response until it is known whether the next one continues it.
+    /// Keeps a response's line until the next shows whether it continues.
     private mutating func hold(_ line: Bytes, _ position: Int, _ bytes: Bytes) throws(HTTPError) {
         if let begun = held, isBlank(line[0]) {
             held = begun.lowerBound..<position + line.count + 2
@@ -96,8 +96,8 @@ struct HeadParser<First> {
         }
     }
 
-    /// Skips the lines so far: the remaining bytes are passed again, counted from 0.
-    /// - Returns: how many bytes to skip.
+    /// Skips the lines so far. The remaining bytes are passed again, from index 0.
+    /// - Returns: the number of bytes to skip.
     private mutating func skip() -> Int {
         let (count, before) = (start, skipped)
         self = HeadParser(maxHead: maxHead, maxFields: maxFields)
@@ -105,7 +105,7 @@ struct HeadParser<First> {
         return count
     }
 
-    /// Refuses a head above the size limit, whether in one line or in many.
+    /// Refuses a head above the size limit, in one line or many.
     private func checkLength(_ count: Int) throws(HTTPError) {
         guard skipped + count > maxHead else { return }
         throw HTTPError(Status(first == nil ? 414 : 431), "a head of more than \(maxHead) bytes")
@@ -113,9 +113,8 @@ struct HeadParser<First> {
 }
 
 extension Bytes {
-    /// Field lines with their ends, in the form that a sender must write. A user agent accepts two others: a line that
-    /// begins with a blank continues the previous one (RFC 9112, section 5.2), and there may be blanks before a colon
-    /// (5.1).
+    /// Field lines with their ends, in the only form that a sender may write. A user agent also accepts a line that
+    /// begins with a blank and continues the previous one (RFC 9112, section 5.2), and blanks before a colon (5.1).
     var normalized: [UInt8] {
         var lines: [UInt8] = []
         lines.reserveCapacity(count)

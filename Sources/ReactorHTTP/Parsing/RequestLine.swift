@@ -1,19 +1,19 @@
-/// The first line of a request. Positions are offsets into the head: RFC 9112, section 3.
+/// A request's first line, with offsets into the head: RFC 9112, section 3.
 struct RequestLine {
     let method: Range<Int>
     let target: Range<Int>
-    /// The target without its scheme, host and query.
+    /// The target without scheme, host and query.
     let path: Range<Int>
     let isHTTP10: Bool
-    /// The offset of the fields.
+    /// The fields' offset.
     let end: Int
 
     /// Decodes `method SP target SP version`.
-    /// - Parameter start: the position of the line.
+    /// - Parameter start: the line's position.
     init(_ line: Bytes, at start: Int) throws(HTTPError) {
         var first = 0
         while first < line.count, isTokenByte(line[first]) { first += 1 }
-        // Usually the version is the usual one, and a target with a space before it is refused below.
+        // The usual version; a target with a space before it is refused below.
         let second: Int
         if line.endsInUsualVersion, first > 0, first + 1 < line.count - 9, line[first] == 0x20 {
             second = line.count - 9
@@ -22,7 +22,7 @@ struct RequestLine {
             guard let space = line.position(of: 0x20), let next = line.position(of: 0x20, from: space + 1) else {
                 throw .bad("a request line without two spaces")
             }
-            // First: for another version the rest has another meaning.
+            // First, because another version changes the rest's meaning.
             isHTTP10 = try Self.isHTTP10(line.slice(next + 1..<line.count))
             second = next
             guard first > 0, first == space else { throw .bad("a method that is no token") }
@@ -34,8 +34,8 @@ struct RequestLine {
         end = start + line.count + 2
     }
 
-    /// The host, if the target names one.
-    /// - Parameter head: the bytes of the head.
+    /// The target's host, if any.
+    /// - Parameter head: the head's bytes.
     func host(in head: Bytes) -> Bytes? {
         guard path.lowerBound > target.lowerBound,
             let slash = head.position(of: UInt8(ascii: "/"), from: target.lowerBound)
@@ -43,7 +43,7 @@ struct RequestLine {
         return head.slice(slash + 2..<path.lowerBound)
     }
 
-    /// `HTTP/1.0`, or `HTTP/1.` with any other digit, which is treated as HTTP/1.1.
+    /// `HTTP/1.0`, or `HTTP/1.` with another digit, treated as HTTP/1.1.
     static func isHTTP10(_ version: Bytes) throws(HTTPError) -> Bool {
         guard version.count == 8, version.slice(0..<5).isEqual(to: "HTTP/"), version[6] == UInt8(ascii: "."),
             isDigit(version[5]), isDigit(version[7])

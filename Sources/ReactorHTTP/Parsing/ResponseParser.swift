@@ -1,33 +1,33 @@
 import Promises
 import ReactorIO
 
-/// The head of a response: RFC 9112, section 4.
+/// A response's head: RFC 9112, section 4.
 struct ResponseHead {
     var status: Status
     var headers: Headers
     var framing: Framing
-    /// Whether the connection may be used for another request.
+    /// True when the connection may serve another request.
     var keepsAlive: Bool
 }
 
-/// Decodes the head of the final response, as strictly as a server decodes requests, except where a user agent must be
-/// lenient. Interim responses, such as `103 Early Hints`, count towards the same size and time limits of a head.
+/// Decodes the final response's head, as strictly as a server decodes requests, except where a user agent must be
+/// lenient. Interim responses, such as `103 Early Hints`, count towards the same size and time limits.
 final class ResponseParser: FrameDecoder {
-    /// The status, whether the server speaks HTTP/1.0, and the offset of the fields.
+    /// The status, whether the server speaks HTTP/1.0, and the fields' offset.
     private typealias StatusLine = (status: Status, isHTTP10: Bool, end: Int)
 
-    // `@exclusivity(unchecked)`: one thread, and a decoder calls nothing that could call back.
+    // `@exclusivity(unchecked)`: one thread, and a decoder makes no calls that could call back.
     @exclusivity(unchecked) private var parser: HeadParser<StatusLine>
     private let asked: Asked
 
-    /// The request's part in the meaning of the response.
+    /// The request's influence on the response's meaning.
     enum Asked {
         case forContent
-        /// HEAD, whose response has no body.
+        /// HEAD, without a body in the response.
         case forHead
-        /// An upgrade, so that 101 is valid.
+        /// An upgrade, which makes 101 valid.
         case forUpgrade
-        /// CONNECT, whose response has no body if it is a success, whatever its fields say.
+        /// CONNECT, without a body in a success, whatever its fields.
         case forTunnel
     }
 
@@ -48,19 +48,19 @@ final class ResponseParser: FrameDecoder {
                 } else {
                     headers.replace(with: lines, from: 0)
                 }
-                // Without a body, the fields describe some other response: RFC 9112, section 6.3.
+                // Without a body, the fields describe another response: RFC 9112, section 6.3.
                 let isWithoutBody = asked == .forHead || asked == .forTunnel && line.status.isSuccess
                 let hasBody = !isWithoutBody && !line.status.hasNoBody
                 return ResponseHead(
                     status: line.status, headers: headers,
                     framing: hasBody ? try fields.framingOfResponse(isHTTP10: line.isHTTP10) : .none,
-                    // A server that writes such fields may send a body all the same.
+                    // A server that writes such fields may send a body anyway.
                     keepsAlive: fields.fault == nil && fields.keepsAlive(isHTTP10: line.isHTTP10))
             }
         }
     }
 
-    /// `HTTP/1.1 200 reason`; the reason, and the space before it, may be missing.
+    /// `HTTP/1.1 200 reason`, with the reason and its space optional.
     private func statusLine(_ line: Bytes, at position: Int) throws(HTTPError) -> StatusLine? {
         guard line.count >= 12, line[8] == 0x20, line.count == 12 || line[12] == 0x20, line.isValue else {
             throw .bad("no response of HTTP/1.1")

@@ -6,30 +6,29 @@ import ReactorIO
 public struct HTTPOptions: Sendable {
     /// The maximum size in bytes of a head, and of a body's trailers. A larger one is answered with 414 or 431.
     public var maxHead = 16_384
-    /// The maximum number of fields in a head. More are answered with 431.
+    /// A head's maximum number of fields. More are answered with 431.
     public var maxFields = 100
-    /// The maximum size of a body in bytes, unless the handler sets `request.body.limit`. A larger one is answered with
-    /// 413.
+    /// A body's maximum size in bytes, unless the handler sets `request.body.limit`. A larger one is answered with 413.
     public var maxBody = 1 << 20
-    /// How long a client may be silent between requests, or not read its response, before its connection ends.
+    /// The limit of a client's silence between requests, and of its not reading a response. Then the connection ends.
     public var idle: Duration? = .seconds(60)
-    /// How long a head may take after its first byte, beside the time of its bytes at `minimumRate`: one of 16 KiB may
-    /// take 26 s. A slower one is answered with 408.
+    /// A head's time from its first byte, besides its bytes' time at `minimumRate`: 16 KiB may take 26 s. A slower head
+    /// is answered with 408.
     public var headTime: Duration? = .seconds(10)
-    /// How long a request may take to arrive, body included. A slower one is answered with 408.
+    /// A request's time to arrive, with its body. A slower request is answered with 408.
     public var requestTime: Duration? = .seconds(30)
-    /// The rate, in bytes per second, at which heads and requests may take longer: each received byte adds its time.
-    /// With `nil` both times are totals.
+    /// The bytes per second at which heads and requests may take longer: each received byte adds its time. `nil` makes
+    /// both times totals.
     public var minimumRate: Int? = 1000
-    /// Called on the connection's loop with each response to a request before it is sent, error responses included: to
-    /// add fields, or to compress. See `Response.body`.
+    /// Called on the connection's loop with each response before it is sent, error responses included, to add fields or
+    /// compress. See `Response.body`.
     ///
     /// ```swift
     /// options.transform = { request, response in response.headers["X-Content-Type-Options"] = "nosniff" }
     /// ```
     public var transform: (@Sendable (Request, inout Response) -> Void)?
-    /// The access log: called on the connection's loop with each response that has been sent, or whose stream has
-    /// failed. If the client leaves before its response, the status is 499, as in nginx's log. With swift-log:
+    /// The access log. Called on the connection's loop with each response that was sent, or whose stream failed. If the
+    /// client leaves first, the status is 499, as in nginx's log. With swift-log:
     ///
     /// ```swift
     /// options.log = { logger.info("\($0)") }
@@ -40,19 +39,18 @@ public struct HTTPOptions: Sendable {
     public init() {}
 }
 
-/// A request whose response has been sent, or could not be.
+/// A request whose response was sent, or could not be.
 public struct ServedRequest: CustomStringConvertible {
     /// The request; `nil` if it could not be parsed.
     public let request: Request?
     /// The status of the response.
     public let status: Status
-    /// The client's address, where it has one.
+    /// The client's address, if any.
     public let peer: SocketAddress?
-    /// The time from the end of the request's head to the end of the response.
+    /// The time from the end of the request's head to the response's end.
     public let duration: Duration
 
-    /// `127.0.0.1:54321 GET /path?query 200 0.0012 seconds`, and the request's `id`, if it has one. Always one line,
-    /// whatever the client sends.
+    /// `127.0.0.1:54321 GET /path?query 200 0.0012 seconds`, and the request's `id`, if any. Always one line.
     public var description: String {
         let (peer, text) = (peer?.description ?? "-", request?.description ?? "-")
         return "\(peer) \(text) \(status.code) \(duration)\(request?.id.map { " \($0.inOneLine)" } ?? "")"

@@ -3,8 +3,8 @@ import Reactor
 import ReactorIO
 
 extension Connection {
-    /// Answers the requests of this connection with `handler`, one after the other, until the client or the server ends
-    /// it: HTTP/1.1 and HTTP/1.0, RFC 9112.
+    /// Answers this connection's requests with `handler`, one after the other, until the client or the server ends it:
+    /// HTTP/1.1 and HTTP/1.0, RFC 9112.
     ///
     /// ```swift
     /// listener.serve(.tls(server)) { connection in
@@ -13,15 +13,15 @@ extension Connection {
     /// ```
     ///
     /// Pipelined requests are answered together, in order. Anything that two recipients could read differently is
-    /// refused, with a status that tells the reason.
+    /// refused, with a status for the reason.
     /// - Parameters:
     ///   - options: the limits.
-    ///   - onError: called with a handler's error unless it is an `HTTPError`; the client gets status 500, or 503 for
-    ///     `PromiseError.timedOut`. Without it, `conf.logHandler` gets a `LogEvent.handlerFailed`. Neither gets what a
-    ///     client causes, which leaves, does not read or breaks the protocol: `options.log` shows its requests.
-    ///   - handler: returns the response to a request, or a promise of one; called on the connection's loop.
-    /// - Returns: a promise that is fulfilled when the conversation has ended. Rejected with the error of a handler
-    ///   that failed inside a response. The caller then closes the connection, as `serve` does.
+    ///   - onError: called with a handler's error unless it is an `HTTPError`. The client gets status 500, or 503 for
+    ///     `PromiseError.timedOut`. Without it, `conf.logHandler` gets a `LogEvent.handlerFailed`. Neither gets errors
+    ///     that a client causes by leaving, not reading or breaking the protocol: `options.log` shows its requests.
+    ///   - handler: returns the response to a request, or a promise of one. Called on the connection's loop.
+    /// - Returns: a promise that is fulfilled at the end of the conversation. Rejected with the error of a handler that
+    ///   failed inside a response. The caller then closes the connection, as `serve` does.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
     public func serveHTTP<Result: ResponseConvertible>(
@@ -34,7 +34,7 @@ extension Connection {
 }
 
 extension Listener {
-    /// Serves HTTP with `handler` until the listener is closed or one of the signals of `serving` arrives.
+    /// Serves HTTP with `handler` until the listener is closed or a signal of `serving` arrives.
     ///
     /// ```swift
     /// let served = listener.serveHTTP(serving: .untilStopped) { request in
@@ -46,16 +46,16 @@ extension Listener {
     /// try hang(served)
     /// ```
     ///
-    /// In a drain, connections that have been silent for 200 ms end. On the others the response to the last request that
-    /// had arrived, or to the next one, says `Connection: close`, so that busy clients lose none.
+    /// In a drain, connections that have been silent for 200 ms end. On others, the response to the last request that
+    /// had arrived, or to the next, says `Connection: close`, so busy clients lose none.
     /// - Parameters:
     ///   - options: the limits per client.
     ///   - serving: the limits of the server, TLS, and the signals that stop it; see `serve`.
-    ///   - onError: called with a handler's error unless it is an `HTTPError`, and with the error of a handshake or a
-    ///     memory limit; see `serve`. The client of the handler gets status 500, or 503 for `PromiseError.timedOut`.
-    ///     Without it, `conf.logHandler` gets the handler's error, as a `LogEvent.handlerFailed`. Neither gets what a
+    ///   - onError: called with a handler's error unless it is an `HTTPError`, and with the error of a handshake or
+    ///     memory limit; see `serve`. The handler's client gets status 500, or 503 for `PromiseError.timedOut`. Without
+    ///     it, `conf.logHandler` gets the handler's error, as a `LogEvent.handlerFailed`. Neither gets errors that a
     ///     connected client causes: `options.log` shows its requests.
-    ///   - handler: returns the response to a request, or a promise of one; called on the loop of the listener.
+    ///   - handler: returns the response to a request, or a promise of one. Called on the listener's loop.
     /// - Returns: as `serve`.
     @discardableResult
     @available(*, noasync, message: "no loop runs the handler in an async function")
@@ -71,7 +71,7 @@ extension Listener {
             handler: { connection in Session.serve(connection, service) }, file: file, line: line)
     }
 
-    /// As the form with promises, with an async `handler`, which runs in a task on this thread's loop.
+    /// The form with an async `handler`, which runs in a task on this thread's loop.
     ///
     /// ```swift
     /// listener.serveHTTP { request async throws in
@@ -92,8 +92,8 @@ extension Listener {
             handler: { request in ResponseBox.promise { try await handler(request) } }, file: file, line: line)
     }
 
-    /// As the form of one loop, on the loops of `group`; see `serve(on:)`. `handler` and `onError` are called on the
-    /// loop of the connection.
+    /// The form for the loops of `group`; see `serve(on:)`. `handler` and `onError` are called on the connection's
+    /// loop.
     @discardableResult
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
@@ -108,7 +108,7 @@ extension Listener {
             handler: { connection in Session.serve(connection, service) }, file: file, line: line)
     }
 
-    /// As the form with promises, with an async `handler`: each runs in a task on the loop of its connection.
+    /// The form with an async `handler`, each run in a task on its connection's loop.
     @_disfavoredOverload
     @discardableResult
     @available(*, noasync, message: "no loop runs the handler in an async function")
@@ -124,7 +124,7 @@ extension Listener {
     }
 }
 
-/// Carries a response out of a task on its own thread.
+/// Carries a response out of a task, on its own thread.
 // @unchecked: the task of `promise` runs on the thread whose promise it settles.
 struct ResponseBox: @unchecked Sendable {
     let response: Response

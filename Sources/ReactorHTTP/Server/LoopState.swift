@@ -3,17 +3,17 @@ import Reactor
 import ReactorIO
 import ReactorLibc
 
-/// State that all sessions of a loop share.
+/// State shared by a loop's sessions.
 final class LoopState {
     private static let ofLoops = LoopLocal { LoopState() }
     private let kernel = EventLoop.ofCurrentThread.kernel
     /// The beginning of the last response's head, which most share: see `beginning`.
-    // `@exclusivity(unchecked)`: one thread, and no field is being changed while code is called that could call back.
+    // `@exclusivity(unchecked)`: one thread, and no field changes during calls that could call back.
     @exclusivity(unchecked) private var cached: (status: Status, type: String?, second: time_t, bytes: [UInt8]) =
         (.ok, nil, -1, [])
-    /// `Date: Sun, 06 Nov 1994 08:49:37 GMT`, with its CR LF: formatted once a second.
+    /// `Date: Sun, 06 Nov 1994 08:49:37 GMT`, with its CR LF, formatted once a second.
     @exclusivity(unchecked) private var date: (second: time_t, line: [UInt8]) = (-1, [])
-    /// The request that was answered last, reused if nothing else retains it.
+    /// The last answered request, reused if nothing else retains it.
     @exclusivity(unchecked) private var last: RequestStorage?
 
     static func of(_ connection: Connection) -> LoopState { ofLoops.value(for: connection) }
@@ -27,18 +27,18 @@ final class LoopState {
         return RequestStorage()
     }
 
-    /// The first line of a response, and the fields `Date` and `Content-Type`.
+    /// A response's first line, and the fields `Date` and `Content-Type`.
     func beginning(_ status: Status, _ type: String?) -> [UInt8] {
         updateBeginning(status, type)
         return cached.bytes
     }
 
-    /// Appends `beginning`, `Content-Length` and the end of the head: the usual head, in one step.
+    /// Appends the usual head in one step: `beginning`, `Content-Length` and the end.
     func appendHead(_ status: Status, _ type: String?, length: Int, _ output: inout ByteWriter) {
         updateBeginning(status, type)
         let name = "Content-Length: " as StaticString
         output.append(atMost: cached.bytes.count + name.utf8CodeUnitCount + 24) { place in
-            // Each copy is within the room, whose size is the sum of theirs.
+            // Each copy is within the room, which has the sum of their sizes.
             var end = place.baseAddress!
             cached.bytes.withUnsafeBytes { end.copyMemory(from: $0.baseAddress!, byteCount: $0.count) }
             end += cached.bytes.count
@@ -58,7 +58,7 @@ final class LoopState {
         }
     }
 
-    /// As `beginning`, with another line for the date.
+    /// `beginning` with another date line.
     static func beginning(_ status: Status, _ type: String?, date: [UInt8]) -> [UInt8] {
         var output = ByteWriter()
         output.append("HTTP/1.1 ")
@@ -75,11 +75,11 @@ final class LoopState {
         return output.bytes
     }
 
-    /// Keeps a request's memory for the next one, and its service. A request that is neither being answered nor `last`
-    /// has none: a program that keeps requests would retain its handler by them, perhaps in a cycle.
+    /// Keeps a request's memory and service for the next one. A request neither in progress nor `last` has no service,
+    /// because a program that keeps requests would retain its handler, perhaps in a cycle.
     func giveBack(_ request: consuming RequestStorage) {
         request.end()
-        // What filters have left for the handlers may own more than memory, and ends with the request.
+        // Filters' values may own more than memory, so they end with the request.
         if request.notes?.values.isEmpty == false {
             request.service = nil
             return
@@ -88,6 +88,6 @@ final class LoopState {
         last = request
     }
 
-    /// The conversation with a client has ended, perhaps the last one of `service`.
+    /// Called at the end of a conversation, perhaps the last of `service`.
     func forget(_ service: Service) { if last?.service === service { last?.service = nil } }
 }

@@ -1,7 +1,7 @@
 import Promises
 import ReactorIO
 
-/// The decoded parameters of a path, a query or a form, in their order. Names are compared byte by byte.
+/// The decoded parameters of a path, query or form, in order. Names are compared by bytes.
 public struct Parameters: Hashable, Sendable {
     private struct Field: Hashable {
         let name: String
@@ -14,8 +14,8 @@ public struct Parameters: Hashable, Sendable {
 
     init(refusal: Status = .badRequest) { self.refusal = refusal }
 
-    /// Decodes `a=1&b=two+words`, as an HTML form sends it: `+` is a space, and an invalid escape stays as it is. Bytes
-    /// that are not UTF-8 are replaced.
+    /// Decodes an HTML form's `a=1&b=two+words`: `+` is a space, and an invalid escape stays. Bytes that are not UTF-8
+    /// are replaced.
     init(form text: some Collection<UInt8>) {
         self.init()
         if text.withContiguousStorageIfAvailable({ append(form: Bytes($0)) }) == nil {
@@ -43,7 +43,7 @@ public struct Parameters: Hashable, Sendable {
         String(decoding: unescaped(text, isForm: true) ?? [], as: UTF8.self)
     }
 
-    /// The first value of this name; `nil` if there is none.
+    /// The first value of this name, if any.
     public subscript(name: String) -> String? { all(name).first }
 
     /// All values of this name.
@@ -56,8 +56,8 @@ public struct Parameters: Hashable, Sendable {
     /// ```swift
     /// let page = try request.queryParameters.value("page", as: Int.self)
     /// ```
-    /// - Throws: `HTTPError` if there is none or it cannot be converted: 404 for a parameter of the path, and 400, with
-    ///   a sentence for the client, for any other.
+    /// - Throws: `HTTPError` if there is none or it cannot be converted: 404 for a parameter of the path, 400 for
+    ///   others, with a sentence for the client.
     public func value<Value: LosslessStringConvertible>(
         _ name: String, as type: Value.Type = Value.self
     ) throws(HTTPError) -> Value {
@@ -69,7 +69,7 @@ public struct Parameters: Hashable, Sendable {
         throw HTTPError(refusal, detail: "The parameter \(name) is not \(wanted).")
     }
 
-    /// The first value of this name, converted; `value` if there is none.
+    /// The first value of this name, converted, or else `value`.
     ///
     /// ```swift
     /// let page = try request.queryParameters.value("page", default: 1)
@@ -83,14 +83,14 @@ public struct Parameters: Hashable, Sendable {
 }
 
 extension Request {
-    /// The parameters of the path that a `Router` has matched, without escapes.
+    /// The parameters of the path that a `Router` matched, without escapes.
     public var pathParameters: Parameters { storage.notes?.parameters ?? Parameters(refusal: .notFound) }
 
     /// The parameters of the query: `?page=2&word=two+words`.
     public var queryParameters: Parameters { Parameters(form: (query ?? "").utf8) }
 
     /// Reads the parameters of a form, `application/x-www-form-urlencoded`, from the body.
-    /// - Returns: a promise that is rejected as `Body.bytes`, and with `HTTPError` (415) for a body of another type.
+    /// - Returns: a promise that is rejected as `Body.bytes`, and with `HTTPError` (415) for another type.
     public func formParameters() -> Promise<Parameters> {
         guard headers.has("content-type", listing: "application/x-www-form-urlencoded") else {
             return Promise(error: HTTPError(Status(415), detail: "The body is no application/x-www-form-urlencoded."))

@@ -2,8 +2,8 @@ import Promises
 import ReactorIO
 
 extension Response {
-    /// An error for API clients: `application/problem+json` of RFC 9457, such as
-    /// `{"title":"Not Found","status":404,"detail":"There is no note 7."}`.
+    /// An error for API clients: `application/problem+json` of RFC 9457, such as `{"title":"Not
+    /// Found","status":404,"detail":"There is no note 7."}`.
     /// - Parameters:
     ///   - status: the status.
     ///   - detail: a sentence for the reader; `nil` for none.

@@ -1,26 +1,26 @@
 import Promises
 import ReactorIO
 
-/// What the program has found out about a request: most have none of it.
+/// The program's findings about a request. Most requests have none.
 struct RequestNotes {
-    /// The parameters of the path, if a `Router` has looked at it.
+    /// The path's parameters, from a `Router`.
     var parameters: Parameters?
-    /// The path of the route, such as `/notes/{id}`.
+    /// The route's path, such as `/notes/{id}`.
     var route: String?
     var id: String?
-    /// The values that filters have left, by type.
+    /// Filters' values by type.
     var values: [ObjectIdentifier: Any] = [:]
 }
 
 extension Request {
-    /// An identifier for log lines, which a filter sets, such as the client's `X-Request-Id`. The access log's line and
-    /// the report of a handler's error show it.
+    /// An identifier for log lines, set by a filter, such as the client's `X-Request-Id`. The access log and reports of
+    /// handlers' errors show it.
     public var id: String? {
         get { storage.notes?.id }
         nonmutating set { storage.notes = storage.notes.with { $0.id = newValue } }
     }
 
-    /// The value of this type that a filter has left for its handlers, such as the user who has authenticated.
+    /// A filter's value of this type for its handlers, such as the authenticated user.
     ///
     /// ```swift
     /// request[User.self] = user
@@ -44,7 +44,7 @@ extension RequestStorage {
         notes = notes.with { ($0.parameters, $0.route) = (parameters, route) }
     }
 
-    /// The request in a report: the method, the route or the path, and the id. Never the query, which may have secrets.
+    /// The request in a report: method, route or path, and id, but not the query, which may have secrets.
     var subject: String {
         let place = notes?.route ?? String(text(path).prefix(200))
         return "\(method) \(place.isEmpty ? "/" : place)" + (notes?.id.map { ", \($0)" } ?? "")

@@ -2,7 +2,7 @@ import Promises
 import Reactor
 import ReactorIO
 
-// The answer after a handler has failed.
+// The answer after a handler's failure.
 
 extension RequestStorage {
     /// True when `error` means that the client has left. A handler gets the `SystemError` of its client's connection
@@ -11,18 +11,18 @@ extension RequestStorage {
         (!(error is SystemError) || usedBody?.hasFailed == true) && connection?.hasEnded(with: error) == true
     }
 
-    /// True when `error` comes from reading the body. A handler may do without the body, and fail later.
+    /// True when `error` comes from reading the body. A handler may ignore the body, and fail later.
     func isOfBody(_ error: any Error) -> Bool {
         guard usedBody?.hasFailed == true else { return false }
         return error is HTTPError || error is StreamError || error is BodyError
     }
 
-    /// The answer that `error` of a handler or a filter becomes. An error of the program is reported here.
+    /// The answer for an `error` of a handler or filter. Reports an error of the program.
     func failure(_ error: any Error) -> Response {
         if isOfBody(error) { return Response(for: error, asProblem: notes?.parameters != nil) }
         if let error = error as? HTTPError { return Response(for: error, asProblem: notes?.parameters != nil) }
         report(error)
-        // A status from another server, for instance, must not become this server's. Time runs out under load.
+        // For instance, another server's status must not become this server's. Time runs out under load.
         let isLate = if case PromiseError.timedOut = error { true } else { false }
         let status = isLate ? Status.serviceUnavailable : .internalServerError
         return Response(for: HTTPError(status), asProblem: notes?.parameters != nil)
@@ -35,7 +35,7 @@ extension RequestStorage {
 }
 
 extension Request {
-    /// The answer of `body`, or the one that its error becomes. Its promise is rejected only if the client has left.
+    /// The answer of `body`, or the one for its error. Its promise is rejected only if the client has left.
     func answer(_ body: () throws -> Answer) -> Answer {
         do {
             let answer = try body()

@@ -2,17 +2,16 @@ import Promises
 import ReactorIO
 
 extension Response {
-    /// The body of a response.
+    /// A response's body.
     public enum Body {
         /// The whole body.
         case bytes([UInt8])
-        /// Of this length, or chunked if that is `nil`; written by the closure, which is called once. See
-        /// `Response.stream`.
+        /// Of this length, or chunked if `nil`, written by the closure, which is called once. See `Response.stream`.
         case stream(length: Int?, (BodyOutput) throws -> Promise<Void>)
 
-        /// The whole body in one array, without a size limit: for a cache or a test.
-        /// - Returns: a promise that is rejected if a client would get an incomplete response: with the error of the
-        ///   closure, with `BodyOutput.TooMuch`, or with `BodyError.endedEarly`.
+        /// The whole body in one array, without a limit, for a cache or a test.
+        /// - Returns: a promise that is rejected if a client would get an incomplete response: with the closure's
+        ///   error, `BodyOutput.TooMuch` or `BodyError.endedEarly`.
         public func bytes() -> Promise<[UInt8]> {
             switch self {
             case .bytes(let bytes): Content.bytes(bytes).bytes()
@@ -25,8 +24,8 @@ extension Response {
         public func text() -> Promise<String> { bytes().map { String(decoding: $0, as: UTF8.self) } }
     }
 
-    /// The body; `nil` for an upgrade. Replacing it changes the length in the head. A stream that replaces another one
-    /// can compress while sending:
+    /// The body; `nil` for an upgrade. Replacing it changes the head's length. A stream that replaces another can
+    /// compress while sending:
     ///
     /// ```swift
     /// if case .stream(_, let body)? = response.body {

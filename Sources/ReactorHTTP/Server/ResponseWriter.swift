@@ -1,13 +1,13 @@
 import Promises
 import ReactorIO
 
-// The head of a response. A field that both the library and a program set is written once: RFC 9110, section 5.3.
+// A response's head. A field of both library and program is written once: RFC 9110, section 5.3.
 
 extension LoopState {
     /// Appends the head of `response`.
     /// - Parameters:
     ///   - request: `nil` if it could not be parsed.
-    ///   - isLast: whether the connection ends after the response.
+    ///   - isLast: true if the connection ends after the response.
     func appendHead(
         of response: Response, to request: RequestStorage?, isLast: Bool, _ output: inout ByteWriter
     ) {
@@ -36,7 +36,7 @@ extension LoopState {
         }
     }
 
-    /// Appends the first line, the program's fields, and the library's that the program has not set.
+    /// Appends the first line, the program's fields, and the library's others.
     private func appendFields(of response: Response, _ isHTTP10: Bool, _ isLast: Bool, _ output: inout ByteWriter) {
         let headers = response.headers
         let type = response.contentType
@@ -64,9 +64,9 @@ extension LoopState {
 }
 
 extension Headers {
-    /// The elements of the field `Connection` for a response with these fields. A sender of `Upgrade` must name it
-    /// there: RFC 9110, section 7.8.
-    /// - Parameter decision: `close` or `keep-alive`, which the library decides.
+    /// The elements of `Connection` for a response with these fields. A sender of `Upgrade` must name it there: RFC
+    /// 9110, section 7.8.
+    /// - Parameter decision: the library's `close` or `keep-alive`.
     fileprivate func connectionOptions(isUpgrade: Bool, _ decision: String?) -> [String] {
         var options: [String] = isUpgrade ? ["Upgrade"] : []
         forEach(named: "connection") { range in

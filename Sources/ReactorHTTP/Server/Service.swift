@@ -2,23 +2,23 @@ import Promises
 import Reactor
 import ReactorIO
 
-/// State that the sessions of a server share: its limits, and the handler.
-// @unchecked: all properties are constants, and the closures are called on the loops of the sessions. With a group,
-// which has several threads, `serveHTTP(on:)` takes only closures that are `Sendable`.
+/// State shared by a server's sessions: its limits and handler.
+// @unchecked: all properties are constants, and the closures are called on the sessions' loops. A group has several
+// threads, so `serveHTTP(on:)` takes only `Sendable` closures.
 @usableFromInline
 final class Service: @unchecked Sendable {
     let options: HTTPOptions
-    /// Whether the options have a `transform`: testing the closure itself would count references.
+    /// True when the options have a `transform`. Testing the closure itself would count references.
     let transforms: Bool
     let timeouts: FrameTimeouts
     let onError: ((any Error, Connection) -> Void)?
-    /// The line of the `serveHTTP`.
+    /// The line of `serveHTTP`.
     private let callSite: CallSite
-    /// True when nobody receives the error with which a conversation ends.
+    /// True when nobody receives a conversation's final error.
     let reportsEnds: Bool
     let handler: (Request) throws -> Answer
 
-    /// - Parameter isOfListener: whether the program does not get the promises of the conversations.
+    /// - Parameter isOfListener: true if the program does not get the conversations' promises.
     @usableFromInline
     init(
         _ options: HTTPOptions, _ onError: ((any Error, Connection) -> Void)?, isOfListener: Bool,
@@ -40,17 +40,17 @@ final class Service: @unchecked Sendable {
         onError(error, connection)
     }
 
-    /// Reports an error that nobody else receives.
+    /// Reports an error without another receiver.
     func log(_ error: any Error, _ subject: String) {
         if !error.isCancelled { conf.log(.handlerFailed(error, request: subject, at: callSite)) }
     }
 
-    /// For `serve`: filters the errors of a connection that `onError` gets.
+    /// For `serve`: filters the connection errors for `onError`.
     @usableFromInline
     var onConnectionError: (@Sendable (any Error, Connection) -> Void)? {
         if onError == nil { return nil }
         return { [self] error, connection in
-            // An error of a filter here comes from the handshake: sessions have kept back any later one.
+            // A filter's error here comes from the handshake, because sessions keep back later ones.
             if error is SystemError || error is PeerGone, connection.hasEnded(with: error) { return }
             onError?(error, connection)
         }

@@ -8,10 +8,10 @@ final class Session {
     private let connection: Connection
     private let service: Service
     private let state: LoopState
-    // `@exclusivity(unchecked)`: one thread, and no field is being changed while code is called that could call back.
-    /// The state of an incomplete head. `nil` between requests, so that an idle connection does not keep it.
+    // `@exclusivity(unchecked)`: one thread, and no field changes during calls that could call back.
+    /// An incomplete head's state. `nil` between requests, to save an idle connection's memory.
     @exclusivity(unchecked) private var partial: PartialHead?
-    /// The request that has arrived and is not answered yet.
+    /// The request in progress.
     @exclusivity(unchecked) private var current: RequestStorage?
 
     private final class PartialHead {
@@ -23,8 +23,7 @@ final class Session {
         (self.connection, self.service, state) = (connection, service, .of(connection))
     }
 
-    // The client has left, or a drain has ended the handler: only this deinit can log a request that was cancelled
-    // before its response.
+    // The client left, or a drain ended the handler. Only this deinit can log a request cancelled before its response.
     deinit {
         if let current {
             log(.value, current.begunStatus ?? Status(499), current)
@@ -47,7 +46,7 @@ final class Session {
 
     // MARK: One request
 
-    /// Answers the request that has been decoded. The next one is decoded when the returned promise is fulfilled.
+    /// Answers the decoded request. The next is decoded when the promise is fulfilled.
     private func respond() throws -> Promise<Void> {
         guard let request = current else { return .value }
         request.connection = connection
@@ -79,9 +78,9 @@ final class Session {
         return response
     }
 
-    /// Sends a response, skips the unread rest of the request's body, and ends the request.
+    /// Sends a response, skips the rest of the request's body, and ends the request.
     private func send(_ response: Response, to request: RequestStorage) -> Promise<Void> {
-        // The handler has already received the reason, and it has been reported.
+        // The handler has the reason already, and it has been reported.
         if connection.isClosed, connection.ownEnd != nil { return Promise(error: StopReading()) }
         if service.transforms { return reply(transformed(response, for: request), to: request) }
         return reply(response, to: request)
@@ -99,27 +98,26 @@ final class Session {
             return request.body.discard().then { self.sendNow(response, to: request, isLast: false) }
         }
         let isStream = if case .stream = response.content { request.method != .head } else { false }
-        // Nothing has been sent to the client yet, and it waits to hear whether to send the body.
+        // The client has received nothing, and waits to hear whether to send the body.
         if request.awaitsContinue, !isStream || request.usedBody == nil {
             return sendNow(response, to: request, isLast: true)
         }
         if isStream { return sendNow(response, to: request, isLast: false) }
-        // Usually the body of a small request has arrived; otherwise the client gets its answer before it has sent the
-        // rest.
+        // A small request's body has usually arrived; if not, the client gets its answer before it has sent the rest.
         let rest = endsBehind(response, to: request) ? nil : skipRest(of: request)
         if rest?.isPending == true { return sendNow(response, to: request, isLast: false, skipping: rest) }
         return sendNow(response, to: request, isLast: rest?.isRejected == true)
     }
 
-    /// Reads the rest of a request's body and drops it, within the server's limits: a higher limit that a handler sets
-    /// applies only to the handler's own reads.
+    /// Reads and drops the rest of a request's body, within the server's limits. A handler's higher limit applies only
+    /// to its own reads.
     /// - Returns: `nil` if nothing is left. Rejected if the next request cannot be found, or need not be.
     private func skipRest(of request: RequestStorage) -> Promise<Void>? {
         if case .none = request.framing { return nil }
         let body = request.body
         if body.isComplete { return nil }
         body.limit = min(body.limit, service.options.maxBody)
-        // The body has failed, or is too long to be worth reading, or a read of the program is pending.
+        // The body failed, is too long to be worth reading, or a program's read is pending.
         body.dropWhole()
         if !body.isReadable || body.isReading { return Promise(error: StopReading()).mayBeIgnored }
         return skip(body)
@@ -131,13 +129,13 @@ final class Session {
         if case .failure(let error) = part.result { return Promise(error: error).mayBeIgnored }
         return part.then { [self] part -> Promise<Void> in
             if rest.isComplete { return .value }
-            // A drain waits for answers, and this one has been sent.
+            // A drain waits for answers, and this one is sent.
             if part == nil || connection.isDraining { throw StopReading() }
             return skip(rest)
         }
     }
 
-    /// Whether the connection ends after a response, whatever happens to the request's body.
+    /// True when the connection ends after a response, whatever happens to the request's body.
     @inline(__always)
     private func endsBehind(_ response: Response, to request: RequestStorage) -> Bool {
         !request.keepsAlive || connection.isDraining && (request.framing != .none || connection.readsLastFrame)
@@ -145,8 +143,8 @@ final class Session {
     }
 
     /// - Parameters:
-    ///   - isLast: whether the connection ends after the response, even if the client would keep it.
-    ///   - rest: the skipping of the body, which the next request waits for.
+    ///   - isLast: true if the connection ends after the response, even if the client would keep it.
+    ///   - rest: the skipping of the body, before the next request.
     private func sendNow(
         _ response: Response, to request: RequestStorage, isLast: Bool, skipping rest: Promise<Void>? = nil
     ) -> Promise<Void> {
@@ -179,13 +177,13 @@ final class Session {
         skipping rest: Promise<Void>? = nil
     ) -> Promise<Void> {
         if service.options.log != nil { log(sent, status, request) }
-        // Moved, so that no reference is counted.
+        // Moved, to avoid a reference count.
         if let request = current.take() { state.giveBack(request) }
         if let rest { return finish(sent, skipping: rest) }
         return isLast ? sent.done { throw StopReading() } : sent
     }
 
-    /// Sends and reads at the same time: a client may read the response only after it has sent its whole body.
+    /// Sends and reads together, because a client may read the response only after sending its whole body.
     @inline(never)
     private func finish(_ sent: Promise<Void>, skipping rest: Promise<Void>) -> Promise<Void> {
         // Even if the rest is invalid, the client has its answer.
@@ -204,7 +202,7 @@ final class Session {
 
     // MARK: Writing
 
-    /// Writes a response, and its body if that is in memory.
+    /// Writes a response, and its body if in memory.
     private func write(_ response: Response, to request: RequestStorage, isLast: Bool) -> Promise<Void> {
         let withBody = request.method != .head && !response.status.hasNoBody
         let sent = connection.write(withBody ? response.content : nil) {
@@ -234,8 +232,8 @@ final class Session {
             limited(connection.write(part))
         }
         if connection.sendsFiles { output.fileOutput = connection }
-        // A client that does not get `100 Continue` may or may not send the body: nothing is read after such a
-        // response. The same holds while a read of the program is pending.
+        // A client without `100 Continue` may or may not send the body, so nothing is read after the response, or while
+        // a program's read is pending.
         let awaitedContinue = request.awaitsContinue
         var isUnread: Bool {
             awaitedContinue && request.usedBody?.hasBegun != true || request.usedBody?.isReading == true
@@ -258,7 +256,7 @@ final class Session {
         }
     }
 
-    /// Appends the head of a response whose body is a stream.
+    /// Appends a streamed response's head.
     private func beginStream(_ output: inout ByteWriter) {
         guard let request = current, let head = request.unsentHead.take() else { return }
         request.responseBegins(head.status)
@@ -269,7 +267,7 @@ final class Session {
 
     private func end(_ error: any Error) throws -> Promise<Void> {
         let hasLeft = connection.hasEnded(with: error)
-        // In HTTP/1.0 the end of the connection would complete the response: a reset shows that it is incomplete.
+        // In HTTP/1.0 the connection's end would complete the response; a reset shows that it is incomplete.
         if let request = current, request.begunStatus != nil {
             if request.isHTTP10 { connection.abort() }
             if hasLeft || request.isOfBody(error) { return .value }
@@ -285,7 +283,7 @@ final class Session {
         // Between two requests.
         case StreamError.timedOut(got: 0) where current == nil: return .value
         case is HTTPError, StreamError.timedOut: return refuse(Response(for: error))
-        // The client has closed inside a request.
+        // The client closed inside a request.
         case is StreamError, is BodyError: return .value
         default:
             if hasLeft { return .value }
@@ -293,24 +291,24 @@ final class Session {
         }
     }
 
-    /// The conversation has failed, and nothing more can be sent about that.
+    /// The conversation has failed, and nothing more can be sent.
     private func failed(_ error: any Error, _ subject: @autoclosure () -> String) throws -> Promise<Void> {
         guard service.reportsEnds, !connection.hasEnded(with: error) else { throw error }
         service.log(error, subject())
         return .value
     }
 
-    /// Answers a request that cannot be parsed. The connection ends, since it is unknown where the next request begins.
+    /// Answers a request that cannot be parsed. The connection ends, since the next request's beginning is unknown.
     private func refuse(_ response: Response) -> Promise<Void> {
         let sent = connection.write { state.appendHead(of: response, to: nil, isLast: true, &$0) }
         log(sent, response.status, current.take())
-        // A client that has left misses nothing.
+        // Irrelevant to a client that has left.
         return limited(sent).recover(policy: .allErrors) { _ in .value }
     }
 
     /// Ends the loop over requests: `body` continues with the connection.
     private struct Upgraded: Error {
-        // unsafe: it is thrown and caught within the session, on the thread of the connection.
+        // unsafe: thrown and caught within the session, on the connection's thread.
         nonisolated(unsafe) let body: (Connection) throws -> Promise<Void>
         /// The request, if the session reports the error of `body`.
         let subject: String?

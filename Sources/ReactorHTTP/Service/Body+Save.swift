@@ -4,21 +4,21 @@ import ReactorIO
 import ReactorLibc
 
 extension Body {
-    /// Writes the body to a file as it arrives, as fast as the disk takes it.
+    /// Writes the body to a file as it arrives, at the disk's pace.
     ///
     /// ```swift
     /// request.body.limit = 1 << 30
     /// return request.body.save(to: "/srv/uploads/\(number)").map { count in Response("\(count) bytes\n", status: .created) }
     /// ```
     ///
-    /// The bytes go to a temporary file in the same folder, which is renamed when all of them are on the disk: a
-    /// partial body never appears under the name. If the body is incomplete, or the promise is cancelled, the temporary
-    /// file is removed. An existing file of that name is replaced.
+    /// The bytes go to a temporary file in the same folder, renamed when all are on the disk, so a partial body never
+    /// has the name. If the body is incomplete or the promise is cancelled, the temporary file is removed. An existing
+    /// file is replaced.
     /// - Parameters:
-    ///   - path: the file. Do not derive it from a name that a client has chosen without validating that.
-    ///   - mode: the permissions of the file, before the process's umask applies.
-    ///   - pool: the threads that write.
-    /// - Returns: a promise of the number of bytes. Rejected as `read`, and with the `SystemError` of the file, such as
+    ///   - path: the file. Validate a client's name before using it here.
+    ///   - mode: the file's permissions, before the process's umask.
+    ///   - pool: the writing threads.
+    /// - Returns: a promise of the number of bytes. Rejected as `read`, and with the file's `SystemError`, such as
     ///   `ENOSPC`.
     public func save(to path: String, mode: UInt32 = 0o666, on pool: ThreadPool = .shared) -> Promise<Int> {
         save(to: path, mode: mode, on: pool, calls: .real)
@@ -35,9 +35,8 @@ extension Body {
     }
 }
 
-/// A file that gets its name when it is complete, and is removed if it never is.
-// @unchecked: used by one job of the pool at a time, each of which begins after the previous one has ended; then by
-// `deinit`.
+/// A file that gets its name when complete, or is removed.
+// @unchecked: used by one pool job at a time, each after the previous one's end, then by `deinit`.
 private final class PartialFile: @unchecked Sendable {
     private let path: String
     private let temporary: String
@@ -57,7 +56,7 @@ private final class PartialFile: @unchecked Sendable {
         if answer < 0 { throw SystemError(.open, -fd, detail: temporary) }
     }
 
-    // On the pool, since the disk may be slow.
+    // On the pool, because the disk may be slow.
     deinit {
         if fd < 0 { return }
         let close = { @Sendable [fd, temporary, isComplete, calls] in
@@ -74,7 +73,7 @@ private final class PartialFile: @unchecked Sendable {
                 let count = try retrying(.write) {
                     calls.write(fd, bytes.baseAddress! + written, bytes.count - written)
                 }
-                // The kernel does not return 0 for a file; if it did, this loop would not end.
+                // Never happens for a file, but would loop forever.
                 if count == 0 { throw SystemError(.write, EIO, detail: path) }
                 written += count
             }

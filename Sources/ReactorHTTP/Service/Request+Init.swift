@@ -2,7 +2,7 @@ import Promises
 import ReactorIO
 
 extension Request {
-    /// A request without a client, for tests that call a handler or a `Router`. It has no connection.
+    /// A request without client and connection, for tests that call a handler or a `Router`.
     ///
     /// ```swift
     /// let request = try Request(.post, "/notes?lang=en", headers: ["Accept": "text/plain"], body: .text("milk"))
@@ -10,9 +10,9 @@ extension Request {
     /// - Parameters:
     ///   - method: the method.
     ///   - target: the target.
-    ///   - headers: the fields. `Host` is added if it is missing, as are the length and the type of the body.
+    ///   - headers: the fields. `Host`, and the body's length and type, are added if missing.
     ///   - body: the body.
-    /// - Throws: the `HTTPError` with which a server would refuse such a request.
+    /// - Throws: the `HTTPError` with which a server would refuse this request.
     public init(
         _ method: Method = .get, _ target: String, headers: Headers = Headers(), body: RequestBody? = nil
     ) throws(HTTPError) {

@@ -1,14 +1,13 @@
-/// A handler, and the names of its path parameters.
+/// A handler, and its path parameters' names.
 struct Route {
     let path: String
     let handler: (Request) -> Answer
     let names: [String]
 }
 
-/// The methods of the paths that match.
 struct AllowedMethods {
     private var methods: Set<String> = []
-    /// True when the path is known. An OPTIONS for all paths below a prefix, as for CORS, does not make one known.
+    /// True when the path is known. An OPTIONS for all paths below a prefix, as for CORS, makes none known.
     private var isKnown = false
 
     mutating func add(_ routes: some Sequence<Method>, isRest: Bool) {
@@ -28,7 +27,7 @@ struct AllowedMethods {
 
 /// The routes below a path prefix.
 final class RouteNode {
-    /// Children by the next path segment, without escapes. Bytes, since Unicode-equivalent texts are equal as a
+    /// Children by the next path segment's bytes, without escapes. Unicode-equivalent texts would be equal as a
     /// `String`.
     private var parts: [[UInt8]: RouteNode] = [:]
     private var parameter: RouteNode?
@@ -37,7 +36,7 @@ final class RouteNode {
     private var routes: [Method: Route] = [:]
     /// The filters around the router's own answers below this prefix.
     private var filters = Router.Filters()
-    /// The number of groups with filters. Of the root only.
+    /// The number of groups with filters, in the root.
     private var groups = 0
 
     private static var slash: UInt8 { UInt8(ascii: "/") }
@@ -54,7 +53,7 @@ final class RouteNode {
         return groups
     }
 
-    /// Adds the filters of a group, unless another one has this prefix that the group is not inside of.
+    /// Adds a group's filters, unless a group that does not contain it has filters for this prefix.
     func add(_ filters: Router.Filters, around prefix: String, inside outer: Int) {
         precondition(prefix.isEmpty || prefix.utf8.first == Self.slash, "a prefix begins with a slash: \(prefix)")
         let path = prefix.utf8.last == Self.slash ? prefix.utf8.dropLast() : prefix.utf8[...]
@@ -87,8 +86,8 @@ final class RouteNode {
 
     // MARK: Finding
 
-    /// - Parameter allowed: collects the methods of all paths that match.
-    /// - Returns: the best route for the method, with the values of its parameters.
+    /// - Parameter allowed: collects the methods of all matching paths.
+    /// - Returns: the best route for the method, with its parameters' values.
     func find(
         _ method: Method, _ path: String, _ allowed: inout AllowedMethods
     ) -> (route: Route, parameters: Parameters)? {
@@ -112,8 +111,8 @@ final class RouteNode {
         return parts.contains(where: isRelative) ? nil : parts
     }
 
-    /// True when a part is `.` or `..`, or contains one between escaped slashes: a handler could take it for a relative
-    /// folder.
+    /// True when a part is `.` or `..`, or contains one between escaped slashes, which a handler could take for a
+    /// relative folder.
     private static func isRelative(_ part: Substring.UTF8View) -> Bool {
         guard part.first == UInt8(ascii: ".") || part.contains(UInt8(ascii: "%")) else { return false }
         return unescaped(part)?.split(separator: slash).contains {
@@ -121,7 +120,7 @@ final class RouteNode {
         } == true
     }
 
-    /// Visits each node once at most, so the time is bounded by the number of routes: a part is decoded only there.
+    /// Visits each node at most once, so the routes bound the time: only there is a part decoded.
     private func find(
         _ method: Method, _ parts: ArraySlice<Substring.UTF8View>, _ values: [String], isRest: Bool = false,
         _ allowed: inout AllowedMethods

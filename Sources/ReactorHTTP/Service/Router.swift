@@ -1,7 +1,7 @@
 import Promises
 import ReactorIO
 
-/// Finds the handler of a request by its method and its path.
+/// Finds a request's handler by method and path.
 ///
 /// ```swift
 /// let service = Router()
@@ -12,38 +12,37 @@ import ReactorIO
 /// listener.serveHTTP { request in service.respond(to: request) }
 /// ```
 ///
-/// A segment in braces is a parameter, and matches any segment that is not empty; `{name...}` at the end matches the
-/// whole rest, with its escapes, as `StaticFiles` takes it. Where several paths match, a literal segment wins over a
-/// parameter, and that over a rest. A trailing slash counts, and `.` and `..` match nothing.
+/// A segment in braces is a parameter, and matches any segment that is not empty. `{name...}` at the end matches the
+/// whole rest with its escapes, as for `StaticFiles`. A literal segment wins over a parameter, and a parameter over a
+/// rest. A trailing slash counts, and `.` and `..` match nothing.
 ///
-/// A segment is compared without its escapes, and a parameter is the decoded segment: `a%2Fb` is `a/b`. A path matches
-/// nothing if `.` or `..` is between two of its slashes, escaped ones included: no parameter leads out of a folder.
+/// A segment is compared without its escapes, and a parameter is the decoded segment: `a%2Fb` is `a/b`. A path with `.`
+/// or `..` between two slashes, escaped ones included, matches nothing, so no parameter leads out of a folder.
 ///
-/// HEAD is answered by the handler of GET, a method that the path does not have with 405 and `Allow`, and an unknown
-/// path with 404; an OPTIONS for the whole rest, such as `/{path...}`, makes no path known. These, and every error of a
-/// handler, are sent as `Response.problem`. A filter sees each of them as an answer: see `group`.
+/// GET's handler answers HEAD. A method that the path lacks gets 405 and `Allow`, an unknown path 404. An OPTIONS for
+/// the whole rest, such as `/{path...}`, makes no path known. These answers, and every handler's error, are sent as
+/// `Response.problem`. A filter sees each as an answer: see `group`.
 ///
-/// A router and its handlers belong to one thread: for `serveHTTP(on: group)` make one on each loop, as a value of a
-/// `LoopLocal`.
+/// A router and its handlers belong to one thread. For `serveHTTP(on: group)` make one per loop, in a `LoopLocal`.
 public final class Router {
-    /// Answers a request with its handler; for filters to call.
+    /// Answers a request with its handler, for filters.
     ///
-    /// An error of the handler has become an answer already: an `HTTPError` has its status and its fields,
-    /// `PromiseError.timedOut` is 503, and any other is 500; `onError` has got the latter two. The promise is rejected
-    /// only if the client has left.
+    /// A handler's error has become an answer already: an `HTTPError` has its status and fields,
+    /// `PromiseError.timedOut` is 503, and others are 500. `onError` got the latter two. The promise is rejected only
+    /// if the client has left.
     public typealias Next = (Request) -> Promise<Response>
 
-    /// Code around the answers to requests: before them, after them, or in their place.
+    /// Code before, after or instead of the answers to requests.
     public typealias Filter = (Request, @escaping Next) throws -> Promise<Response>
 
     private let root: RouteNode
     private let prefix: String
     private let filters: Filters
 
-    /// The filters of a group, the outermost first.
+    /// A group's filters, outermost first.
     struct Filters {
         var all: [Filter] = []
-        /// Of the innermost group that has one.
+        /// The innermost group with a filter.
         var group = 0
     }
 
@@ -58,7 +57,7 @@ public final class Router {
     }
 
     /// A router without routes.
-    /// - Parameter around: the filter around all answers, of unknown paths too.
+    /// - Parameter around: the filter around all answers, also for unknown paths.
     public convenience init(around: Filter? = nil) { self.init(RouteNode(), "", in: Filters(), around) }
 
     /// The routes below `prefix`, with a filter around their answers.
@@ -75,27 +74,27 @@ public final class Router {
     /// admin.on(.get, "/users") { _ in Response(list) }
     /// ```
     ///
-    /// The filter of a nested group runs inside the outer one's. The router's own answers, 404 and 405, have the filters
-    /// of the group with the longest prefix of the path: of the first one with this prefix, and of the first one in it
-    /// that adds no prefix.
+    /// A nested group's filter runs inside the outer one's. The router's own answers, 404 and 405, have the filters of
+    /// the group with the longest prefix of the path: the first with this prefix, and the first in it that adds no
+    /// prefix.
     /// - Parameters:
     ///   - prefix: begins with a slash, or is empty.
-    ///   - around: called with each request of the group and the function that answers it. Its own error becomes an
-    ///     answer as a handler's does.
+    ///   - around: called with each request of the group, and the function that answers it. Its own error becomes an
+    ///     answer like a handler's.
     public func group(_ prefix: String, around: Filter? = nil) -> Router {
         Router(root, self.prefix + prefix, in: filters, around)
     }
 
-    /// Adds a route. Traps if the route exists already, or if `path` is invalid.
+    /// Adds a route. Traps if it exists already, or `path` is invalid.
     /// - Parameters:
     ///   - method: the method; GET also answers HEAD.
-    ///   - path: begins with a slash; appended to the prefix of the group.
-    ///   - handler: returns the response, or a promise of one. It is called on the loop of the connection.
+    ///   - path: begins with a slash; appended to the group's prefix.
+    ///   - handler: returns the response or a promise of one. Called on the connection's loop.
     public func on<Result: ResponseConvertible>(
         _ method: Method, _ path: String, _ handler: @escaping (Request) throws -> Result
     ) { root.add(method, prefix + path, filters.all.around { try handler($0).asAnswer() }) }
 
-    /// As the form with promises, with an async `handler`, which runs in a task on this thread's loop.
+    /// The form with an async `handler`, which runs in a task on this thread's loop.
     @_disfavoredOverload
     public func on(_ method: Method, _ path: String, _ handler: @escaping (Request) async throws -> Response) {
         on(method, path) { request in ResponseBox.promise { try await handler(request) } }
@@ -107,9 +106,9 @@ public final class Router {
     /// let response = try hang(service.respond(to: Request(.get, "/notes/7")).promise)
     /// assert(response.status == .notFound)
     /// ```
-    /// - Returns: a response, or a promise of one. An error of a handler that is not an `HTTPError` becomes 500, or 503 if
-    ///   it is `PromiseError.timedOut`; `onError` of the server gets it, or else `conf.logHandler`. The promise is
-    ///   rejected only if the client has left.
+    /// - Returns: a response or a promise of one. A handler's error other than `HTTPError` becomes 500, or 503 for
+    ///   `PromiseError.timedOut`, and the server's `onError` or else `conf.logHandler` gets it. The promise is rejected
+    ///   only if the client has left.
     public func respond(to request: Request) -> Answer {
         var allowed = AllowedMethods()
         let found = root.find(request.method, request.path, &allowed)
@@ -120,7 +119,7 @@ public final class Router {
 }
 
 extension [Router.Filter] {
-    /// `handler` with these filters, the first of which is the outermost, and with an answer for each of their errors.
+    /// `handler` with these filters, outermost first, and an answer for each of their errors.
     fileprivate func around(_ handler: @escaping (Request) throws -> Answer) -> (Request) -> Answer {
         reversed().reduce({ request in request.answer { try handler(request) } }) { inner, filter in
             { request in request.answer { .later(try filter(request) { inner($0).promise }) } }

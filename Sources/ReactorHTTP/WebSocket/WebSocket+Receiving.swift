@@ -3,24 +3,24 @@ import Reactor
 import ReactorIO
 import ReactorLibc
 
-// One loop reads frames for as long as the peer may send any. It answers control frames, and hands messages to the
-// pending `receive` or `forEach`, or queues them for the next one.
+// One loop reads frames as long as the peer may send them. It answers control frames, and hands messages to the pending
+// `receive` or `forEach`, or queues them.
 
 extension WebSocket {
-    /// The next message; `nil` when the peer or this side has closed, or the listener drains: `peerClose` tells which.
+    /// The next message; `nil` when the peer or this side has closed, or the listener drains: see `peerClose`.
     ///
-    /// Rejected with `WebSocketError` if the peer breaks the protocol, after which it gets the error's code; with 1006
-    /// if the connection ends without a close, or the peer is silent for too long or does not read; with the
-    /// `SystemError` of the connection; and with `EBUSY` while another `receive` or `forEach` is pending.
+    /// Rejected with `WebSocketError` if the peer breaks the protocol, and the peer gets the error's code; with 1006 if
+    /// the connection ends without a close, or the peer is silent too long or does not read; with the connection's
+    /// `SystemError`; and with `EBUSY` while another `receive` or `forEach` is pending.
     public func receive() -> Promise<Message?> {
-        // Not a loop with a `map`: between the two, a cancellation would lose a message.
+        // Not a loop with a `map`, where a cancellation in between would lose a message.
         let (promise, resolver) = Promise<Message?>.pending()
         begin(OneMessage(resolver), resolver.onCancel)
         return promise
     }
 
-    /// Calls `body` with each message until the peer or this side closes, or the listener drains; the next call follows
-    /// when the promise of the previous one is fulfilled.
+    /// Calls `body` with each message, once the promise for the previous one is fulfilled, until the peer or this side
+    /// closes or the listener drains.
     /// - Parameter body: called with each message. `StopReading` ends the loop.
     /// - Returns: a promise that is rejected as `receive`, or with the error of `body`.
     @inlinable
@@ -28,7 +28,7 @@ extension WebSocket {
         forEachMessage { try body($0).asPromise() }
     }
 
-    /// Calls `body` with each message, without waiting between the calls; see the form with promises.
+    /// Calls `body` with each message without waiting in between; see the form with promises.
     public func forEach(_ body: @escaping (Message) throws -> Void) -> Promise<Void> {
         forEachMessage { message in
             try body(message)
@@ -49,31 +49,30 @@ extension WebSocket {
         }
         receivers += 1
         if decoder.waiting.isEmpty, ending == nil, hasEnded || hasSentClose { return receiver.end(failure.take()) }
-        // One that was cancelled, and whose job has not run.
+        // A cancelled receiver whose job has not run.
         self.receiver?.answer?.cancel()
         self.receiver = receiver
         receiver.number = receivers
-        // Not with a weak reference to the receiver: each message would take longer to count its references.
+        // Without a weak reference to the receiver, which would slow down each message's reference counts.
         onCancel { [weak self, number = receivers] in
             guard let self, let receiver = self.receiver, receiver.number == number else { return }
             receiver.answer?.cancel()
             finish(receiver, nil)
         }
-        // In a job, as every call of a handler is.
+        // In a job, like every call of a handler.
         if !decoder.waiting.isEmpty || ending != nil { deliverLater() }
     }
 
     /// A `receive` or `forEach`. (One class around an enum of both costs six more references a message.)
     class Receiver {
-        /// Its place among the receivers of the socket.
+        /// Its number among the socket's receivers.
         final var number = 0
-        /// The pending promise that the body has returned.
+        /// The pending promise of the body.
         final var answer: Promise<Void>?
 
-        /// `false` once it is cancelled; the socket learns of that by a job.
+        /// False once cancelled; the socket learns of that by a job.
         var isOpen: Bool { false }
         func take(_ message: Message) throws -> Promise<Void> { throw StopReading() }
-        /// Settles its promise.
         func end(_ error: (any Error)?) {}
     }
 
@@ -111,13 +110,13 @@ extension WebSocket {
         }
     }
 
-    /// The receiver, unless it is cancelled.
+    /// The receiver, unless cancelled.
     private var openReceiver: Receiver? { receiver.flatMap { $0.isOpen ? $0 : nil } }
 
     // MARK: Frames
 
     /// Reads frames until no more can come.
-    /// - Parameter cancel: cancels, at the end, a conversation that has never received.
+    /// - Parameter cancel: at the end, cancels a conversation that has never received.
     func startReading(_ cancel: @escaping () -> Void = {}) {
         isReading = true
         let body = { [self] (event: WebSocketEvent, _: inout ByteReader) in endingInDrain(frameArrived(event)) }
@@ -127,7 +126,8 @@ extension WebSocket {
         }
     }
 
-    /// In a drain no frame follows the one with the promise `answer`, except within a message or the closing handshake.
+    /// In a drain no frame follows the frame with the promise `answer`, except within a message or the closing
+    /// handshake.
     private func endingInDrain(_ answer: Promise<Void>) -> Promise<Void> {
         guard connection.isDraining, connection.readsLastFrame, !hasSentClose, !decoder.isInsideMessage else {
             return answer
@@ -147,7 +147,7 @@ extension WebSocket {
         return promise
     }
 
-    /// While nothing is read, the frame loop cannot notice a drain. An active receiver goes on.
+    /// While nothing is read, the frame loop cannot notice a drain. An active receiver continues.
     private func watchForDrain() {
         after(.seconds(1)).done { [weak self] in
             guard let self, room != nil else { return }
@@ -169,7 +169,7 @@ extension WebSocket {
         }
     }
 
-    /// Why no more frames follow.
+    /// The reason that no more frames follow.
     ///
     /// The fields while a socket ends:
     ///
@@ -190,7 +190,7 @@ extension WebSocket {
 
     private func framesEnded(with error: (any Error)?, _ cancel: @escaping () -> Void) {
         isReading = false
-        // After this side's close, any end is a proper one.
+        // After this side's close, any end is proper.
         if hasSentClose { return didClose() }
         if case StreamError.timedOut(got: 0)? = error, !isAsked, !hasGivenUp {
             isAsked = true
@@ -213,7 +213,7 @@ extension WebSocket {
         }
     }
 
-    /// Reports the end once every message has been received. If nobody receives them, the peer waits only briefly.
+    /// Reports the end once every message has been received. Without a receiver, the peer waits only briefly.
     private func endIfReceived(_ cancel: @escaping () -> Void = {}) {
         if ending == nil { return }
         if decoder.waiting.isEmpty, !isInBody {
@@ -236,7 +236,7 @@ extension WebSocket {
             error = failure
             if let failure = failure as? WebSocketError, failure.code != 1006 { sendClose(failure.code) }
         }
-        // A client answers the close frame of a drain: see `clientDidClose`.
+        // A client answers a drain's close frame: see `clientDidClose`.
         if case .drained = ending {} else { hasEnded = true }
         if isClient { connection.close() }
         if let receiver = openReceiver { return finish(receiver, error) }
@@ -246,7 +246,7 @@ extension WebSocket {
 
     // MARK: Messages
 
-    /// - Returns: the promise that the next frame waits for; always fulfilled.
+    /// - Returns: the next frame's condition, always fulfilled.
     private func hand(_ message: Message, to receiver: Receiver) -> Promise<Void> {
         isInBody = true
         let answer = firstly { try receiver.take(message) }
@@ -261,7 +261,7 @@ extension WebSocket {
     private func wait(for answer: Promise<Void>, of receiver: Receiver) {
         if let error = answer.error { return bodyEnded(with: error, of: receiver) }
         receiver.answer = answer
-        // Reading goes on, so without this the connection would look idle.
+        // Reading continues, so the connection would look idle.
         connection.deferDrain(until: answer)
         answer.map { nil as (any Error)? }.recover { .value($0) }
             .done { [self] error in bodyEnded(with: error, of: receiver) }
@@ -274,22 +274,20 @@ extension WebSocket {
         deliver()
     }
 
-    /// Ends a `receive` or `forEach`.
     func finish(_ receiver: Receiver, _ error: (any Error)?) {
         guard self.receiver === receiver else { return }
         self.receiver = nil
         receiver.end(error is StopReading ? nil : error)
-        // After a failure, the rest is left to another receiver, if there is one.
+        // After a failure, another receiver gets the rest.
         if ending != nil { endIfReceived() }
     }
 
     private func deliverLater() { Guarantee.value.done { [self] in deliver() } }
 
-    /// Hands over queued messages.
     private func deliver() {
-        // There is no time left for more than the answers under way.
+        // No time is left for more than the answers under way.
         if case .drained? = ending, connection.hearsLastCall { decoder.waiting = WebSocketMessages() }
-        // As many as a frame loop handles in one job.
+        // As many as a frame loop handles per job.
         var left = 64
         while let receiver = openReceiver, !isInBody, let message = decoder.waiting.popFirst() {
             _ = hand(message, to: receiver)
@@ -313,10 +311,10 @@ extension WebSocket {
     }
 }
 
-/// Messages that have not been received yet, in order.
+/// Unreceived messages, in order.
 struct WebSocketMessages {
     private var messages: [WebSocket.Message] = []
-    /// The index of the next one.
+    /// The next one's index.
     private var first = 0
     /// Their approximate size in memory.
     private(set) var byteCount = 0
@@ -334,7 +332,7 @@ struct WebSocketMessages {
         messages[first] = .bytes([])
         first += 1
         byteCount -= Self.size(message)
-        // Removes the messages already taken once they are half of the array.
+        // Removes the taken messages once they are half of the array.
         if first * 2 >= messages.count {
             messages.removeFirst(first)
             first = 0

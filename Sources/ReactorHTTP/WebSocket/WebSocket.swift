@@ -5,9 +5,9 @@ import ReactorLibc
 
 /// A WebSocket: RFC 6455. For servers see `Response.webSocket`, for clients `connectWebSocket`.
 ///
-/// It belongs to the loop of its connection. One `receive` at a time; sending is independent of it. Frames are read all
-/// the time, so pings and the peer's close are answered even if nobody receives. Messages are queued until a `receive`,
-/// up to the size limit of one message; beyond that reading stops.
+/// Belongs to its connection's loop. One `receive` at a time; sending is independent. Frames are read all the time, so
+/// pings and the peer's close are answered even without a receiver. Messages are queued for `receive`, up to the size
+/// limit of one message, at which reading stops.
 public final class WebSocket {
     /// A message.
     public enum Message: Hashable, Sendable {
@@ -17,41 +17,40 @@ public final class WebSocket {
 
     /// The negotiated subprotocol.
     public let subprotocol: String?
-    /// The code and the reason with which the peer has closed, or answered the close of this side; 1005 for a close
-    /// without a code. `nil` before, and if the connection ends without it. Set when it arrives, which may be before the
-    /// last messages are received.
+    /// The code and reason of the peer's close, or of its answer to this side's; 1005 for a close without a code. `nil`
+    /// before, and if the connection ends without it. Set on arrival, perhaps before the last messages are received.
     public internal(set) var peerClose: WebSocketError?
     let connection: Connection
     let decoder: WebSocketDecoder
     private let idle: Duration?
-    /// Whether this is the client's side, which masks its frames and owns the connection.
+    /// True on the client's side, which masks its frames and owns the connection.
     let isClient: Bool
-    // `@exclusivity(unchecked)`: one thread, and no field is being changed while code is called that could call back.
+    // `@exclusivity(unchecked)`: one thread, and no field changes during calls that could call back.
     @exclusivity(unchecked) private(set) var hasSentClose = false
-    /// Whether the peer was given up because the queue of writes was full.
+    /// True when the peer was given up because the write queue was full.
     private(set) var hasGivenUp = false
-    /// The promise of the first `close`.
+    /// The first `close`'s promise.
     private var closing: Promise<Void>?
-    /// Called when no more frames can arrive, for a `close` that waits for that.
+    /// Called when no more frames can arrive, for a waiting `close`.
     private var onEnd: (() -> Void)?
 
-    // State of `WebSocket+Receiving.swift` follows.
+    // State of `WebSocket+Receiving.swift`:
 
-    /// Whether the frame loop runs.
+    /// True when the frame loop runs.
     var isReading = false
-    /// Whether a ping has been sent since the peer's last frame.
+    /// True when a ping was sent after the peer's last frame.
     @exclusivity(unchecked) var isAsked = false
     /// The pending `receive` or `forEach`.
     @exclusivity(unchecked) var receiver: Receiver?
-    /// Whether the promise of its body is pending.
+    /// True when the body's promise is pending.
     @exclusivity(unchecked) var isInBody = false
-    /// The number of receivers that there have been.
+    /// The number of receivers so far.
     var receivers = 0
     /// Fulfilled when there is room for another message.
     var room: Resolver<Void>?
-    /// Why no frame follows, until that has been reported after the queued messages.
+    /// The reason that no frame follows, until reported after the queued messages.
     var ending: Ending?
-    /// Whether the peer can send nothing more.
+    /// True when the peer can send nothing more.
     var hasEnded = false
     /// The reason, for the next `receive`.
     var failure: (any Error)?
@@ -60,16 +59,16 @@ public final class WebSocket {
         self.connection = connection
         self.idle = idle
         self.isClient = isClient
-        // Not `idleTimeout`, which would cost time per message. A frame that is still arriving is not late.
+        // Not `idleTimeout`, which costs time per message. A frame that is still arriving is not late.
         connection.frameTimeouts = FrameTimeouts(idle: idle, frame: idle, minimumRate: 1000)
         self.subprotocol = subprotocol
         decoder = WebSocketDecoder(limit: limit, expectsMasks: !isClient)
     }
 
-    /// Calls `body`, reads meanwhile, and closes when its promise has settled.
+    /// Calls `body`, reads during its promise, and closes when the promise settles.
     func converse(_ body: (WebSocket) throws -> Promise<Void>) -> Promise<Void> {
         let conversation = firstly { try body(self) }
-        // A conversation that never receives cannot notice the end. The frame loop keeps it: kept here, both would
+        // A conversation that never receives cannot notice the end. The frame loop keeps it; kept here, both would
         // retain each other.
         startReading { conversation.cancel() }
         return conversation.then { [self] in close() }.recover(policy: .allErrors) { [self] error in
@@ -78,19 +77,19 @@ public final class WebSocket {
         }
     }
 
-    /// Whether a client, and not the program, has caused `error`.
+    /// True when a client, not the program, caused `error`.
     private func clientHasCaused(_ error: any Error) -> Bool {
         error is WebSocketError || hasGivenUp && error is SystemError || connection.hasEnded(with: error)
     }
 
     // MARK: Sending
 
-    /// Sends a message, in one frame.
+    /// Sends a message in one frame.
     ///
-    /// If `connection.writeQueueLimit` (4 MiB) of messages is queued for a peer, it is disconnected: messages after a
-    /// lost one would make no sense.
+    /// A peer with `connection.writeQueueLimit` (4 MiB) of queued messages is disconnected, since messages after a lost
+    /// one would make no sense.
     /// - Returns: a promise that is fulfilled when the kernel has taken it. Rejected as `Connection.write`, and with
-    ///   `WebSocketError` after a close. It may be ignored: receiving reports that the peer has gone.
+    ///   `WebSocketError` after a close. It may be ignored, because receiving reports a lost peer.
     @discardableResult
     public func send(_ message: Message) -> Promise<Void> {
         if hasSentClose { return Promise(error: WebSocketError(1000, "the socket is closed")).mayBeIgnored }
@@ -111,23 +110,23 @@ public final class WebSocket {
 
     func pong(_ payload: [UInt8]) -> Promise<Void> { write(0x8A, payload) }
 
-    /// Closes the socket: sends the code, and waits up to five seconds for the peer's. Messages that nobody has
-    /// received are dropped, and a pending `receive` or `forEach` ends as if the peer had closed.
+    /// Closes the socket: sends the code, and waits up to five seconds for the peer's. Unreceived messages are dropped,
+    /// and a pending `receive` or `forEach` ends as if the peer had closed.
     ///
     /// ```swift
     /// socket.close(code: 4001, reason: "token expired")
     /// ```
     /// - Parameters:
-    ///   - code: 1000 for a normal closure; RFC 6455, section 7.4, has the others, and 4000 to 4999 are the program's.
-    ///     A code that may not be sent becomes 1000.
-    ///   - reason: a text for the peer, of which the first 123 bytes are sent.
-    /// - Returns: a promise that is fulfilled when the peer has answered, or is given up. Cancelling it, for instance by
-    ///   a shorter time limit, stops nothing.
+    ///   - code: 1000 for a normal closure, others in RFC 6455, section 7.4; 4000 to 4999 are the program's. A code
+    ///     that may not be sent becomes 1000.
+    ///   - reason: a text for the peer, of which 123 bytes are sent.
+    /// - Returns: a promise that is fulfilled when the peer has answered, or is given up. Cancelling it, for instance
+    ///   by a shorter time limit, stops nothing.
     @discardableResult
     public func close(code: UInt16 = 1000, reason: String = "") -> Promise<Void> {
         let closing = closing ?? beginClose(code, reason).mayBeIgnored
         self.closing = closing
-        // One for each caller: cancelling it leaves the others, and the end of the connection.
+        // One per caller: cancelling it leaves the others, and the connection's end.
         return closing.map { $0 }
     }
 
@@ -147,7 +146,7 @@ public final class WebSocket {
     /// Fulfilled when no more frames can arrive.
     private func clientDidClose() -> Promise<Void> {
         switch ending {
-        // Known already, but not reported while a message was being handled.
+        // Known, but not reported while a message was being handled.
         case .closed?, .failed?: didClose()
         // A drain has stopped reading.
         case .drained?, nil: if !isReading, !hasEnded { startReading() }
@@ -158,7 +157,7 @@ public final class WebSocket {
         return promise
     }
 
-    /// No more frames can arrive, and this side has sent its close.
+    /// No more frames can arrive, and this side's close is sent.
     func didClose() {
         (hasEnded, ending) = (true, nil)
         if isClient { connection.close() }
@@ -187,7 +186,7 @@ public final class WebSocket {
         return write(first, count: payload.count) { $0.append(payload) }
     }
 
-    /// Writes a server's frame, which has no mask.
+    /// Writes a server's frame, without a mask.
     private func write(_ first: UInt8, count: Int, _ append: (inout ByteWriter) -> Void) -> Promise<Void> {
         watched(
             connection.write { output in
@@ -196,7 +195,7 @@ public final class WebSocket {
             })
     }
 
-    /// A client's frame. Even the author of the payload cannot predict its bytes on the wire: RFC 6455, section 5.3.
+    /// A client's frame. Even the payload's author cannot predict its bytes on the wire: RFC 6455, section 5.3.
     func masked(_ first: UInt8, _ payload: [UInt8]) -> [UInt8] {
         var random = LoopRandom(.ofCurrentThread)
         let mask = UInt32.random(in: 1...UInt32.max, using: &random)
@@ -209,7 +208,7 @@ public final class WebSocket {
         return frame.bytes
     }
 
-    /// - Parameter sent: the promise of a write.
+    /// - Parameter sent: a write's promise.
     private func watched(_ sent: Promise<Void>) -> Promise<Void> {
         if sent.isFulfilled { return sent }
         // Without this message, later ones would make no sense.
@@ -217,7 +216,7 @@ public final class WebSocket {
         return connection.limit(sent, idle: idle).mayBeIgnored
     }
 
-    /// Sends a frame without waiting for it.
+    /// Sends a frame without waiting.
     /// - Returns: false if the peer will not get it.
     func post(_ frame: [UInt8], _ overflow: WriteOverflow) -> Bool {
         if hasSentClose { return false }
@@ -225,7 +224,7 @@ public final class WebSocket {
             if connection.writeTimeout == nil { connection.writeTimeout = idle }
             return true
         }
-        // Bytes are queued, so the queue is full.
+        // With queued bytes, the queue was full.
         if overflow == .abort, connection.queuedBytes > 0, !connection.isClosed { giveUp() }
         return false
     }

@@ -12,20 +12,18 @@ extension HTTPClient {
     /// }
     /// ```
     ///
-    /// Proxies, `startTLS`, head limits and `User-Agent` come from the client; `connections.makeTimeout` limits the
-    /// connect with the TLS handshake, and `firstByte` the WebSocket handshake. The socket owns the connection: it does
-    /// not count towards the client's limits, ends with the socket, and outlives the client. Redirects are not
-    /// followed.
+    /// Proxies, `startTLS`, head limits and `User-Agent` are the client's. `connections.makeTimeout` limits the connect
+    /// with the TLS handshake, `firstByte` the WebSocket handshake. The socket owns its connection, which does not
+    /// count towards the client's limits, ends with the socket, and outlives the client. Redirects are not followed.
     ///
-    /// The socket reads until it is closed, even if the program keeps no reference to it: `close` it when you are done.
+    /// The socket reads until it is closed, even without a reference: `close` it when you are done.
     /// - Parameters:
     ///   - address: `ws://host:port/path?query`, or with `wss:`.
-    ///   - protocols: the subprotocols that this side speaks, the preferred one first; `subprotocol` is the server's
-    ///     choice.
-    ///   - headers: further fields of the handshake, such as `Authorization` or `Origin`.
-    ///   - limit: the maximum size of a message from the server in bytes.
-    ///   - idle: after this time without a frame from the server a ping is sent. The connection ends if nothing comes
-    ///     for the same time again, or if the server reads nothing for as long. `nil` for no limit.
+    ///   - protocols: this side's subprotocols, preferred first; `subprotocol` is the server's choice.
+    ///   - headers: further handshake fields, such as `Authorization` or `Origin`.
+    ///   - limit: the maximum size in bytes of a message from the server.
+    ///   - idle: the server's silence after which a ping is sent. The connection ends after the same time again without
+    ///     a frame, or if the server reads nothing for as long. `nil` for no limit.
     /// - Returns: a promise of the socket. Rejected as `fetch`, and with `FetchError.refusedWebSocket`, which has the
     ///   server's response.
     @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
@@ -65,8 +63,8 @@ extension HTTPClient {
     }
 }
 
-/// Opens a WebSocket with a client of this thread's loop, which has `HTTPClient.defaultOptions`: `ws:` only, unless
-/// they set `startTLS`. See `HTTPClient.webSocket`.
+/// Opens a WebSocket with a client of this loop, with `HTTPClient.defaultOptions`: only `ws:` unless they set
+/// `startTLS`. See `HTTPClient.webSocket`.
 ///
 /// ```swift
 /// let socket = try hang(connectWebSocket(to: "ws://127.0.0.1:8080/chat"))

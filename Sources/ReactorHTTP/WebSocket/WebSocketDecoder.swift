@@ -1,27 +1,26 @@
 import Promises
 import ReactorIO
 
-/// An event from the peer of a WebSocket.
 enum WebSocketEvent {
     case message(WebSocket.Message)
     case ping([UInt8])
-    /// A pong, or a fragment that is not the last.
+    /// A pong, or a fragment before the last.
     case signOfLife
     case close(WebSocketError)
 }
 
-/// Decodes the peer's frames, and joins the fragments of messages: RFC 6455, section 5.
+/// Decodes the peer's frames, and joins message fragments: RFC 6455, section 5.
 final class WebSocketDecoder: FrameDecoder {
     let limit: Int
-    /// Whether the peer is a client, which masks its frames.
+    /// True when the peer is a client, which masks its frames.
     private let expectsMasks: Bool
-    /// A message that lacks its last fragment.
+    /// A message without its last fragment.
     private var begun: (isText: Bool, bytes: [UInt8])?
 
-    /// Decoded messages that have not been received yet.
+    /// Decoded, unreceived messages.
     @exclusivity(unchecked) var waiting = WebSocketMessages()
 
-    /// How the peer has broken the protocol.
+    /// The peer's violation of the protocol.
     private(set) var failure: WebSocketError?
 
     init(limit: Int, expectsMasks: Bool) {
@@ -29,7 +28,6 @@ final class WebSocketDecoder: FrameDecoder {
         self.expectsMasks = expectsMasks
     }
 
-    /// True when a message lacks fragments.
     var isInsideMessage: Bool { begun != nil }
 
     var heldBytes: Int { (begun?.bytes.capacity ?? 0) + waiting.byteCount }
@@ -52,7 +50,7 @@ final class WebSocketDecoder: FrameDecoder {
         let short = Int(second & 0x7F)
         try check(code, isLast, short: short)
         let count = try length(&reader, short)
-        // The first byte of the mask is the lowest one. Any four bytes are a valid mask.
+        // The mask's first byte is the lowest. Any four bytes are valid.
         let mask = expectsMasks ? UInt32(littleEndian: try reader.bytes(4).unsafeLoadUnaligned(as: UInt32.self)) : 0
         let payload = try reader.bytes(count)
         if code == 1, isLast {
@@ -76,7 +74,7 @@ final class WebSocketDecoder: FrameDecoder {
         }
     }
 
-    /// - Parameter short: the length, or the size of the number that follows.
+    /// - Parameter short: the length, or the following number's size.
     private func length(_ reader: inout ByteReader, _ short: Int) throws -> Int {
         var length = UInt64(short)
         if short == 126 { length = UInt64(try reader.integer(as: UInt16.self)) }
@@ -84,7 +82,7 @@ final class WebSocketDecoder: FrameDecoder {
         if short == 126 && length < 126 || short == 127 && length < 65_536 {
             throw WebSocketError(1002, "a length in more bytes than needed")
         }
-        // Control frames are shorter; they may come between two fragments.
+        // Control frames are shorter, and may come between fragments.
         if short >= 126, length > limit - (begun?.bytes.count ?? 0) { throw tooLong }
         return Int(length)
     }
@@ -125,18 +123,17 @@ final class WebSocketDecoder: FrameDecoder {
     }
 }
 
-/// Decodes the text of one masked frame.
+/// Decodes one masked frame's text.
 private func unmaskedText(_ payload: RawSpan, _ mask: UInt32) throws(WebSocketError) -> String {
     let result = withUnsafeTemporaryAllocation(byteCount: payload.byteCount, alignment: 8) { memory in
         payload.withUnsafeBytes { unmask($0, mask, into: memory) }
-        // All bytes are written, and the text is a copy of them.
+        // All bytes are written, and the text copies them.
         return Result { () throws(WebSocketError) in try decodedText(UnsafeRawBufferPointer(memory).bytes) }
     }
     return try result.get()
 }
 
 extension [UInt8] {
-    /// Masks or unmasks a payload.
     mutating func mask(with mask: UInt32) {
         if mask != 0 { withUnsafeMutableBytes { unmask(UnsafeRawBufferPointer($0), mask, into: $0) } }
     }
@@ -154,8 +151,8 @@ private func unmask(_ bytes: UnsafeRawBufferPointer, _ mask: UInt32, into memory
             mask = mask >> 8 | mask << 24
         }
     }
-    // Eight at a time, from an aligned address on. Through a typed pointer: through a raw one, a debug build takes 300
-    // instructions for each eight.
+    // Eight at a time from an aligned address, through a typed pointer: a raw one takes 300 instructions each in debug
+    // builds.
     let first = min(-Int(bitPattern: start) & 7, bytes.count)
     unmask(0..<first)
     let count = (bytes.count - first) / 8
@@ -175,7 +172,7 @@ private func decodedText(_ bytes: RawSpan) throws(WebSocketError) -> String {
     do { return try String(utf8: bytes) } catch { throw WebSocketError(1007, "a text that is not UTF-8") }
 }
 
-/// Whether this code is allowed in a close frame.
+/// True when a close frame may have this code.
 func isCloseCode(_ code: UInt16) -> Bool {
     switch code {
     case 1000...1003, 1007...1014, 3000...4999: true
@@ -183,11 +180,11 @@ func isCloseCode(_ code: UInt16) -> Bool {
     }
 }
 
-/// Why a WebSocket has ended, with the close code: RFC 6455, section 7.4.
+/// The reason that a WebSocket ended, with the close code: RFC 6455, section 7.4.
 public struct WebSocketError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The code of the close frame: 1005 for a frame without a code, and 1006 if the connection has ended without one.
+    /// The close frame's code; 1005 for a frame without a code, 1006 if the connection ended without a frame.
     public let code: UInt16
-    /// The reason: the peer's, which may be any text of up to 123 bytes, or the library's own.
+    /// The reason: the peer's, any text of up to 123 bytes, or the library's.
     public let reason: String
 
     init(_ code: UInt16, _ reason: String) { (self.code, self.reason) = (code, reason) }

@@ -2,10 +2,10 @@ import Promises
 import ReactorIO
 
 extension ByteWriter {
-    /// The head of a frame, up to its mask: RFC 6455, section 5.2.
+    /// A frame's head up to its mask: RFC 6455, section 5.2.
     /// - Parameters:
-    ///   - first: the opcode, and the flag of the last frame.
-    ///   - count: the length of the payload in bytes.
+    ///   - first: the opcode, and the last frame's flag.
+    ///   - count: the payload's length in bytes.
     mutating func append(frame first: UInt8, count: Int, isMasked: Bool) {
         let mark: UInt8 = isMasked ? 0x80 : 0
         append(first)
@@ -27,13 +27,13 @@ extension ByteWriter {
 /// broadcast(.text("\(name): \(line)"), to: members.values, overflow: .abort)
 /// ```
 ///
-/// Closed sockets are skipped. Messages leave at the end of the turn.
+/// Skips closed sockets. Messages leave at the end of the turn.
 /// - Parameters:
 ///   - message: the message.
 ///   - sockets: sockets of this thread's loop.
-///   - overflow: for a socket whose peer does not read, so that `connection.writeQueueLimit` (4 MiB) is queued: skip
+///   - overflow: for a socket with `connection.writeQueueLimit` (4 MiB) queued, because its peer does not read: skip
 ///     the message, or disconnect the peer as `send` does.
-/// - Returns: how many sockets have taken the message.
+/// - Returns: the number of sockets that took the message.
 @discardableResult
 public func broadcast(
     _ message: WebSocket.Message, to sockets: some Sequence<WebSocket>, overflow: WriteOverflow

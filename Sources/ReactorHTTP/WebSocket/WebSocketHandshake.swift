@@ -2,8 +2,8 @@ import Promises
 import ReactorIO
 
 extension Response {
-    /// The response that opens a WebSocket (RFC 6455, section 4.2), or refuses: 426 for a GET that asks for no
-    /// WebSocket, or for another version; 400 for an invalid handshake.
+    /// The response that opens a WebSocket (RFC 6455, section 4.2), or refuses: 426 for a GET without a WebSocket or
+    /// for another version, 400 for an invalid handshake.
     ///
     /// ```swift
     /// listener.serveHTTP { request in
@@ -11,19 +11,18 @@ extension Response {
     /// }
     /// ```
     ///
-    /// Browsers let pages of any site connect, with the user's cookies: where that matters, check `Origin` first. The
-    /// socket is closed when the promise of `body` settles: with 1000 if it is fulfilled, otherwise with 1011; then
+    /// Browsers let any site's pages connect with the user's cookies: where that matters, check `Origin` first. The
+    /// socket is closed when the promise of `body` settles: with 1000 if fulfilled, with 1011 if rejected. Then
     /// `onError` gets the error, unless it is a `WebSocketError` or an error of the connection, which clients cause.
     ///
-    /// When the client closes or a drain begins, `receive` and `forEach` end; after the former, `socket.peerClose` has its
-    /// code and reason. If `body` never receives, its promise is
-    /// cancelled instead, after the client has been answered.
+    /// When the client closes or a drain begins, `receive` and `forEach` end; after a close, `socket.peerClose` has its
+    /// code and reason. If `body` never receives, its promise is cancelled instead, after the client has been answered.
     /// - Parameters:
-    ///   - request: the request that the handler was called with.
-    ///   - protocols: the subprotocols that the server speaks, the preferred one first.
-    ///   - limit: the maximum size of a message in bytes.
-    ///   - idle: after this time without a frame from the client a ping is sent. The connection ends if nothing comes
-    ///     for the same time again, or if the client reads nothing for as long. `nil` for no limit.
+    ///   - request: the handler's request.
+    ///   - protocols: the server's subprotocols, preferred first.
+    ///   - limit: a message's maximum size in bytes.
+    ///   - idle: the client's silence after which a ping is sent. The connection ends after the same time again without
+    ///     a frame, or if the client reads nothing for as long. `nil` for no limit.
     ///   - body: the conversation.
     public static func webSocket(
         _ request: Request, protocols: [String] = [], limit: Int = 1 << 20, idle: Duration? = .seconds(120),
@@ -54,7 +53,7 @@ extension Response {
             headers: ["Upgrade": "websocket", "Sec-WebSocket-Version": "13"])
     }
 
-    /// Whether `text` is the Base64 of 16 bytes.
+    /// True when `text` is the Base64 of 16 bytes.
     private static func isKey(_ text: String) -> Bool {
         text.utf8.count == 24 && text.hasSuffix("==")
             && text.utf8.dropLast(2).allSatisfy { base64Digits.contains($0) }
@@ -66,7 +65,7 @@ func webSocketAccept(_ key: String) -> String {
     base64(sha1(Array((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").utf8)))
 }
 
-/// RFC 3174. It only proves that the server speaks WebSocket, and protects nothing.
+/// RFC 3174. Only proves that the server speaks WebSocket; protects nothing.
 private func sha1(_ message: [UInt8]) -> [UInt8] {
     var bytes = message + [0x80]
     while bytes.count % 64 != 56 { bytes.append(0) }

@@ -2,7 +2,7 @@ import Promises
 import Reactor
 import ReactorIO
 
-/// The handshake of a client: RFC 6455, section 4.1.
+/// A client's handshake: RFC 6455, section 4.1.
 struct WebSocketRequest {
     let request: OutgoingRequest
     private let protocols: [String]
@@ -34,14 +34,14 @@ struct WebSocketRequest {
     }
 
     /// - Parameter head: the head of a response that switches protocols.
-    /// - Returns: the subprotocol that the server has chosen.
+    /// - Returns: the server's choice of subprotocol.
     func subprotocol(of head: ResponseHead) throws -> String? {
         let headers = head.headers
         func refuse(_ reason: String) -> HTTPError { .unusable(reason) }
         guard headers.has("upgrade", listing: "websocket"), headers.has("connection", listing: "upgrade") else {
             throw refuse("an upgrade to something else than a WebSocket")
         }
-        // A server that has not read the request, such as a cache, does not know it.
+        // Unknown to a server, such as a cache, that has not read the request.
         guard headers.all("sec-websocket-accept") == [webSocketAccept(key)] else {
             throw refuse("a WebSocket with the answer to another key")
         }
