@@ -4,17 +4,17 @@ import Foundation
 import Reactor
 
 extension EventLoop {
-    /// Makes the main run loop drive this loop, the main thread's: `RunLoop.main.run()`, `waitForExpectations` of
-    /// XCTest, and an app's main loop then also run handlers, timers and connections.
+    /// Makes the main run loop drive this loop, the main thread's. Then `RunLoop.main.run()`, XCTest's
+    /// `waitForExpectations` and an app's main loop also run handlers, timers and connections.
     ///
     /// ```swift
     /// let carrier = try EventLoop.current.carryByMainRunLoop()
     /// RunLoop.main.run()
     /// ```
     ///
-    /// A source of Dispatch's main queue turns the loop when its descriptor is readable, and an observer of the run
-    /// loop turns it before each wait, for jobs that run loop callbacks have enqueued. `dispatchMain()` does not work:
-    /// on Linux it ends the main thread.
+    /// A source of Dispatch's main queue turns the loop when its descriptor is readable. An observer of the run loop
+    /// turns it before each wait, for jobs from run loop callbacks. `dispatchMain()` does not work, because on Linux it
+    /// ends the main thread.
     /// - Returns: a carrier that drives the loop until it is cancelled or released.
     /// - Throws: the `SystemError` of opening the loop's descriptors.
     @available(*, noasync, message: "an async function has no loop of its own")
@@ -34,8 +34,8 @@ public final class MainRunLoopCarrier: LoopHandle {
         let fd = try loop.fileDescriptor
         self.loop = loop
         source = DispatchSource.makeReadSource(fileDescriptor: fd, queue: .main)
-        // The main queue runs on the main thread, whose current loop is the carried one, unless code within `withLoop`
-        // runs the run loop.
+        // The main queue's thread has the carried loop as its current one, unless code within `withLoop` runs the run
+        // loop.
         source.setEventHandler { Self.turn() }
         observer = CFRunLoopObserverCreateWithHandler(nil, CFRunLoopActivity.beforeWaiting.rawValue, true, 0) { _, _ in
             Self.turn()
@@ -49,19 +49,19 @@ public final class MainRunLoopCarrier: LoopHandle {
 
     private static func turn() {
         let loop = EventLoop.current
-        // As many as a turn of the run loop can spare: handlers may enqueue others without end.
+        // As many as a turn of the run loop can spare, since handlers may enqueue others endlessly.
         for _ in 0..<16 {
             do throws(SystemError) { try loop.turn(.poll) } catch {
-                // The kernel refuses to report events. The loop's handlers notice in their own calls.
+                // The kernel refuses to report events; the loop's handlers notice in their own calls.
                 return
             }
             if !loop.isReady { return }
         }
-        // The observer is called again.
+        // Calls the observer again.
         CFRunLoopWakeUp(CFRunLoopGetMain())
     }
 
-    /// Stops driving the loop. The loop and everything on it remain.
+    /// Stops driving the loop. The loop and its contents remain.
     /// - Returns: false if it had ended.
     @discardableResult
     public func cancel() -> Bool {
@@ -71,6 +71,6 @@ public final class MainRunLoopCarrier: LoopHandle {
         return true
     }
 
-    /// `true` while it drives the loop.
+    /// True while it drives the loop.
     public var isActive: Bool { !source.isCancelled }
 }

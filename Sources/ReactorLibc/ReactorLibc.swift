@@ -1,4 +1,4 @@
-// The C library under one name, glibc or musl, so that no other file of the sources needs a condition.
+// The C library, glibc or musl, under one name, so no other file needs a condition.
 #if canImport(Musl)
 @_exported import Musl
 #else
