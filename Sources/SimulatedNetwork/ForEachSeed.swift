@@ -5,7 +5,7 @@ import ReactorLibc
 
 /// A failed simulation.
 public struct SimulationFailure: Error, CustomStringConvertible {
-    /// The smallest seed that fails.
+    /// The smallest failing seed.
     public let seed: UInt64
     /// The error of the body.
     public let error: any Error
@@ -14,17 +14,17 @@ public struct SimulationFailure: Error, CustomStringConvertible {
     public var description: String { "seed \(seed): \(error); SIMULATION_SEED=\(seed) repeats it" }
 }
 
-/// Runs `body` with a simulated network for each seed, on as many threads as the process may use.
+/// Runs `body` with a simulated network per seed, on as many threads as the process may use.
 ///
 /// ```swift
 /// try forEachSeed(1...1000) { network in … }
 /// ```
 ///
-/// After a failure, larger seeds are not begun. The environment variable `SIMULATION_SEED` names the only seed to run.
+/// Larger seeds do not begin after a failure. The environment variable `SIMULATION_SEED` names the only seed to run.
 /// - Parameters:
 ///   - seeds: the seeds.
 ///   - body: called once per seed, on some thread. Its errors are failures.
-/// - Throws: `SimulationFailure` with the smallest seed that fails.
+/// - Throws: `SimulationFailure` with the smallest failing seed.
 @available(*, noasync, message: "call it in a synchronous test")
 public func forEachSeed(
     _ seeds: ClosedRange<UInt64>, _ body: @escaping @Sendable (VirtualNetwork) throws -> Void

@@ -1,20 +1,20 @@
 import ReactorLibc
 import Reactor
 
-/// Turns the loops of all hosts on one thread, in virtual time.
+/// Turns all hosts' loops on one thread, in virtual time.
 ///
-/// The loop that a `hang` drives asks the driver before it waits or lets its clock jump. The driver then turns every
-/// other loop that has work, in a random order, until none has, and lets the clock, which all loops share, jump to the
-/// next event elsewhere, a packet or another host's timer: until the asking loop has work, or its own deadline is next.
+/// The loop that a `hang` drives asks the driver before it waits or lets its clock jump. The driver turns every other
+/// loop that has work, in random order, until none has. Then it lets the shared clock jump to the next event elsewhere,
+/// a packet or another host's timer, until the asking loop has work or its own deadline is next.
 ///
-/// All of a simulation runs on one thread, and no access to its state calls foreign code: what each event reads is not
+/// A simulation runs on one thread, and no access to its state calls foreign code. So fields read by each event are not
 /// checked for exclusive access, which took a fifth of the time.
 final class NetworkDriver {
     private let kernel: SimulatedKernel
     private let seed: UInt64
     @exclusivity(unchecked) private var hosts: [SimulatedHost] = []
     @exclusivity(unchecked) private var isEnded = false
-    /// The number of turns since time has passed or a system call has moved something.
+    /// The turns since time passed or a system call moved something.
     @exclusivity(unchecked) private var idleTurns = 0
     @exclusivity(unchecked) private var lastProgress: (moment: Int64, moves: Int) = (0, 0)
 
@@ -40,7 +40,7 @@ final class NetworkDriver {
         for host in hosts { remove(host) }
     }
 
-    /// - Parameter mayJump: whether the asking loop is about to wait.
+    /// - Parameter mayJump: true when the asking loop is about to wait.
     private func turnOthers(for asking: SimulatedHost, mayJump: Bool) {
         if isEnded { return }
         asking.alarm?.cancel()
@@ -54,12 +54,12 @@ final class NetworkDriver {
             guard mayJump, next < asking.endOfWait else { break }
             kernel.clock.advance(to: LoopInstant(nanoseconds: next))
         }
-        // A packet has arrived since the loop last polled: a job makes it poll again before its clock jumps.
+        // A packet has arrived since the loop last polled. A job makes it poll again before its clock jumps.
         if asking.hasEvents && !asking.loop.isReady {
             asking.loop.enqueue {}
             noteTurn(of: asking)
         }
-        // A loop without a timer looks as if it waited for another thread.
+        // Without a timer, a loop seems to wait for another thread.
         let next = nextMoment(but: asking)
         if next == .max || asking.endOfWait != .max { return }
         asking.alarm = asking.loop.schedule(at: LoopInstant(nanoseconds: next)) { [unowned self, unowned asking] in
@@ -67,21 +67,21 @@ final class NetworkDriver {
         }
     }
 
-    /// - Returns: whether any had work.
+    /// - Returns: true if any had work.
     private func turnAll(but asking: SimulatedHost) -> Bool {
         var busy: [SimulatedHost] = []
         for host in hosts where host !== asking && host.hasWork { busy.append(host) }
         if busy.isEmpty { return false }
         kernel.random.shuffle(&busy)
         for host in busy where host.isUp && !host.isPaused {
-            // A loop that cannot turn, because of its end or its depth, reports that to its own driver.
+            // A loop that cannot turn, because of its end or depth, reports that to its own driver.
             try? host.loop.turn(.poll)
             noteTurn(of: host)
         }
         return true
     }
 
-    /// A loop that spins would keep the test from ever ending: nothing else happens on this thread.
+    /// A spinning loop would keep the test running forever, since nothing else happens on this thread.
     private func noteTurn(of host: SimulatedHost) {
         let progress = (kernel.now, kernel.moves)
         if progress != lastProgress { (lastProgress, idleTurns) = (progress, 0) }
@@ -91,8 +91,8 @@ final class NetworkDriver {
             "the host \(host.name) spins: 100,000 turns without a packet; SIMULATION_SEED=\(seed) repeats it")
     }
 
-    /// Waits for pool threads that work for a host, which takes no simulated time.
-    /// - Returns: whether one may have work now.
+    /// Waits for a host's pool threads, in no simulated time.
+    /// - Returns: true if one may have work now.
     private func waitsForThreads(but asking: SimulatedHost) -> Bool {
         let waiting = hosts.filter { $0 !== asking && !$0.isPaused && $0.loop.awaitsThreads }
         if waiting.isEmpty { return false }
@@ -102,7 +102,7 @@ final class NetworkDriver {
         return !asking.loop.isReady
     }
 
-    /// The next event elsewhere; `.max` if there is none.
+    /// The next event elsewhere, or `.max`.
     private func nextMoment(but asking: SimulatedHost) -> Int64 {
         var next = kernel.nextEvent ?? .max
         for host in hosts {

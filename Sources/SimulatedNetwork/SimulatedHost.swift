@@ -3,17 +3,17 @@ import Reactor
 import ReactorIO
 import ReactorLibc
 
-/// A machine of a simulated network: an event loop, addresses, and its own ports and Unix paths.
+/// A machine of a simulated network: an event loop, addresses, ports and Unix paths.
 ///
 /// ```swift
 /// let database = network.host("db")
 /// try database.run { try Listener.bind("0.0.0.0:5432").serve { … } }
 /// ```
 ///
-/// All hosts of a network run on the test's thread, each on its own loop: everything that `run` starts, and that its
-/// handlers start later, belongs to the host. Use it on that thread only.
+/// All hosts run on the test's thread, each with its loop. Everything that `run` starts, and later its handlers,
+/// belongs to the host. Use it on that thread only.
 public final class SimulatedHost {
-    /// The name, which the simulated name service resolves.
+    /// The name in the simulated name service.
     public let name: String
     let stack: HostStack
     /// The failing system calls of this host.
@@ -23,17 +23,17 @@ public final class SimulatedHost {
     @exclusivity(unchecked) private(set) var process: SimulatedProcess
     @exclusivity(unchecked) private(set) var pausedUntil: Int64 = 0
     private var isLoopOfTest: Bool
-    /// The driver's: before each wait of the loop, and at the next event of another host.
+    /// The driver's hook before each wait, and its timer for the next event of another host.
     var hook: EventLoop.Watch?
     @exclusivity(unchecked) var alarm: EventLoop.Timer?
 
-    /// Whether its code has something to do at once, and does not pause.
+    /// True when its code has something to do at once, and does not pause.
     var hasWork: Bool {
         !isPaused && (hasEvents || (loop.nextDeadline?.nanoseconds ?? .max) <= process.kernel.now)
     }
     var isPaused: Bool { pausedUntil > process.kernel.now }
     var hasEvents: Bool { loop.isReady || process.isReady }
-    /// The moment until which its loop waits if nothing happens.
+    /// The end of its loop's wait if nothing happens.
     var endOfWait: Int64 { min(loop.nextDeadline?.nanoseconds ?? .max, loop.limitOfWait) }
 
     init(_ stack: HostStack, _ network: VirtualNetwork, process: SimulatedProcess, loop: EventLoop, isLoopOfTest: Bool)
@@ -47,13 +47,13 @@ public final class SimulatedHost {
         faults = process.faults
     }
 
-    /// The addresses, without ports: first an IPv4 address, then an IPv6 address, unless others were given.
+    /// The addresses without ports: an IPv4 and an IPv6 address, unless others were given.
     public var addresses: [SocketAddress] { stack.addresses }
 
-    /// `true` unless the host has crashed and has not been restarted.
+    /// True unless the host has crashed without a restart.
     public var isUp: Bool { stack.isUp }
 
-    /// The number of simulated descriptors that are open: sockets, and what belongs to them.
+    /// The number of open simulated descriptors.
     ///
     /// ```swift
     /// hang(server.run { listener.drain(deadline: .seconds(5)) })
@@ -61,7 +61,7 @@ public final class SimulatedHost {
     /// ```
     public var openDescriptors: Int { process.openFiles }
 
-    /// Runs `body` on this host: sockets have its addresses, and handlers belong to it.
+    /// Runs `body` on this host, with its addresses for sockets. Handlers belong to it.
     ///
     /// `body` may call `hang`, which drives all hosts.
     /// - Parameter body: called once, inside this call.
@@ -73,7 +73,7 @@ public final class SimulatedHost {
         return try loop.perform(body)
     }
 
-    /// Ends everything that runs on the host without notice to its peers, like a power failure.
+    /// Ends everything on the host without notice to its peers, like a power failure.
     ///
     /// ```swift
     /// server.crash()
@@ -81,8 +81,8 @@ public final class SimulatedHost {
     /// try server.restart { try startService() }
     /// ```
     ///
-    /// Handlers are released without being called. A peer learns of the crash when it sends: it gets a reset if the
-    /// host has been restarted, or ETIMEDOUT after the kernel has repeated the bytes for 15 minutes. Files stay.
+    /// Handlers are released uncalled. A peer notices when it sends: it gets a reset after a restart, or ETIMEDOUT when
+    /// its kernel has repeated the bytes for 15 minutes. Files stay.
     public func crash() {
         precondition(!isLoopOfTest, "crash: the host \(name) runs the test itself")
         if !isUp { return }
@@ -104,19 +104,19 @@ public final class SimulatedHost {
         network.didStart(self)
         let stranded = stack.stranded
         stack.stranded = []
-        // The peer's kernel repeats unacknowledged bytes, and this one does not know the connection.
+        // The peer's kernel repeats unacknowledged bytes, and this kernel does not know the connection.
         for socket in stranded { network.kernel.after(.milliseconds(200)) { socket.resetDidArrive() } }
         return try run(body)
     }
 
-    /// Pauses the host: its kernel goes on, and acknowledges data, but no code runs. `server.pause(for: .seconds(5))`.
-    /// - Parameter duration: how long.
+    /// Pauses the host: its kernel still acknowledges data, but no code runs. `server.pause(for: .seconds(5))`.
+    /// - Parameter duration: the length of the pause.
     public func pause(for duration: Duration) {
         precondition(!isLoopOfTest, "pause: the host \(name) runs the test itself")
         pausedUntil = max(pausedUntil, network.kernel.clock.now.advanced(by: duration).nanoseconds)
     }
 
-    /// Connects a peer that sends raw bytes, for messages that no client library sends.
+    /// Connects a peer for raw bytes that no client library sends.
     ///
     /// ```swift
     /// try web.connect(to: "db:5432") { peer in
@@ -128,7 +128,7 @@ public final class SimulatedHost {
     ///
     /// - Parameters:
     ///   - endpoint: as for `ReactorIO.connect(to:)`.
-    ///   - body: called once with the peer, which is closed afterwards.
+    ///   - body: called once with the peer, then the peer is closed.
     /// - Returns: the result of `body`.
     /// - Throws: the error of `body`, or of `connect`.
     @discardableResult
@@ -141,7 +141,7 @@ public final class SimulatedHost {
     }
 }
 
-/// A peer of a server under test that sends raw bytes. Each call waits, in simulated time, until it is done.
+/// A peer of a tested server that sends raw bytes. Each call waits in simulated time until it is done.
 ///
 /// ```swift
 /// try network.test.connect(to: "server:80") { peer in
@@ -151,14 +151,14 @@ public final class SimulatedHost {
 /// }
 /// ```
 public struct RawPeer {
-    /// The connection, for anything that this type does not offer.
+    /// The connection, for anything else.
     public let connection: Connection
 
     init(_ connection: Connection) { self.connection = connection }
 
-    /// The peer did not send what a test expects.
+    /// The peer did not send the expected bytes.
     public struct Mismatch: Error, CustomStringConvertible {
-        /// The expected text, and what has arrived.
+        /// The expected and the received text.
         public let description: String
     }
 
@@ -172,8 +172,8 @@ public struct RawPeer {
 
     /// Reads as many bytes as `text` has, and compares.
     /// - Parameters:
-    ///   - text: the text that the peer must send next.
-    ///   - limit: how long to wait, in simulated time.
+    ///   - text: the next text from the peer.
+    ///   - limit: the longest wait, in simulated time.
     /// - Throws: `Mismatch`.
     public func expect(_ text: String, within limit: Duration = .seconds(60)) throws {
         var arrived: [UInt8] = []
@@ -194,7 +194,7 @@ public struct RawPeer {
     /// Reads the next bytes.
     /// - Parameters:
     ///   - count: the maximum number of bytes.
-    ///   - limit: how long to wait, in simulated time.
+    ///   - limit: the longest wait, in simulated time.
     /// - Returns: the bytes; empty at the end of the stream.
     /// - Throws: `StreamError` after a reset; `PromiseError.timedOut`.
     public func receive(upTo count: Int = 65_536, within limit: Duration = .seconds(60)) throws -> [UInt8] {
@@ -205,8 +205,8 @@ public struct RawPeer {
         }
     }
 
-    /// Reads until the other side ends its stream.
-    /// - Parameter limit: how long to wait for each part.
+    /// Reads to the end of the other side's stream.
+    /// - Parameter limit: the longest wait for each part.
     /// - Returns: the bytes as text.
     /// - Throws: as `receive`.
     public func receiveToEnd(within limit: Duration = .seconds(60)) throws -> String {
@@ -218,7 +218,7 @@ public struct RawPeer {
         }
     }
 
-    /// Ends this side of the stream, and continues to read.
+    /// Ends this side of the stream; reading continues.
     public func end() throws { try hang(connection.shutdownWrite(), timeout: .seconds(60)) }
 
     /// Ends the connection with a reset.

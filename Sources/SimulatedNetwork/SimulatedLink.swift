@@ -1,4 +1,4 @@
-/// The link between two hosts of a simulated network, in one direction or in both, with the members of `LinkSettings`.
+/// A link between two hosts, in one or both directions, with the members of `LinkSettings`.
 ///
 /// ```swift
 /// network.link(web, database).latency = .milliseconds(3) ... .milliseconds(9)
@@ -9,13 +9,13 @@
 public struct SimulatedLink {
     let ways: [SimulatedWay]
 
-    /// A setting; reading returns the first direction's.
+    /// A setting; reads the first direction's.
     public subscript<Value>(dynamicMember member: WritableKeyPath<LinkSettings, Value>) -> Value {
         get { ways[0].settings[keyPath: member] }
         nonmutating set { for way in ways { way.settings[keyPath: member] = newValue } }
     }
 
-    /// Holds up every packet, datagrams too, until `release()`.
+    /// Holds up every packet, also datagrams, until `release()`.
     public func hold() { for way in ways { way.hold(losesDatagrams: false) } }
     /// Releases the held packets, in order.
     public func release() { for way in ways { way.release() } }

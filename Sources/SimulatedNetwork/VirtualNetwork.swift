@@ -3,8 +3,8 @@ import Reactor
 import ReactorIO
 import ReactorLibc
 
-/// Hosts and links inside a test: programs that use this library run on a simulated kernel, unchanged, on one thread,
-/// in virtual time, and reproducibly by seed.
+/// Hosts and links inside a test. Programs that use this library run unchanged on a simulated kernel, on one thread, in
+/// virtual time, reproducibly by seed.
 ///
 /// ```swift
 /// @Test func theClientSurvivesAPartition() throws {
@@ -19,21 +19,21 @@ import ReactorLibc
 /// }
 /// ```
 ///
-/// The test itself is a host named `test`. Threads, children, pipes and files are real, so a `LoopGroup` is refused
-/// here. See docs/guides/testing.md.
+/// The test itself is the host `test`. Threads, children, pipes and files are real, so a `LoopGroup` is refused. See
+/// docs/guides/testing.md.
 public final class VirtualNetwork {
-    /// The seed of all randomness in this simulation.
+    /// The seed of all randomness here.
     public let seed: UInt64
     let kernel: SimulatedKernel
     private var hosts: [SimulatedHost] = []
     private var answers: [String: (answer: NameAnswer, delay: Duration)] = [:]
     private lazy var driver = NetworkDriver(self)
-    /// The host that the body of the simulation runs on.
+    /// The host of the simulation's body.
     public private(set) var test: SimulatedHost!
 
-    /// The answer of the simulated name service for a name.
+    /// The simulated name service's answer.
     public enum NameAnswer: Sendable {
-        /// The addresses, in order of preference; their ports do not matter.
+        /// The addresses in order of preference; ports do not matter.
         case addresses([SocketAddress])
         /// An error code of getaddrinfo(3), such as `EAI_NONAME`.
         case error(CInt)
@@ -53,8 +53,8 @@ public final class VirtualNetwork {
     /// ```
     ///
     /// - Parameters:
-    ///   - name: its name, for the name service and the transcript.
-    ///   - addresses: its addresses; by default one of 10.0.0.0/8 and one of fd00::/8.
+    ///   - name: the name for the name service and the transcript.
+    ///   - addresses: the addresses; by default one each of 10.0.0.0/8 and fd00::/8.
     /// - Returns: the host.
     public func host(_ name: String, addresses: [SocketAddress] = []) -> SimulatedHost {
         if let host = hosts.first(where: { $0.name == name }) { return host }
@@ -93,7 +93,7 @@ public final class VirtualNetwork {
 
     // MARK: Names
 
-    /// Sets the name service's answer for a name. Names of hosts need no entry.
+    /// Sets the name service's answer for a name. Host names need none.
     ///
     /// ```swift
     /// network.setName("service", .addresses(old.addresses + new.addresses), after: .milliseconds(20))
@@ -119,12 +119,12 @@ public final class VirtualNetwork {
 
     // MARK: Links
 
-    /// The link between two hosts, in both directions: `network.link(web, database).loss = 0.01`.
+    /// The link between two hosts in both directions: `network.link(web, database).loss = 0.01`.
     public func link(_ one: SimulatedHost, _ other: SimulatedHost) -> SimulatedLink {
         SimulatedLink(ways: [way(one, other), way(other, one)])
     }
 
-    /// One direction of the link between two hosts: `network.link(from: web, to: database).bandwidth = 9600`.
+    /// One direction of a link: `network.link(from: web, to: database).bandwidth = 9600`.
     public func link(from sender: SimulatedHost, to receiver: SimulatedHost) -> SimulatedLink {
         SimulatedLink(ways: [way(sender, receiver)])
     }
@@ -133,8 +133,8 @@ public final class VirtualNetwork {
         kernel.way(from: from.stack, to: to.stack)
     }
 
-    /// Cuts the link between two hosts. Datagrams are lost; streams wait, and go on afterwards, unless a time-out ends
-    /// them: a connect after 127 s, a connection whose bytes are not acknowledged after 15 minutes.
+    /// Cuts the link between two hosts. Datagrams are lost. Streams wait and then continue, unless a time-out ends
+    /// them: a connect after 127 s, a connection with unacknowledged bytes after 15 minutes.
     ///
     /// ```swift
     /// network.partition(web, database, for: .seconds(40))
@@ -144,7 +144,7 @@ public final class VirtualNetwork {
     /// - Parameters:
     ///   - one: a host.
     ///   - other: another host.
-    ///   - duration: how long; `nil` until `heal`.
+    ///   - duration: the length; `nil` until `heal`.
     public func partition(_ one: SimulatedHost, _ other: SimulatedHost, for duration: Duration? = nil) {
         for way in link(one, other).ways { way.hold(losesDatagrams: true) }
         for stream in kernel.streams(between: one.stack, and: other.stack) { stream.linkWasCut() }
@@ -155,14 +155,14 @@ public final class VirtualNetwork {
     /// Ends a partition: `network.heal(web, database)`.
     public func heal(_ one: SimulatedHost, _ other: SimulatedHost) { link(one, other).release() }
 
-    /// Breaks every connection between two hosts: both ends get a reset. `network.reset(web, database)`.
+    /// Resets both ends of every connection between two hosts: `network.reset(web, database)`.
     public func reset(_ one: SimulatedHost, _ other: SimulatedHost) {
         for stream in kernel.streams(between: one.stack, and: other.stack) { stream.breakConnection() }
     }
 
     // MARK: Time and dice
 
-    /// Random numbers by the seed, which the network draws from too.
+    /// Random numbers by the seed, from the network's own source.
     ///
     /// ```swift
     /// let size = Int.random(in: 1...9000, using: &network.random)
@@ -175,17 +175,17 @@ public final class VirtualNetwork {
     /// The simulated time, which starts at zero: `#expect(network.now - began < .seconds(5))`.
     public var now: LoopInstant { kernel.clock.now }
 
-    /// Lets simulated time pass on all hosts: `network.run(for: .seconds(3600))`.
-    /// - Parameter duration: how much.
+    /// Passes simulated time on all hosts: `network.run(for: .seconds(3600))`.
+    /// - Parameter duration: the time to pass.
     public func run(for duration: Duration) { hang(after(duration)) }
 
-    /// The packets so far, a line for each: when, from where, to where, what, and its fate. Also the system calls that
-    /// `faults` made fail.
+    /// The packets so far, one per line, with time, source, target, content and fate, and the system calls failed by
+    /// `faults`.
     ///
     ///     0.003000000 web:32768 > db:5432: 12 bytes "SELECT 1;\r\n", arrives 0.009120331
     ///     0.009120331 db: send: No buffer space available (ENOBUFS)
     ///
-    /// Two runs with one seed have the same transcript. It has the last 65,536 lines at most.
+    /// Two runs with one seed have the same transcript, at most its last 65,536 lines.
     public var transcript: String { kernel.transcript.text(kernel.name) }
 
     // MARK: Life
@@ -208,7 +208,7 @@ public final class VirtualNetwork {
     }
 }
 
-/// Runs `body` with a simulated network, and ends all of it afterwards.
+/// Runs `body` with a simulated network, then ends all of it.
 ///
 /// ```swift
 /// try withSimulatedNetwork(seed: 7) { network in
@@ -221,8 +221,8 @@ public final class VirtualNetwork {
 /// The environment variable `SIMULATION_SEED` replaces `seed`. If `body` throws, a line on standard error names the
 /// seed that repeats it.
 /// - Parameters:
-///   - seed: determines all randomness: latencies, losses, faults, the order in which hosts run.
-///   - body: called once, inside this call, on a loop with virtual time, which is the loop of the host `test`.
+///   - seed: determines all randomness: latencies, losses, faults, the order of hosts.
+///   - body: called once, inside this call, on the loop of the host `test`, in virtual time.
 /// - Returns: the result of `body`.
 /// - Throws: the error of `body`.
 @available(*, noasync, message: "call it in a synchronous test")

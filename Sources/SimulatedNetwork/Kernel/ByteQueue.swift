@@ -1,4 +1,4 @@
-/// Bytes in order of arrival, in the pieces in which they were sent.
+/// Bytes in order of arrival, in their sent pieces.
 struct ByteQueue {
     private var pieces: [ArraySlice<UInt8>] = []
     private var first = 0
@@ -12,7 +12,7 @@ struct ByteQueue {
         count += bytes.count
     }
 
-    /// Takes the next bytes, at most `limit`, out of the first piece.
+    /// Takes at most `limit` bytes out of the first piece.
     mutating func takePiece(upTo limit: Int) -> ArraySlice<UInt8> {
         let piece = pieces[first]
         if piece.count > limit {
@@ -24,7 +24,7 @@ struct ByteQueue {
         return piece
     }
 
-    /// Moves bytes into `buffer`, as many as fit.
+    /// Moves as many bytes as fit into `buffer`.
     /// - Returns: their number.
     mutating func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
         var copied = 0

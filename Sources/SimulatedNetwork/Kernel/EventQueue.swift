@@ -1,10 +1,10 @@
-/// Future events by simulated time: a packet arrives, a time-out ends. Events at the same moment keep the order in
-/// which they were added.
+/// Future events by simulated time, such as a packet's arrival or a time-out. Simultaneous events keep the order of
+/// addition.
 struct EventQueue {
     private struct Event {
         let moment: Int64
         let number: Int
-        /// Its index in `bodies`: moving an event in the heap counts no references.
+        /// Its index in `bodies`, so moving an event in the heap counts no references.
         let place: Int
 
         func isBefore(_ other: Event) -> Bool { (moment, number) < (other.moment, other.number) }
@@ -31,7 +31,7 @@ struct EventQueue {
         heap[hole] = event
     }
 
-    /// Takes out the next event that is due.
+    /// Removes the next due event.
     mutating func takeDue(at now: Int64) -> (() -> Void)? {
         guard let first = heap.first, first.moment <= now else { return nil }
         let last = heap.removeLast()

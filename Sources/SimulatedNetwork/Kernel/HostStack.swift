@@ -8,15 +8,15 @@ final class HostStack {
     /// With port 0.
     let addresses: [SocketAddress]
     var isUp = true
-    /// The listening TCP sockets, by port.
+    /// Listening TCP sockets by port.
     var listeners: [UInt16: [TCPSocket]] = [:]
-    /// The sockets that have taken a port, except accepted connections.
+    /// Sockets with a port, except accepted connections.
     private var taken: [Int: [InternetSocket]] = [:]
-    /// The accepted connections of each port. They keep it from being bound without SO_REUSEADDR.
+    /// Accepted connections by port. They keep it from being bound without SO_REUSEADDR.
     var accepted: [UInt16: Set<ObjectIdentifier>] = [:]
     var nodes: [String: SimulatedNode] = [:]
     var abstractNames: [SocketAddress: UnixStream] = [:]
-    /// Other hosts' sockets with data that this machine, which is down, has not acknowledged.
+    /// Other hosts' sockets with data unacknowledged by this machine, which is down.
     var stranded: [TCPSocket] = []
     private var nextPort: UInt16 = 32_768
 
@@ -33,7 +33,7 @@ final class HostStack {
         address.isLoopback || addresses.contains(address.with(port: 0))
     }
 
-    /// The source address of packets for `target`.
+    /// The source address of packets to `target`.
     func source(for target: SocketAddress) -> SocketAddress? {
         if target.isLoopback { return target.loopbackOfFamily.with(port: 0) }
         if owns(target) { return target.with(port: 0) }
@@ -49,7 +49,7 @@ final class HostStack {
         taken[Self.key(socket, socket.local!.port), default: []].append(socket)
     }
 
-    /// A socket no longer needs its port.
+    /// Frees a socket's port.
     func unbind(_ socket: InternetSocket) {
         guard socket.hasPort, let port = socket.local?.port else { return }
         socket.hasPort = false
@@ -58,10 +58,10 @@ final class HostStack {
         if taken[key]?.isEmpty == true { taken[key] = nil }
     }
 
-    /// The connection of a socket has ended. A port that bind(2) has set is kept.
+    /// Frees a socket's port at its connection's end, unless bind(2) set it.
     func release(_ socket: InternetSocket) { if !socket.keepsPort { unbind(socket) } }
 
-    /// The next free port of the ephemeral range.
+    /// The next free ephemeral port.
     func freePort(for socket: InternetSocket) -> UInt16? {
         for _ in 32_768...60_999 {
             let port = nextPort
@@ -71,7 +71,7 @@ final class HostStack {
         return nil
     }
 
-    /// Whether the kernel refuses `address` with EADDRINUSE: see SO_REUSEADDR and SO_REUSEPORT in socket(7).
+    /// True when the kernel refuses `address` with EADDRINUSE: see SO_REUSEADDR and SO_REUSEPORT in socket(7).
     func hasConflict(_ socket: InternetSocket, at address: SocketAddress) -> Bool {
         if socket is TCPSocket, accepted[address.port] != nil, !socket.has(SO_REUSEADDR), !socket.has(SO_REUSEPORT) {
             return true
@@ -113,7 +113,7 @@ final class HostStack {
         return node
     }
 
-    /// The processes of the machine are gone. Files stay.
+    /// The machine's processes are gone. Files stay.
     func lose() {
         isUp = false
         listeners = [:]

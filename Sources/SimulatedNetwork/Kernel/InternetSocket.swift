@@ -2,17 +2,17 @@ import CLinux
 import ReactorLibc
 import Reactor
 
-/// The common part of TCP and UDP sockets: addresses and ports.
+/// Addresses and ports, common to TCP and UDP sockets.
 class InternetSocket: SimulatedSocket {
     var local: SocketAddress?
     var remote: SocketAddress?
-    /// Whether bind(2) has set the port, which then stays when a connection ends.
+    /// True when bind(2) set the port, which then outlives a connection.
     var keepsPort = false
-    /// Whether bind(2) has set the address, likewise.
+    /// True when bind(2) set the address, likewise.
     var keepsAddress = false
-    /// Whether the socket has a port now, whoever has chosen it.
+    /// True when the socket has a port, by anyone's choice.
     var hasPort = false
-    /// Whether bind(2) is otherwise allowed.
+    /// True when the socket's state allows bind(2).
     var mayBind: Bool { true }
 
     override init(_ process: SimulatedProcess, _ family: CInt) {
@@ -55,7 +55,7 @@ class InternetSocket: SimulatedSocket {
         return nil
     }
 
-    /// Chooses the source address for `target`, and a port.
+    /// Chooses a source address for `target`, and a port.
     final func chooseLocalAddress(for target: SocketAddress) -> Int? {
         guard let source = host.source(for: target) else { return -Int(ENETUNREACH) }
         if !hasPort, let failure = bindToAnyPort() { return failure }
@@ -74,7 +74,7 @@ class InternetSocket: SimulatedSocket {
         return 0
     }
 
-    /// Whether getpeername(2) has an answer.
+    /// True when getpeername(2) has an answer.
     var hasPeer: Bool { remote != nil }
 }
 

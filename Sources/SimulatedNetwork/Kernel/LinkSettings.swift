@@ -1,17 +1,17 @@
 import Reactor
 
-/// What a link does to packets.
+/// A link's effect on packets.
 ///
 /// ```swift
 /// let link = network.link(client, server)
 /// (link.cut, link.loss, link.connects) = (.everyByte, 0.01, .refused)
 /// ```
 ///
-/// A new link has no latency: bytes arrive in the call that sends them, as on a loopback interface. Each setting can be
-/// changed at any time; packets in transit keep their arrival time. Streams lose nothing and stay in order: a lost
-/// segment is late by the time of its repetition. Datagrams are lost, duplicated and reordered.
+/// A new link has no latency: bytes arrive in the sending call, as on a loopback interface. Settings can be changed at
+/// any time; packets in transit keep their arrival time. Streams stay complete and in order, so a lost segment is late
+/// by its repetition. Datagrams are lost, duplicated and reordered.
 public struct LinkSettings: Sendable {
-    /// The latency of a packet, drawn for each.
+    /// A packet's latency, drawn for each.
     public var latency: ClosedRange<Duration> = .zero ... .zero {
         didSet {
             func clamped(_ limit: Duration) -> Int64 { min(max(limit.clampedNanoseconds, 0), 1 << 60) }
@@ -22,9 +22,9 @@ public struct LinkSettings: Sendable {
     private(set) var delay: ClosedRange<Int64> = 0...0
     /// Bytes per second, each way; `nil` without a limit.
     public var bandwidth: Int?
-    /// How streams are cut into packets.
+    /// The division of streams into packets.
     public var cut = StreamCut.whole
-    /// The size of the largest packet, with 40 bytes for its header.
+    /// The largest packet, with 40 bytes of header.
     public var mtu = 65_535
     /// The probability that a packet is lost.
     public var loss = 0.0
@@ -36,11 +36,11 @@ public struct LinkSettings: Sendable {
     public var connects = ConnectAnswer.normal
 }
 
-/// How a link cuts a stream into packets, which arrive one after the other: `link.cut = .everyByte`.
+/// A link's division of a stream into packets, which arrive one by one: `link.cut = .everyByte`.
 public enum StreamCut: Equatable, Sendable {
-    /// Each write arrives as one packet.
+    /// One packet per write.
     case whole
-    /// Each byte arrives separately.
+    /// One packet per byte.
     case everyByte
     /// Packets of at most this many bytes; Ethernet carries 1448.
     case segments(Int)

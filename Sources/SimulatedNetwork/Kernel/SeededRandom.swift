@@ -22,14 +22,14 @@ public struct SeededRandom: RandomNumberGenerator, Sendable {
         return mixed ^ (mixed >> 31)
     }
 
-    /// True with that probability; no number is drawn for 0.
+    /// True with this probability. Draws no number for 0.
     public mutating func happens(_ probability: Double) -> Bool {
         probability > 0 && Double(next() >> 11) < probability * Double(UInt64(1) << 53)
     }
 
-    // The standard library's helpers may change with its version; the network does not depend on them.
+    // Independent of the standard library's helpers, which may change with its version.
 
-    /// A number in the range, uniform except for a bias of at most one in 2³².
+    /// A number in the range, uniform but for a bias of at most one in 2³².
     mutating func number(in range: ClosedRange<Int64>) -> Int64 {
         let width = UInt64(range.upperBound &- range.lowerBound) &+ 1
         return width == 0 ? Int64(bitPattern: next()) : range.lowerBound &+ Int64(next() % width)

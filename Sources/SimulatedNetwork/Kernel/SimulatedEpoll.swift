@@ -1,10 +1,10 @@
 import CLinux
 import ReactorLibc
 
-/// The simulated part of an epoll descriptor: an interest list, and a ready list in the kernel's order.
+/// An epoll descriptor's simulated part: an interest list, and a ready list in the kernel's order.
 ///
-/// As in the kernel, a change of a file appends its registration to the ready list, and a registration whose file is
-/// still ready when it is reported goes to the end of the list. See epoll(7).
+/// As in the kernel, a file's change appends its registration to the ready list. A registration that is reported while
+/// its file is still ready goes to the end. See epoll(7).
 final class SimulatedEpoll {
     final class Registration {
         let epoll: SimulatedEpoll
@@ -22,7 +22,7 @@ final class SimulatedEpoll {
             data = event.data.u64
         }
 
-        /// The part of the file's readiness that is wanted.
+        /// The wanted part of the file's readiness.
         var ready: UInt32 { file.readiness & mask }
 
         func enqueue() {
@@ -34,10 +34,10 @@ final class SimulatedEpoll {
 
     @exclusivity(unchecked) private var queue: [Registration] = []
     private var isClosed = false
-    /// The number of the loop's real descriptors, besides the one that wakes it, in the kernel's own interest list.
+    /// The loop's real descriptors in the kernel's own interest list, without the one that wakes it.
     @exclusivity(unchecked) var realRegistrations = 0
 
-    /// Whether a wait would report an event at once.
+    /// True when a wait would report an event at once.
     var isReady: Bool {
         while let first = queue.first {
             if !first.isRemoved && first.ready != 0 { return true }
@@ -89,7 +89,7 @@ final class SimulatedEpoll {
             if ready == 0 { continue }
             events[reported] = clinux_epoll_event(ready, registration.data)
             reported += 1
-            // With EPOLLET it is reported again after the next change.
+            // With EPOLLET it is next reported after a change.
             if registration.mask & UInt32(clinux_EPOLLET) != 0 { continue }
             registration.isQueued = true
             again.append(registration)

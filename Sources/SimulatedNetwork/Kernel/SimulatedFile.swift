@@ -1,11 +1,11 @@
 import CLinux
 import ReactorLibc
 
-/// The target of a simulated descriptor. System calls return the kernel's results, `-errno` below zero.
+/// A simulated descriptor's target. System calls return the kernel's results, negative `-errno`.
 class SimulatedFile {
-    // Retained: packets may still arrive for a socket whose machine has been restarted.
+    // Retained, since packets may arrive for a socket whose machine was restarted.
     let process: SimulatedProcess
-    /// The number, or −1 once it is closed: a stream lives on until its bytes have arrived.
+    /// The number, or −1 once closed. A stream lives until its bytes have arrived.
     @exclusivity(unchecked) var number: CInt = -1
     @exclusivity(unchecked) var registrations: [SimulatedEpoll.Registration] = []
     var status = CInt(O_RDWR | O_NONBLOCK)
@@ -22,11 +22,11 @@ class SimulatedFile {
     var kernel: SimulatedKernel { process.kernel }
     var host: HostStack { process.host }
 
-    /// The events that epoll reports, wanted or not.
+    /// The events for epoll, wanted or not.
     var readiness: UInt32 { 0 }
     var mode: mode_t { S_IFREG }
 
-    /// Reports a change to the epoll descriptors whose mask has one of `events`; all bits for a change of the state.
+    /// Reports a change to the epoll descriptors whose mask has one of `events`; all bits for a change of state.
     final func notify(_ events: UInt32 = .max) {
         for registration in registrations where registration.mask & events != 0 { registration.enqueue() }
     }
@@ -51,17 +51,17 @@ class SimulatedFile {
     func peerName(_ name: UnsafeMutablePointer<sockaddr_storage>) -> Int { -Int(ENOTSOCK) }
     func getOption(_ level: CInt, _ name: CInt, _ value: UnsafeMutablePointer<CInt>) -> Int { -Int(ENOTSOCK) }
     func setOption(_ level: CInt, _ name: CInt, _ bytes: UnsafeRawBufferPointer) -> Int { -Int(ENOTSOCK) }
-    /// The bytes that wait to be read, and those that the peer has not acknowledged.
+    /// The bytes to be read, and the unacknowledged ones.
     var waiting: (incoming: Int, outgoing: Int) { (0, 0) }
-    /// Ends the use of the number. The last call for this descriptor.
+    /// Ends the use of the number. The descriptor's last call.
     func close() {}
 }
 
-/// A file of a simulated file system: a socket's, or the lock beside one. Only what a Unix path needs.
+/// A simulated file system's file: a socket's, or the lock beside it. Only as much as a Unix path needs.
 final class SimulatedNode {
     let number: ino_t
     var mode: mode_t
-    /// The file that holds the lock of flock(2).
+    /// The holder of the lock of flock(2).
     weak var lockHolder: SimulatedFile?
     weak var socket: UnixStream?
 
@@ -78,7 +78,7 @@ final class SimulatedNode {
     }
 }
 
-/// An open file of a simulated file system.
+/// A simulated file system's open file.
 final class OpenNode: SimulatedFile {
     let node: SimulatedNode
 

@@ -1,7 +1,7 @@
 import ReactorLibc
 import Reactor
 
-/// The shared state of all machines of a simulated network: descriptors, packets in transit, links, dice.
+/// The state shared by all machines: descriptors, packets in transit, links, dice.
 final class SimulatedKernel {
     let clock: VirtualClock
     @exclusivity(unchecked) var random: SeededRandom
@@ -13,11 +13,10 @@ final class SimulatedKernel {
     private var ways: [WayKey: SimulatedWay] = [:]
     private var streams: [TCPSocket] = []
     private var nodes: ino_t = 0
-    /// Counts packets that arrive, and system calls that move bytes or connections.
+    /// Counts arriving packets, and system calls that move bytes or connections.
     @exclusivity(unchecked) var moves = 0
 
-    /// Simulated descriptors are numbered from here on. A real one this large is refused, so the two are never
-    /// confused.
+    /// The first simulated descriptor. A real one this large is refused, so the two are distinct.
     static var firstNumber: CInt { 1 << 14 }
 
     private struct WayKey: Hashable {
@@ -86,7 +85,7 @@ final class SimulatedKernel {
 
     func add(_ host: HostStack) { for address in host.addresses { hosts[address] = host } }
 
-    /// The machine with this address, as `host` sees it.
+    /// The machine with this address, as seen by `host`.
     func host(of address: SocketAddress, from host: HostStack) -> HostStack? {
         address.isLoopback ? host : hosts[address.with(port: 0)]
     }
@@ -105,7 +104,7 @@ final class SimulatedKernel {
         return way
     }
 
-    /// Keeps a connection, so that a link can break it.
+    /// Keeps a connection for a link to break.
     func noteStream(_ stream: TCPSocket) {
         if streams.count >= 64, streams.count.nonzeroBitCount == 1 { streams.removeAll { !$0.isConnected } }
         streams.append(stream)
@@ -119,7 +118,7 @@ final class SimulatedKernel {
         }
     }
 
-    /// Everything of a process ends without notice.
+    /// Ends everything of a process without notice.
     func vanish(_ process: SimulatedProcess) {
         process.isGone = true
         for file in files {

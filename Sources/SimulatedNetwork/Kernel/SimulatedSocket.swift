@@ -4,12 +4,12 @@ import ReactorLibc
 /// The common part of all sockets: socket(7).
 class SimulatedSocket: SimulatedFile {
     let family: CInt
-    /// The error that the next call reports, or SO_ERROR.
+    /// The error for the next call, or SO_ERROR.
     @exclusivity(unchecked) var error: CInt = 0
-    /// RCV_SHUTDOWN and SEND_SHUTDOWN of the kernel.
+    /// The kernel's RCV_SHUTDOWN and SEND_SHUTDOWN.
     @exclusivity(unchecked) var receivingHasEnded = false
     @exclusivity(unchecked) var sendingHasEnded = false
-    /// Of a listening socket: the connections that no program has accepted. As in the kernel, one more than the limit fits.
+    /// A listening socket's unaccepted connections. As in the kernel, one more than the limit fits.
     final var backlog: [SimulatedSocket] = []
     final var backlogLimit = 0
     final var isBacklogFull: Bool { backlog.count > max(backlogLimit, 0) }
@@ -24,23 +24,23 @@ class SimulatedSocket: SimulatedFile {
     var isListening: Bool { false }
     @exclusivity(unchecked) final var sendCapacity = 212_992
     @exclusivity(unchecked) final var receiveCapacity = 212_992
-    /// The options that were set: few, so that a search is faster than a hash.
+    /// The options that were set, few enough to search faster than a hash.
     private var options: [(level: CInt, name: CInt, value: CInt)] = []
 
     final func option(_ level: CInt, _ name: CInt) -> CInt? {
         options.first { $0.level == level && $0.name == name }?.value
     }
 
-    /// Whether a switch of SOL_SOCKET is on.
+    /// True when a switch of SOL_SOCKET is on.
     final func has(_ name: CInt) -> Bool { option(SOL_SOCKET, name) ?? 0 != 0 }
 
-    /// An accepted connection has what was set for its listener.
+    /// An accepted connection has its listener's options.
     final func inheritOptions(of listener: SimulatedSocket) {
         options = listener.options
         (sendCapacity, receiveCapacity) = (listener.sendCapacity, listener.receiveCapacity)
     }
 
-    /// The error for an option that such a socket does not have; see the kernel's sk_setsockopt and tcp_setsockopt.
+    /// The error for an option that this socket lacks; see the kernel's sk_setsockopt and tcp_setsockopt.
     private func refusal(_ level: CInt, _ name: CInt, isSet: Bool) -> CInt? {
         let names: ClosedRange<CInt>
         switch level {
@@ -60,9 +60,9 @@ class SimulatedSocket: SimulatedFile {
         if level != SOL_SOCKET, let refusal = refusal(level, name, isSet: true) { return -Int(refusal) }
         guard bytes.count >= MemoryLayout<CInt>.size else { return -Int(EINVAL) }
         if let refusal = refusal(level, name, isSet: true) { return -Int(refusal) }
-        // The first word is the value; of SO_LINGER, whether it is on. Only a linger of zero seconds is used here.
+        // The first word is the value, or for SO_LINGER whether it is on. Only a linger of zero seconds is used here.
         let value = bytes.loadUnaligned(as: CInt.self)
-        // Since Linux 6.13, and in later versions of older ones.
+        // Since Linux 6.13 and its backports.
         if level == SOL_SOCKET, name == SO_REUSEPORT, value != 0, family == AF_UNIX { return -Int(EOPNOTSUPP) }
         options.removeAll { $0.level == level && $0.name == name }
         options.append((level, name, value))
@@ -91,7 +91,7 @@ class SimulatedSocket: SimulatedFile {
         }
     }
 
-    /// accept(2) of the oldest connection in the backlog.
+    /// accept(2) of the backlog's oldest connection.
     final func acceptOldest(_ name: (SimulatedSocket) -> Void) -> Int {
         guard isListening else { return -Int(EINVAL) }
         if backlog.isEmpty { return -Int(EAGAIN) }

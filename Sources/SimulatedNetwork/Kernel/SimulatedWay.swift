@@ -3,27 +3,26 @@ import Reactor
 
 /// One direction of a link: latency, bandwidth and faults.
 final class SimulatedWay {
-    /// It lets go of its ways at the end.
+    /// The kernel releases its ways at the end.
     private let network: SimulatedKernel
     @exclusivity(unchecked) var settings = LinkSettings()
-    /// Whether packets wait for `isHeldUp` to end, as at a router that has stopped. Datagrams are lost if
-    /// `losesDatagrams`.
+    /// True when packets wait, as at a stopped router. Datagrams are lost if `losesDatagrams`.
     @exclusivity(unchecked) private(set) var isHeldUp = false
     private(set) var losesDatagrams = false
     private var held: [() -> Void] = []
-    /// The number of packets in transit. None may overtake another.
+    /// The packets in transit, none of which may overtake another.
     @exclusivity(unchecked) private var inTransit = 0
     @exclusivity(unchecked) private var lastArrival: Int64 = 0
     private var busyUntil: Int64 = 0
 
     init(_ network: SimulatedKernel) { self.network = network }
 
-    /// Whether a packet arrives in the call that sends it.
+    /// True when a packet arrives in the call that sends it.
     var isInstant: Bool {
         settings.delay.upperBound == 0 && settings.bandwidth == nil && !isHeldUp && inTransit == 0 && settings.loss == 0
     }
 
-    /// The number of bytes of a stream for the next packet.
+    /// The bytes of a stream in the next packet.
     func nextSegment() -> Int {
         switch settings.cut {
         case .whole: settings.mtu == 65_535 ? .max : max(settings.mtu - 40, 1)
@@ -35,7 +34,7 @@ final class SimulatedWay {
 
     // MARK: Streams
 
-    /// Sends a segment of a stream, which arrives in order, and is repeated until it does.
+    /// Sends a stream's segment, which is repeated until it arrives, in order.
     /// - Parameter packet: the transcript's entry; `nil` for an acknowledgement.
     func send(
         _ packet: Packet?, from: SocketAddress, to: SocketAddress, _ arrive: @escaping () -> Void
@@ -47,7 +46,7 @@ final class SimulatedWay {
         var delay = sampleLatency()
         if let packet {
             delay += transmissionTime(packet.size)
-            // A lost segment is sent again after 200 ms, and after twice that time. Later ones that arrive hasten that.
+            // A lost segment is sent again after 200 ms, then after twice that. Later arrivals hasten it.
             var attempts = 0
             while attempts < 6, network.random.happens(settings.loss) {
                 delay += 200_000_000 << attempts
@@ -96,7 +95,7 @@ final class SimulatedWay {
                 continue
             }
             var arrival = network.now + sampleLatency() + transmissionTime(packet.size)
-            // Not reordered: no earlier than the previous one.
+            // In order: no earlier than the previous one.
             if network.random.happens(settings.reordering) {
                 arrival += max(sampleLatency(), 1_000_000)
                 note(packet, from, to, .arrives(at: arrival))

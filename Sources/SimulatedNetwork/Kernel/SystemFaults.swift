@@ -1,7 +1,7 @@
 import ReactorLibc
 import Reactor
 
-/// The system calls of one simulated host that fail, or that take less than they were given.
+/// A simulated host's system calls that fail, or move only a part.
 ///
 /// ```swift
 /// server.faults.fail(.accept, with: EMFILE, calls: 3...5)
@@ -9,8 +9,8 @@ import Reactor
 /// server.faults.shortCounts = 0.2
 /// ```
 ///
-/// A fault is the kernel's: the call has no other effect. See the call's man page for possible errors. The library
-/// repeats a call after EINTR, as after a signal.
+/// A fault is the kernel's: the call has no other effect. See man pages for possible errors. The library repeats a call
+/// after EINTR, as after a signal.
 public final class SystemFaults {
     private struct Rule {
         let call: SystemCall
@@ -21,9 +21,9 @@ public final class SystemFaults {
     }
 
     @exclusivity(unchecked) private var rules: [Rule] = []
-    /// The probability that a call that moves bytes of a stream moves only some of them. Zero by default.
+    /// The probability that a call moves only some of a stream's bytes. Zero by default.
     @exclusivity(unchecked) public var shortCounts = 0.0
-    /// The maximum number of open simulated descriptors; opening one more fails with EMFILE.
+    /// The most open simulated descriptors. More fail with EMFILE.
     public var descriptorLimit = Int.max
     private let kernel: SimulatedKernel
 
@@ -33,7 +33,7 @@ public final class SystemFaults {
     /// - Parameters:
     ///   - call: the system call.
     ///   - code: the errno.
-    ///   - calls: which calls fail; the first is 1. `1...` is every one from now on.
+    ///   - calls: the failing calls, from 1. `1...` is every call from now on.
     public func fail(_ call: SystemCall, with code: CInt, calls: ClosedRange<Int> = 1...1) {
         rules.append(Rule(call: call, code: code, calls: calls, probability: 1))
     }

@@ -13,7 +13,7 @@ extension TCPSocket {
         }
     }
 
-    /// Ends the connection with an error, which one call reports.
+    /// Ends the connection with an error for one call.
     func fail(_ code: CInt) {
         error = code
         endAfterBothSides()
@@ -28,7 +28,7 @@ extension TCPSocket {
         unacknowledged = 0
         host.release(self)
         leavePort()
-        // A reset ends a request too.
+        // A reset also ends a request.
         if requestAt != nil { forgetRequest() }
         notify()
     }
@@ -68,7 +68,7 @@ extension TCPSocket {
         giveUpUnlessAcknowledged()
     }
 
-    /// After the time that net.ipv4.tcp_retries2 allows, or TCP_USER_TIMEOUT.
+    /// After the time of net.ipv4.tcp_retries2, or TCP_USER_TIMEOUT.
     func giveUpUnlessAcknowledged() {
         guard let since = isStalledSince else { return }
         let limit =
@@ -102,7 +102,7 @@ extension TCPSocket {
         if other?.unacknowledged ?? 0 > 0 { other?.didReachNobody(host) }
     }
 
-    /// A reset in the middle of a stream, as by a router that has lost its table: both ends get it.
+    /// Resets both ends mid-stream, like a router that lost its table.
     func breakConnection() {
         guard phase == .established else { return }
         let other = peer
@@ -110,13 +110,13 @@ extension TCPSocket {
         other?.resetDidArrive()
     }
 
-    /// The link between the ends has been cut for too long: unacknowledged data will never be acknowledged.
+    /// The link has been cut for too long, so unacknowledged data never will be.
     func linkWasCut() {
         giveUpUnlessAcknowledged()
         peer?.giveUpUnlessAcknowledged()
     }
 
-    /// The end of the simulation: the two ends refer to each other.
+    /// Ends the reference cycle of both ends at the end of the simulation.
     func forgetPeer() {
         peer?.peer = nil
         peer = nil

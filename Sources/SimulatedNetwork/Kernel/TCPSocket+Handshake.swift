@@ -11,7 +11,7 @@ extension TCPSocket {
         guard let listener = host.listener(at: target) else {
             return back.send(Packet(.reset), from: target, to: client.local!) { client.resetDidArrive() }
         }
-        // As if the segment were lost: the client repeats it.
+        // As if lost: the client repeats the segment.
         if listener.isBacklogFull { return client.repeatSyn() }
         let child = TCPSocket(listener.process, target.family)
         child.local = target
@@ -28,9 +28,9 @@ extension TCPSocket {
     }
 
     func wasAccepted(by child: TCPSocket, of listener: TCPSocket) {
-        // A machine that is down answers nothing.
+        // A machine that is down does not answer.
         if process.isGone && !host.isUp { return child.endAfterBothSides() }
-        // Closed meanwhile, or this is the answer to a repeated segment.
+        // Closed since, or this answers a repeated segment.
         guard phase == .connecting, peer == nil else { return way?.reset(child, from: self) ?? () }
         phase = .established
         peer = child
@@ -43,11 +43,11 @@ extension TCPSocket {
         pump()
     }
 
-    /// The client's acknowledgement has arrived: the connection waits for accept(2), if there is room.
+    /// The client's acknowledgement has arrived. The connection waits for accept(2), if there is room.
     ///
-    /// Without room the kernel ignores that segment (net.ipv4.tcp_abort_on_overflow is 0), and keeps the request. It looks
-    /// again when the client sends bytes or repeats them, and when the client answers the second segment, which the kernel
-    /// repeats after 1, 3, 7, 15 and 31 seconds. After 63 it forgets the request.
+    /// Without room the kernel ignores that segment (net.ipv4.tcp_abort_on_overflow is 0), and keeps the request. It
+    /// looks again when the client sends or repeats bytes, and when the client answers the second segment, which the
+    /// kernel repeats after 1, 3, 7, 15 and 31 seconds. After 63 it forgets the request.
     func beAccepted(by listener: TCPSocket) {
         if listener.phase != .listening { return abandon() }
         if listener.takes(self) { return }
@@ -57,7 +57,8 @@ extension TCPSocket {
         kernel.after(.seconds(63)) { [self] in if requestAt != nil { forgetRequest() } }
     }
 
-    /// Another segment of a client whose request found no room. The first ones with bytes are repeated after 0.2 s, 0.6 s…
+    /// Another segment of a client whose request found no room. The first ones with bytes are repeated after 0.2 s, 0.6
+    /// s…
     func requestAgain() {
         guard let listener = requestAt, phase == .established, listener.takes(self) else { return }
         requestAt = nil
@@ -72,7 +73,7 @@ extension TCPSocket {
         }
     }
 
-    /// There is no socket yet that could tell the client: its next segment is answered with a reset.
+    /// Without a socket, nothing notifies the client, whose next segment gets a reset.
     func forgetRequest() {
         requestAt?.requests.removeAll { $0 === self }
         requestAt = nil
@@ -86,7 +87,7 @@ extension TCPSocket {
         return true
     }
 
-    /// Ends a connection that no program has accepted.
+    /// Ends an unaccepted connection.
     func abandon() {
         guard phase == .established else { return }
         if let peer { way?.reset(peer, from: self) }
@@ -97,7 +98,7 @@ extension TCPSocket {
     func sendSyn() {
         let target = remote!
         guard let host = kernel.host(of: target, from: host) else {
-            // The link has no host at that address: the kernel gives up after three seconds.
+            // The link has no host there: the kernel gives up after three seconds.
             return kernel.after(.seconds(3)) { [self] in if phase == .connecting { fail(EHOSTUNREACH) } }
         }
         let way = self.kernel.way(from: self.host, to: host)
@@ -126,7 +127,7 @@ extension TCPSocket {
         }
     }
 
-    /// The link holds up a segment of the handshake.
+    /// The link holds up a handshake segment.
     func giveUpLater() {
         let began = connectBegan
         kernel.at(began + 127_000_000_000) { [self] in
@@ -134,7 +135,7 @@ extension TCPSocket {
         }
     }
 
-    /// Resets the socket, except for the settings of bind(2).
+    /// Resets the socket, except bind(2)'s settings.
     func forgetConnection() {
         told = .nothing
         if phase != .closed { host.release(self) }

@@ -1,10 +1,10 @@
 import ReactorLibc
 import Reactor
 
-// The transport of a TCP connection's bytes and ends: segments, acknowledgements, and the window.
+// The transport of a connection's bytes and ends: segments, acknowledgements and the window.
 
 extension TCPSocket {
-    /// Sends as much as the peer's window has room for.
+    /// Sends as much as the peer's window allows.
     func pump() {
         guard let peer, let way, phase == .established else { return }
         let wasStalled = isStalledSince != nil
@@ -26,7 +26,7 @@ extension TCPSocket {
     func wasAcknowledged(_ count: Int) {
         unacknowledged -= count
         bytesStalledSince = unacknowledged > 0 ? kernel.now : nil
-        // The rest does not arrive: the time restarts.
+        // The rest does not arrive, so the time restarts.
         if isStalledSince != nil, way?.isHeldUp == true { giveUpUnlessAcknowledged() }
         if lacksRoom && hasMuchRoom && phase == .established {
             lacksRoom = false
@@ -46,7 +46,7 @@ extension TCPSocket {
 
     func bytesDidArrive(_ bytes: ArraySlice<UInt8>, from sender: TCPSocket) {
         if process.isGone { return sender.didReachNobody(host) }
-        // Bytes for a socket that reads no more and has sent its end: the kernel answers with a reset.
+        // Bytes for a socket that no longer reads and has sent its end: the kernel answers with a reset.
         if phase != .established || (receivingHasEnded && finIsSent && !finHasArrived) {
             way?.reset(sender, from: self)
             if phase == .established { fail(ECONNRESET) }
@@ -67,7 +67,7 @@ extension TCPSocket {
         if finIsAcknowledged { endAfterBothSides() } else { notify() }
     }
 
-    /// Tells the sender of the room, at once if it may be waiting for it, otherwise after a part of the buffer.
+    /// Reports the room to the sender: at once if it may be waiting, or else after a part of the buffer.
     func reportRoom(_ count: Int) {
         guard let peer, phase == .established, let way else { return }
         unreported += count

@@ -1,44 +1,45 @@
 import ReactorLibc
 import Reactor
 
-/// A simulated TCP socket. Its observable behaviour follows tcp(7) and the kernel's code; below that, segments are
-/// closures that arrive at the other socket after the link's latency.
+/// A simulated TCP socket. Its observable behaviour follows tcp(7) and the kernel's code. Below, segments are closures
+/// that arrive at the other socket after the link's latency.
 final class TCPSocket: InternetSocket {
     enum Phase {
-        /// Not connected, or not any more.
+        /// Not or no longer connected.
         case closed
         case listening
         case connecting
         case established
     }
 
-    /// How much of the connection connect(2) has reported: the kernel's SS_UNCONNECTED, SS_CONNECTING, SS_CONNECTED.
+    /// The part of the connection that connect(2) has reported: the kernel's SS_UNCONNECTED, SS_CONNECTING,
+    /// SS_CONNECTED.
     enum Told { case nothing, begun, all, ended }
     @exclusivity(unchecked) var phase = Phase.closed
     var told = Told.nothing
     @exclusivity(unchecked) var received = ByteQueue()
     var finHasArrived = false
-    /// Bytes read since the sender was last told of the room.
+    /// Bytes read since the sender last heard of the room.
     var unreported = 0
     @exclusivity(unchecked) var unsent = ByteQueue()
     var finSentAt: Int64?
     var finIsAcknowledged = false
     @exclusivity(unchecked) var unacknowledged = 0
-    /// The used part of the peer's receive buffer, as far as this side knows.
+    /// The used part of the peer's receive buffer, as this side knows it.
     @exclusivity(unchecked) var windowUsed = 0
     @exclusivity(unchecked) var lacksRoom = false
-    /// Since when the oldest bytes are unacknowledged.
+    /// The time since which the oldest bytes are unacknowledged.
     var bytesStalledSince: Int64?
     @exclusivity(unchecked) var peer: TCPSocket?
     var attempts = 0
     private(set) var connectBegan: Int64 = 0
-    /// Whether this is an accepted connection, on its listener's port.
+    /// True for an accepted connection, on its listener's port.
     var sharesPort = false
-    /// Of a listening socket: the clients that have connected while the backlog was full.
+    /// A listening socket's clients that connected while the backlog was full.
     var requests: [TCPSocket] = []
-    /// Of such a client's connection: the listening socket.
+    /// The listening socket of such a client's connection.
     var requestAt: TCPSocket?
-    /// The way to the peer, cached on first use, since each packet needs it.
+    /// The way to the peer, cached because each packet needs it.
     lazy var way = remote.flatMap { kernel.host(of: $0, from: host) }.map { kernel.way(from: host, to: $0) }
     override var isListening: Bool { phase == .listening }
     override var mayBind: Bool { phase == .closed }
@@ -58,7 +59,7 @@ final class TCPSocket: InternetSocket {
     }
 
     var finIsSent: Bool { finSentAt != nil }
-    /// Since when the peer has not acknowledged what was sent last.
+    /// The time since which the last output is unacknowledged.
     var isStalledSince: Int64? { bytesStalledSince ?? (finIsAcknowledged ? nil : finSentAt) }
     var queued: Int { unsent.count + unacknowledged }
     /// As in the kernel: writable when a third of the buffer is free.
@@ -99,7 +100,7 @@ final class TCPSocket: InternetSocket {
                 told = .all
                 return 0
             }
-            // The attempt has failed; report that before another may begin.
+            // Reports the failed attempt before another may begin.
             let code = takeError()
             forgetConnection()
             return -Int(code != 0 ? code : ECONNABORTED)

@@ -1,6 +1,6 @@
 import Reactor
 
-/// What the transcript keeps of a packet.
+/// The transcript's part of a packet.
 struct Packet {
     enum Kind: String {
         case syn = "SYN"
@@ -14,7 +14,7 @@ struct Packet {
     }
 
     let kind: Kind
-    /// The number of bytes that it carries, and the first of them.
+    /// The number of bytes in it, and the first of them.
     private(set) var count = 0
     private var beginning = SIMD32<UInt8>()
 
@@ -44,7 +44,7 @@ struct Packet {
     }
 }
 
-/// The packets of a simulation, as a packet trace shows them, and the system calls that were made to fail.
+/// A simulation's packets, as in a packet trace, and the failed system calls.
 struct Transcript {
     enum Fate {
         case arrived
@@ -58,7 +58,7 @@ struct Transcript {
         case fault(SystemError, host: String)
     }
 
-    /// The number of events kept.
+    /// The number of kept events.
     private static var capacity: Int { 65_536 }
     private var entries: [(moment: Int64, event: Event)] = []
     private var dropped = 0
@@ -67,7 +67,7 @@ struct Transcript {
         append(moment, .packet(packet, from: from, to: to, fate))
     }
 
-    /// Records an injected failure of a system call.
+    /// Records a system call's injected failure.
     mutating func note(_ moment: Int64, _ call: SystemCall, _ code: CInt, on host: String) {
         append(moment, .fault(SystemError(call, code), host: host))
     }

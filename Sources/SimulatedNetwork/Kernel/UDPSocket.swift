@@ -56,7 +56,7 @@ final class UDPSocket: InternetSocket {
         guard let target = target ?? remote else { return -Int(EDESTADDRREQ) }
         if target.port == 0 { return -Int(EINVAL) }
         guard let own = host.source(for: target) else { return -Int(ENETUNREACH) }
-        // The error of an earlier datagram, reported by the next call.
+        // An earlier datagram's error, for the next call.
         if error != 0 { return -Int(takeError()) }
         if sendingHasEnded { return -Int(EPIPE) }
         let sender = local!.isUnspecified ? own.with(port: local!.port) : local!
@@ -80,13 +80,13 @@ final class UDPSocket: InternetSocket {
 
     // MARK: Receiving
 
-    /// Whether a datagram from `sender` is for this socket.
+    /// True when a datagram from `sender` is for this socket.
     func takes(_ target: SocketAddress, from sender: SocketAddress) -> Bool {
         guard let local, local.port == target.port, local.isUnspecified || local == target else { return false }
         return !hasPeer || remote == sender
     }
 
-    /// How exactly the socket matches: a connected one wins, then one bound to the address.
+    /// The precision of the match: a connected socket wins, then one bound to the address.
     var precision: Int { (hasPeer ? 2 : 0) + (local?.isUnspecified == false ? 1 : 0) }
 
     private func deliver(_ bytes: [UInt8], from sender: SocketAddress) {
@@ -128,7 +128,7 @@ final class UDPSocket: InternetSocket {
     }
 
     private var emptyResult: Int {
-        // Even if reading was shut down, a non-blocking call has nothing to report.
+        // A non-blocking call has nothing to report, even after a shutdown of reading.
         error != 0 ? -Int(takeError()) : -Int(EAGAIN)
     }
 

@@ -2,7 +2,7 @@ import CLinux
 import ReactorLibc
 import Reactor
 
-/// A simulated stream socket of the family AF_UNIX: unix(7). Both ends are on one machine, and bytes arrive at once.
+/// A simulated AF_UNIX stream socket: unix(7). Both ends are on one machine, and bytes arrive at once.
 final class UnixStream: SimulatedSocket {
     private enum Phase { case closed, listening, connected }
 
@@ -164,7 +164,7 @@ final class UnixStream: SimulatedSocket {
 }
 
 extension SocketAddress? {
-    /// An unnamed Unix socket has a family and no more.
+    /// An unnamed Unix socket has only a family.
     func storeUnix(in storage: UnsafeMutablePointer<sockaddr_storage>) {
         guard let self else {
             storage.pointee = sockaddr_storage()
