@@ -1,20 +1,19 @@
 import ReactorLibc
 import Reactor
 
-/// Lines for users and for the process that has started the server.
+/// Lines for users and for the process that started the server.
 enum Console {
     private static let output = LineWriter(STDOUT_FILENO, name: "standard output")
 
-    /// Prints a line that may be lost. If it cannot be written at once, because no process reads the output, it is
-    /// dropped: otherwise the reader of a log would decide when clients are served.
+    /// Prints a line, or drops it if nobody reads the output at once. A log's reader must not decide when clients are
+    /// served.
     static func say(_ line: String) { output.write(line) }
 
-    /// Prints a line that may be lost, on standard error.
+    /// Prints a line on standard error, or drops it.
     static func warn(_ line: String) { LineWriter.standardError.write(line) }
 
-    /// Prints a line that another process waits for, however long that takes, with one write(2), so that lines do not
-    /// mix. Errors are ignored: a closed pipe or a full disk is no reason to stop serving, and there is nowhere to
-    /// report it.
+    /// Prints a line that another process waits for, however long it takes, with one write(2), so lines do not mix.
+    /// Ignores errors: a closed pipe or full disk is no reason to stop serving, and cannot be reported.
     static func announce(_ line: String) {
         var rest = Array("\(line)\n".utf8)[...]
         while !rest.isEmpty {
@@ -28,7 +27,7 @@ enum Console {
     /// Prints a line on standard error and ends the process.
     static func fail(_ message: String, _ code: CInt) -> Never {
         warn("echo-server: \(message)")
-        // Not `exit`, which would report each handler that was attached before the failure as one that never runs.
+        // Not `exit`, which would report each earlier handler as one that never runs.
         _exit(code)
     }
 }

@@ -1,17 +1,16 @@
 import ReactorLibc
 import Reactor
 
-/// The limit of open descriptors of the process, RLIMIT_NOFILE, and the number of connections for which it is
-/// sufficient.
+/// The process's limit of open descriptors, RLIMIT_NOFILE, and the connections that it allows.
 struct DescriptorLimit: Equatable {
-    /// The limit at the start of the program.
+    /// The limit at the program's start.
     var initial: Int
     /// The current limit.
     var current: Int
-    /// The number of descriptors open at the start: the standard streams, and inherited ones.
+    /// The descriptors open at the start: standard streams and inherited ones.
     var used = 3
 
-    /// A limit that leaves no descriptor for a client, described in one line for the user.
+    /// A limit without a descriptor for a client, in one line for the user.
     struct TooLow: Error, CustomStringConvertible {
         let limit: DescriptorLimit
         let needed: Int
@@ -22,8 +21,8 @@ struct DescriptorLimit: Equatable {
         }
     }
 
-    /// Raises the limit to the hard limit, which needs no privilege. A limit that cannot be read counts as unlimited:
-    /// the listener copes when no descriptor is left.
+    /// Raises the limit to the hard limit, which needs no privilege. An unreadable limit counts as unlimited, because
+    /// the listener copes without descriptors.
     static func raise() -> DescriptorLimit {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
@@ -39,7 +38,7 @@ struct DescriptorLimit: Equatable {
             initial: initial, current: isRaised ? Int(clamping: limit.rlim_max) : initial, used: used)
     }
 
-    /// The number of open descriptors; `nil` if the kernel does not say.
+    /// The number of open descriptors, if known.
     private static var openDescriptors: Int? {
         let fd = FileSyscalls.real.open("/proc/self/fd", O_RDONLY | O_DIRECTORY, 0)
         guard fd >= 0, let folder = fdopendir(CInt(fd)) else { return nil }
@@ -50,7 +49,7 @@ struct DescriptorLimit: Equatable {
         return count - 3
     }
 
-    /// The number of connections that each listener may serve, and the number that may linger in addition.
+    /// The connections that each listener may serve, and may also let linger.
     struct Share: Equatable {
         var maxConnections: Int
         var maxLingering: Int
@@ -59,10 +58,10 @@ struct DescriptorLimit: Equatable {
     /// Computes the share of each listener.
     /// - Parameters:
     ///   - wanted: the value of `--max-connections`.
-    ///   - listeners: the number of listeners, each of which may serve that many connections.
-    ///   - others: the number of descriptors that the rest of the program opens.
-    ///   - spare: the number of these that it can do without.
-    /// - Returns: the wanted number of connections, or fewer if the limit is too low; at least one.
+    ///   - listeners: the number of listeners, each with that many connections.
+    ///   - others: the descriptors of the rest of the program.
+    ///   - spare: the dispensable ones among these.
+    /// - Returns: the wanted connections, or as many as the limit allows, at least one.
     /// - Throws: `TooLow` if there is no descriptor for a client.
     func share(of wanted: Int, listeners: Int, others: Int, spare: Int = 0) throws(TooLow) -> Share {
         let needed = used + others - spare + 1

@@ -1,8 +1,8 @@
 import Promises
 import ReactorIO
 
-/// The echo of one connection: sends every byte back until the peer ends its side.
-// A class, so that its closures capture one reference, which takes no block of memory.
+/// One connection's echo: sends every byte back until the peer ends its side.
+// A class, so its closures capture one reference, without a block of memory.
 final class Echo {
     private let connection: Connection
     private let worker: Worker
@@ -12,9 +12,8 @@ final class Echo {
         self.worker = worker
     }
 
-    /// A loop, written as recursion: it runs in constant memory for as long as the connection lives. Each write
-    /// completes before the next read, so a client that sends and never reads is slowed down, and costs no more than
-    /// one chunk.
+    /// A loop written as recursion, in constant memory. Each write completes before the next read, so a client that
+    /// sends and never reads is slowed down, and costs one chunk at most.
     func run() -> Promise<Void> {
         connection.read().then { [self] outcome -> Promise<Void> in
             switch outcome {

@@ -6,27 +6,26 @@ import ReactorLibc
 /// The server: its listeners, and the loops that serve their connections.
 final class EchoServer {
     private let options: Options
-    /// The listeners on the sockets that the service manager has passed, and on those of the command line.
+    /// The listeners on the service manager's sockets, and on the command line's.
     private let inherited, bound: Listener?
-    /// The loops that serve, if there are several. This thread's loop then only accepts.
+    /// The serving loops, if several. This thread's loop then only accepts.
     private let group: LoopGroup?
-    /// The worker of each loop of the group.
+    /// Each group loop's worker.
     private let workers: LoopLocal<Worker>
-    /// The worker of this thread's loop, which serves if there is no group.
+    /// The worker of this thread's loop, which serves without a group.
     private let worker: Worker
     private let openCount = OpenCount()
     private let former = FormerWorkers()
     private(set) var isDraining = false
-    /// Connections that were reset because they were still busy at the end of the drain timeout.
+    /// Connections reset because they were busy at the end of the drain timeout.
     private var abortedByDrain = 0
-    /// The number of connections that a listener may serve, and the number that may linger in addition.
+    /// The connections that a listener may serve, and may also let linger.
     private let share: DescriptorLimit.Share
-    /// The reason why fewer connections are served than `--max-connections` asks for, as one line; `nil` if there is
-    /// none.
+    /// The reason that fewer connections are served than `--max-connections`, as one line, if any.
     let shortage: String?
 
-    /// Takes the sockets that the service manager has passed, binds every address and starts the threads. If it throws,
-    /// it leaves nothing behind.
+    /// Takes the service manager's sockets, binds every address and starts the threads. If it throws, nothing stays
+    /// open.
     init(_ options: Options, _ limit: DescriptorLimit) throws {
         self.options = options
         inherited = try Listener.inherited()
@@ -53,14 +52,14 @@ final class EchoServer {
         for remote in group.map(Array.init) ?? [] { remote.submit { EventLoop.current.measured = .turns } }
     }
 
-    /// The addresses of the listeners, those of passed sockets first.
+    /// The listeners' addresses, passed sockets first.
     var addresses: [SocketAddress] { listeners.flatMap(\.localAddresses) }
 
     var listeners: [Listener] { [inherited, bound].compactMap(\.self) }
 
     var maxConnections: Int { share.maxConnections }
 
-    /// The number of threads that serve.
+    /// The number of serving threads.
     var threads: Int { group?.count ?? 1 }
 
     /// Serves every address. Fulfilled when all listeners are closed and the last connection has ended.
@@ -80,11 +79,10 @@ final class EchoServer {
         ) { [workers] connection in workers.value(for: connection).serve(connection) }
     }
 
-    /// Waits for SIGINT or SIGTERM, or for the end of the listeners. The first signal drains them within the drain
-    /// timeout.
+    /// Waits for SIGINT or SIGTERM, or for the listeners' end. The first signal drains them within the drain timeout.
     /// - Parameters:
-    ///   - willDrain: is called at the first signal.
-    ///   - endNow: is called with the second signal.
+    ///   - willDrain: called at the first signal.
+    ///   - endNow: called at the second signal.
     /// - Throws: the error of watching the signals.
     func drainAtSignals(
         _ willDrain: @escaping () -> Void, orEndNow endNow: @escaping (CInt) -> Void
@@ -101,7 +99,7 @@ final class EchoServer {
 
     // MARK: Reports
 
-    /// Collects the figures of each loop, on the loop's own thread.
+    /// Collects each loop's figures on its own thread.
     func report() -> Promise<Report> {
         let main = (name: "main", metrics: EventLoop.current.metrics)
         guard let group else {
@@ -109,7 +107,7 @@ final class EchoServer {
             return .value(Report(statistics: statistics, peak: openCount.peak, loops: [main]))
         }
         return group.collect(workers) { worker in LoopAnswer(statistics: worker.statistics) }.then { answers in
-            // A loop that has failed has no answer. Its worker has left its figures once the loop has ended.
+            // A failed loop has no answer. Its worker's figures arrive when the loop has ended.
             let ended = zip(group, answers).filter { (try? $1.get()) == nil }.map { $0.0.ended }
             return when(guarantees: ended).map { _ in answers.compactMap { try? $0.get() } }
         }
@@ -121,20 +119,20 @@ final class EchoServer {
         }.asPromise()
     }
 
-    /// The figures of a loop, gathered on its thread.
+    /// A loop's figures, gathered on its thread.
     private struct LoopAnswer: Sendable {
         let statistics: Statistics
         let name = EventLoop.current.remote.name ?? ""
         let metrics = EventLoop.current.metrics
     }
 
-    /// Fulfilled when all loops have responded, and rejected if one has ended.
+    /// Fulfilled when all loops have responded, rejected if one has ended.
     func alive() -> Promise<Void> {
         guard let group else { return .value }
         return group.collect {}.asPromise().done { answers in for answer in answers { try answer.get() } }
     }
 
-    /// Ends the threads and waits for their end.
+    /// Ends the threads and waits for them.
     func stop() {
         group?.stop()
         group?.join()

@@ -4,7 +4,7 @@ import Reactor
 import ReactorIO
 import ReactorLibc
 
-/// The program: parses the command line and sets the exit code. The codes come from sysexits(3).
+/// Parses the command line and sets the exit code, from sysexits(3).
 @main
 enum EchoServerCommand {
     static func main() {
@@ -16,7 +16,7 @@ enum EchoServerCommand {
     }
 
     private static func parse() -> Options.Command {
-        // Swift reads the arguments from /proc: without it there is not even the program's name.
+        // Swift reads the arguments from /proc; without it even the program's name is missing.
         if CommandLine.arguments.isEmpty {
             Console.fail("the command line cannot be read: is /proc mounted?", EX_OSERR)
         }
@@ -27,8 +27,8 @@ enum EchoServerCommand {
 
     private static func serve(_ options: Options) {
         keepFreedMemory()
-        // The reader of the output may have ended, or the terminal, which must not end the server. No process inherits
-        // this: there are no children.
+        // The end of the output's reader, or of the terminal, must not end the server. No process inherits this, since
+        // there are no children.
         for number in [SIGPIPE, SIGHUP] { signal(number, SIG_IGN) }
         conf.logHandler = { Console.warn("swift-reactor: \($0)") }
         do { try serve(options, on: EventLoop.current) } catch { Console.fail("\(error)", exitCode(error)) }
@@ -53,13 +53,13 @@ enum EchoServerCommand {
             service.notifyStopping(within: options.drainTimeout)
         } orEndNow: { signal in
             endpoint?.close()
-            // Not `exit`, which would clean up while other threads are still running.
+            // Not `exit`, which would clean up while other threads run.
             _exit(128 + signal)
         }
         try loop.onSignal(SIGUSR1) { statistics("statistics").cauterize() }.unref()
-        // Opens the descriptors of the loop, or throws: the lines below tell the reader that the server is ready.
+        // Opens the loop's descriptors, or throws, because the lines below announce that the server is ready.
         try loop.turn(.poll)
-        // The listeners may have failed in it, or earlier.
+        // The listeners may have failed by now.
         if let error = served.error { throw error }
         for address in server.addresses { Console.announce("listening on \(address)") }
         if let endpoint { Console.announce("metrics on \(endpoint.address)") }
@@ -67,15 +67,15 @@ enum EchoServerCommand {
         if let interval = options.statisticsInterval {
             loop.schedule(every: interval) { statistics("statistics").cauterize() }.unref()
         }
-        // Together: the error of a listener would count as unhandled while only the drain is waited for.
+        // Together, because a listener's error would count as unhandled while only the drain is awaited.
         for end in try hang(when(resolved: [drained, served]).asPromise()) { try end.get() }
         try hang(statistics("totals"))
         server.stop()
     }
 
-    /// Keeps freed memory in the process. Each chunk of up to 64 KiB is a separate array. By default, glibc returns
-    /// memory at the top of the heap to the kernel as soon as 128 KiB of it are free, and faults it in again for the
-    /// next chunk. With these settings the server needs half the time for 16 KiB messages. See mallopt(3).
+    /// Keeps freed memory in the process. Each chunk of up to 64 KiB is a separate array. By default, glibc returns the
+    /// heap's top to the kernel once 128 KiB are free, and faults it in again for the next chunk. With these settings
+    /// the server needs half the time for 16 KiB messages. See mallopt(3).
     private static func keepFreedMemory() {
         clinux_keep_freed_memory(16 << 20, 1 << 20)
     }

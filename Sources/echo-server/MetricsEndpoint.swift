@@ -2,7 +2,7 @@ import Promises
 import Reactor
 import ReactorIO
 
-/// Answers `GET /metrics` for Prometheus, one request per connection. It implements no more of HTTP than that.
+/// Answers `GET /metrics` for Prometheus, one request per connection, with no more of HTTP than that.
 struct MetricsEndpoint {
     let address: SocketAddress
     private let listener: Listener
@@ -15,12 +15,12 @@ struct MetricsEndpoint {
         self.text = text
     }
 
-    /// Metrics are scraped from one or two places. Other clients wait in the backlog, and `timeLimit` keeps each
-    /// client's time short.
+    /// One or two places scrape metrics. Other clients wait in the backlog, and `timeLimit` keeps each client's time
+    /// short.
     static var maxConnections: Int { 16 }
-    /// The number of answered clients that may still read and close.
+    /// Answered clients that may still read and close.
     static var maxLingering: Int { 16 }
-    /// The number of descriptors of the endpoint and its clients.
+    /// The descriptors of the endpoint and its clients.
     static var descriptors: Int { 1 + maxConnections + maxLingering }
     static var timeLimit: Duration { .seconds(5) }
     static var longestHead: Int { 8192 }
@@ -33,7 +33,7 @@ struct MetricsEndpoint {
         .catch { error in warn("metrics are no longer served: \(error)") }
     }
 
-    /// Closes the endpoint, and removes the file of a Unix socket.
+    /// Closes the endpoint, and removes a Unix socket's file.
     func close() { listener.close() }
 
     private func serve(_ connection: Connection) -> Promise<Void> {
@@ -46,12 +46,12 @@ struct MetricsEndpoint {
 
     // MARK: HTTP
 
-    /// Reads up to the empty line that ends the head of a request. A line ends with a newline, with or without a
-    /// carriage return before it (RFC 9112, 2.2).
+    /// Reads up to the empty line after a request's head. A line ends with a newline, with or without a carriage return
+    /// (RFC 9112, 2.2).
     /// - Parameters:
-    ///   - left: the largest number of bytes of the rest of the head.
-    ///   - first: the first line, once it has been read.
-    /// - Returns: the first line; `nil` if the client has ended before the head was complete.
+    ///   - left: the most bytes of the head's rest.
+    ///   - first: the first line, once read.
+    /// - Returns: the first line; `nil` if the client ended inside the head.
     private func readHead(_ connection: Connection, _ left: Int, _ first: [UInt8]? = nil) -> Promise<[UInt8]?> {
         if left < 1 { return Promise(error: StreamError.limitExceeded(limit: Self.longestHead)) }
         return connection.read(until: [UInt8(ascii: "\n")], limit: left).then { line -> Promise<[UInt8]?> in
@@ -64,7 +64,7 @@ struct MetricsEndpoint {
 
     /// The answer to a request with this first line, valid or not.
     private func answer(to head: [UInt8]) -> Promise<String> {
-        // Compares bytes: a space with a combining mark after it is another character.
+        // Compares bytes: a space and a combining mark form another character.
         let words = head.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
         guard words.count == 3, words[2].starts(with: "HTTP/1.".utf8) else {
             return .value(Self.response("400 Bad Request"))
@@ -81,7 +81,7 @@ struct MetricsEndpoint {
             .recover { _ -> Promise<String> in .value(Self.response("503 Service Unavailable", isHead: isHead)) }
     }
 
-    /// The answer to input that is not a request; throws the error if no client is left to answer.
+    /// The answer to input that is not a request. Throws if no client is left.
     private static func answer(to error: any Error) throws -> String {
         switch error {
         case StreamError.limitExceeded: response("431 Request Header Fields Too Large")

@@ -1,36 +1,35 @@
 import Reactor
 
-/// The options of the command line.
+/// The command line's options.
 struct Options: Equatable {
-    /// The addresses to listen on. If empty, the server uses the sockets that the service manager passes, or else
-    /// `defaultAddress`.
+    /// The addresses to listen on. If empty, the service manager's sockets, or else `defaultAddress`.
     var addresses: [SocketAddress] = []
     var metricsAddress: SocketAddress?
     var maxConnections = 10_000
-    /// The number of threads that serve; 0 means the number of cores.
+    /// The number of serving threads; 0 means the number of cores.
     var threads = 1
     var idleTimeout: Duration?
     var drainTimeout: Duration = .seconds(5)
     var statisticsInterval: Duration?
     var isQuiet = false
 
-    /// The command that the arguments select.
+    /// The arguments' command.
     enum Command: Equatable {
         case serve(Options)
         case help
         case version
     }
 
-    /// An invalid command line, described in one line for the user.
+    /// An invalid command line, in one line for the user.
     struct UsageError: Error, Equatable, CustomStringConvertible {
         let description: String
     }
 
-    /// The number of descriptors that the loops open: each an epoll, an eventfd and a timerfd; this thread's also one
-    /// for signals and one for the main actor.
+    /// The loops' descriptors: an epoll, an eventfd and a timerfd each; this thread's also for signals and the main
+    /// actor.
     var loopDescriptors: Int { 5 + (loops == 1 ? 0 : 3 * loops) }
 
-    /// The number of loops that serve.
+    /// The number of serving loops.
     var loops: Int { threads == 0 ? LoopGroup.defaultLoops : threads }
 
     static let mostThreads = 1024
@@ -58,12 +57,12 @@ struct Options: Equatable {
         SIGUSR1 prints statistics; SIGINT and SIGTERM drain and exit, a second one exits at once.
         """
 
-    /// Parses the arguments that follow the program's name.
+    /// Parses the arguments after the program's name.
     static func parse(_ arguments: some Sequence<String>) throws(UsageError) -> Command {
         var options = Options()
         var rest = Array(arguments)[...]
         while let argument = rest.popFirst() {
-            // Compares bytes: an = with a combining mark after it is another character.
+            // Compares bytes: an = and a combining mark form another character.
             let pieces = argument.utf8.split(
                 separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
             let parts = pieces.map { String(Substring($0)) }
@@ -123,7 +122,7 @@ struct Options: Equatable {
             throw UsageError(
                 description: "\(name): '\(text)' is not a duration; write 250ms, 1.5s, 2m or a number of seconds")
         }
-        // A year is long enough for any purpose, and a sum of two of them is far from an overflow.
+        // A year suffices for any purpose, and a sum of two cannot overflow.
         guard number * unit.seconds <= 31_536_000 else {
             throw UsageError(description: "\(name): '\(text)' is too long; the most is a year, 31536000 seconds")
         }

@@ -3,20 +3,20 @@ import Reactor
 import ReactorIO
 import ReactorLibc
 
-/// Notifies the service manager, if there is one. See sd_notify(3).
+/// Notifies the service manager, if any. See sd_notify(3).
 final class Service {
     private let loop: EventLoop
     /// Prints a warning; the server continues.
     private let warn: (String) -> Void
     private var hasFailed = false
-    /// Messages that the manager had no room for, oldest first.
+    /// Messages without room at the manager, oldest first.
     private var unsent: [ServiceManager.State] = []
-    /// The timer of the next attempt, and the number of attempts for the first message.
+    /// The next attempt's timer, and the attempts for the first message.
     private var retry: EventLoop.Timer?
     private var tries = 0
 
-    /// The pauses begin with 10 ms and double up to a second, about a minute in all. After that the message is dropped;
-    /// by default systemd waits 90 seconds for `READY=1`.
+    /// Pauses double from 10 ms to a second, about a minute in all. Then the message is dropped; by default systemd
+    /// waits 90 seconds for `READY=1`.
     private static let mostTries = 66
     private static let firstPause: Duration = .milliseconds(10)
     private static let longestPause: Duration = .seconds(1)
@@ -26,16 +26,15 @@ final class Service {
         self.warn = warn
     }
 
-    /// Reports that clients can connect. From now on until the process ends, the watchdog is notified as long as
-    /// `alive` is fulfilled.
+    /// Reports that clients can connect. From now on, the watchdog is notified as long as `alive` is fulfilled.
     func notifyReady(_ addresses: [SocketAddress], _ alive: @escaping () -> Promise<Void>) {
         let places = addresses.map(\.description).joined(separator: ", ")
         notify(.ready, .status("listening on \(places)"))
         guard let interval = ServiceManager.watchdogInterval else { return }
-        // The loops themselves must respond: a blocked loop does not count as alive.
+        // The loops themselves must respond: a blocked loop is not alive.
         loop.schedule(every: interval / 2) { [self] in
             alive().done {
-                // A queued message has the same effect, and another one would only arrive later.
+                // A queued message has the same effect, and would arrive earlier.
                 if self.unsent.isEmpty { self.notify(.watchdog) }
             }
             .catch { error in self.complain("the watchdog is no longer notified: \(error)") }
@@ -48,21 +47,20 @@ final class Service {
         notify(.stopping, .status("draining"), .other("EXTEND_TIMEOUT_USEC=\(microseconds)"))
     }
 
-    /// Sends the states in one message, after those that wait.
+    /// Sends the states in one message, after waiting ones.
     private func notify(_ states: ServiceManager.State...) {
         unsent.append(.other(states.map(\.text).joined(separator: "\n")))
         if retry == nil { send() }
     }
 
-    /// Sends the queued messages. The queue of the manager's socket may be full (EAGAIN), or the machine short of
-    /// descriptors, for instance at boot, when every service sends notifications. A message lost then would never be
-    /// sent again.
+    /// Sends the queued messages. The manager's socket may be full (EAGAIN), or the machine short of descriptors, for
+    /// instance at boot, when all services send. A lost message would never be sent again.
     private func send() {
         retry = nil
         while let state = unsent.first {
             do throws(SystemError) { try ServiceManager.notify(state) } catch {
                 if (error.code == EAGAIN || error.isShortage) && tries < Self.mostTries { return sendLater() }
-                // Reported only once: the next message may fail as well.
+                // Reported once, since the next message may fail too.
                 complain("cannot notify the service manager: \(error)")
             }
             unsent.removeFirst()

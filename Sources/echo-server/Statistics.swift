@@ -2,14 +2,14 @@ import CLinux
 import Reactor
 import Synchronization
 
-/// The counters of one worker, or the sum of all workers.
+/// The counters of one worker, or the sum of all.
 struct Statistics {
-    /// Connections that are open, and connections since the start.
+    /// Open connections, and connections since the start.
     private(set) var open = 0
     private(set) var connections = 0
-    /// Connections that ended with an error: a reset, a time-out.
+    /// Connections that ended with an error, such as a reset or time-out.
     var failures = 0
-    /// Bytes received; all of them are sent back.
+    /// Bytes received and sent back.
     var bytes = 0
 
     mutating func begin() {
@@ -29,12 +29,11 @@ struct Statistics {
     }
 }
 
-/// The number of open connections on all loops, and its peak. The sum of the peaks of each loop would be too high.
+/// The number of open connections on all loops, and its peak, which the sum of the loops' peaks would exceed.
 final class OpenCount: Sendable {
     private let open = Atomic(0)
     private let most = Atomic(0)
-    /// The peak since freed memory was last returned to the kernel. It starts at the number of connections that were
-    /// open then.
+    /// The peak since freed memory was last returned to the kernel, initially the connections then open.
     private let mostSinceTrim = Atomic(0)
     private let trim: @Sendable () -> Void
 
@@ -50,16 +49,16 @@ final class OpenCount: Sendable {
 
     /// Returns freed memory to the kernel when half of the connections have ended.
     ///
-    /// For a client that does not read, the server keeps a chunk of 64 KiB. By itself, glibc returns only memory that
-    /// is free at the top of the heap, above the connections that stay. The call blocks the loop: 80 ms for 1,500
-    /// chunks on a busy machine, less than 1 ms if there is nothing to return. Another thread would hold the
-    /// allocator's lock for as long. The call is therefore made once each time the number halves. Fewer connections
-    /// than `fewToTrim` cannot have kept more memory than the server keeps anyway. See malloc_trim(3).
+    /// For a client that does not read, the server keeps a chunk of 64 KiB. By itself, glibc returns only the heap's
+    /// top, above the remaining connections. The call blocks the loop: 80 ms for 1,500 chunks on a busy machine, under
+    /// 1 ms with nothing to return. Another thread would hold the allocator's lock as long. So the call is made each
+    /// time the number halves. Fewer connections than `fewToTrim` keep no more memory than the server keeps anyway. See
+    /// malloc_trim(3).
     func end() {
         let count = open.subtract(1, ordering: .relaxed).newValue
         let before = mostSinceTrim.load(ordering: .relaxed)
         guard before >= Self.fewToTrim, count <= before / 2 else { return }
-        // Only one of the threads that arrive here at the same time continues.
+        // Only one of several concurrent threads continues.
         guard mostSinceTrim.compareExchange(expected: before, desired: count, ordering: .relaxed).exchanged else {
             return
         }
@@ -69,14 +68,14 @@ final class OpenCount: Sendable {
     static let fewToTrim = 256
 }
 
-/// The figures of the server and its loops at one moment.
+/// The figures of server and loops at one moment.
 struct Report: Sendable {
     let statistics: Statistics
     let peak: Int
-    /// The loops by the names of their threads, the main loop first.
+    /// The loops by thread name, the main loop first.
     let loops: [(name: String, metrics: LoopMetrics)]
 
-    /// The report as one line.
+    /// The report in one line.
     func line(_ title: String) -> String {
         let turns = loops.reduce(0) { $0 + $1.metrics.turns }
         let longest = loops.compactMap(\.metrics.longestTurn).max() ?? .zero

@@ -3,12 +3,12 @@ import Reactor
 import ReactorIO
 import Synchronization
 
-/// Serves connections on one loop, and counts them there.
+/// Serves and counts connections on one loop.
 final class Worker {
     private let idleTimeout: Duration?
     private let openCount: OpenCount
     private let former: FormerWorkers
-    /// The current counters, including those of open connections.
+    /// The counters, with open connections.
     var statistics = Statistics()
 
     init(idleTimeout: Duration?, _ openCount: OpenCount, _ former: FormerWorkers) {
@@ -19,7 +19,7 @@ final class Worker {
 
     deinit { former.add(statistics) }
 
-    /// Serves one connection from its first byte to its last. The listener closes it afterwards.
+    /// Serves one connection from its first byte to its last. Then the listener closes it.
     func serve(_ connection: Connection) -> Promise<Void> {
         connection.idleTimeout = idleTimeout
         statistics.begin()
@@ -31,7 +31,7 @@ final class Worker {
     }
 }
 
-/// The counters of workers whose loops have ended.
+/// The counters of ended loops' workers.
 final class FormerWorkers: Sendable {
     private let sum = Mutex(Statistics())
 
