@@ -4,45 +4,46 @@ import ReactorHTTP
 import ReactorIO
 import Synchronization
 
-/// A page about the running process, for a browser, and the same as text: its loops, what they wait for, its connections,
-/// pools and events.
+/// A page about the running process, for a browser or as text: its loops and what they wait for, connections, pools and
+/// events.
 ///
 /// ```swift
 /// let console = try Console.start(at: "unix:/run/my-server/console.sock")    // or "127.0.0.1:6669"
 /// ```
 ///
-/// `GET /` is the page, `/text` the same for `curl --unix-socket`, `/json` all of it, `/metrics` for Prometheus. The console
-/// has a loop on a thread of its own, so it answers while another loop is stuck. While nobody looks, it asks each loop for
-/// its counters once a second, and loops note which handler they run. It shows types, names, lines and counts, and no values.
+/// `GET /` is the page, `/text` the same for `curl --unix-socket`, `/json` all of it, `/metrics` for Prometheus. The
+/// console's own thread answers while another loop is stuck. Without visitors, it asks each loop for its counters once
+/// a second, and loops note their running handler. It shows types, names, lines and counts, but no values.
 ///
-/// It runs until `stop()`, or until the process ends.
+/// It runs until `stop()` or the process's end.
 public final class Console: Sendable {
-    /// The address where it listens, with the actual port.
+    /// The listening address, with the actual port.
     public let address: SocketAddress
     private let remote: LoopRemote
     private let server: LoopLocal<ConsoleBox>
 
-    /// True when there is a console: the observer of events and the probes of loops are the process's.
+    /// True when there is a console, because it uses the process's observer of events and the loops' probes.
     private static let exists = Atomic(false)
-    /// The console, which lives until `stop`.
+    /// The console, until `stop`.
     private static let running = LockedValue<Console?>(nil)
-    /// The fewest bytes of a token.
+    /// A token's fewest bytes.
     static var leastToken: Int { 16 }
 
     private init(_ address: SocketAddress, _ remote: LoopRemote, _ server: LoopLocal<ConsoleBox>) {
         (self.address, self.remote, self.server) = (address, remote, server)
     }
 
-    /// Starts the console of this process, on a thread of its own. May be called on any thread, which waits a moment.
+    /// Starts this process's console on its own thread. Any thread may call it, and waits a moment.
     ///
     /// - Parameters:
-    ///   - address: `unix:/path`, whose file only the user of the process may open; or an address of this machine, such as
-    ///     `127.0.0.1:6669`, which each of its users can reach. Port 0 is any free port.
-    ///   - token: the secret that each request must have, as `Authorization: Bearer TOKEN`, or as the password of the
-    ///     user `console`, which a browser asks for: at least 16 bytes. With it, any address is allowed; connections are not encrypted.
-    /// - Returns: the console; it does not end when this object is released.
-    /// - Throws: `ConsoleError`; `SocketAddress.ParseError` for a text that is no address; `SystemError` if it cannot listen
-    ///   there, or if no thread can be started.
+    ///   - address: `unix:/path`, whose file only the process's user may open, or an address of this machine, such as
+    ///     `127.0.0.1:6669`, which all its users can reach. Port 0 is any free port.
+    ///   - token: the secret of each request, at least 16 bytes, as `Authorization: Bearer TOKEN`, or as the password
+    ///     of the user `console`, which a browser asks for. With it, any address is allowed; connections are not
+    ///     encrypted.
+    /// - Returns: the console, which outlives this object.
+    /// - Throws: `ConsoleError`; `SocketAddress.ParseError` for an invalid address; `SystemError` if it cannot listen
+    ///   there, or no thread can be started.
     @available(
         *, noasync,
         message: "it blocks its thread for a moment; call it before the first task, or in a synchronous function"
@@ -82,8 +83,8 @@ public final class Console: Sendable {
         }
     }
 
-    /// Ends the console: closes its connections, and removes the file of its socket. A call on any thread but the
-    /// console's own returns when it has ended; another console can be started then.
+    /// Ends the console: closes its connections, and removes its socket's file. Except on the console's own thread,
+    /// returns at its end; another console can then be started.
     @available(*, noasync, message: "it blocks its thread for a moment")
     public func stop() {
         guard remote.submit({ [server] in server.withValue { $0.server.take()?.end() } }) else { return }
@@ -94,16 +95,16 @@ public final class Console: Sendable {
     }
 }
 
-/// Why a console was not started.
+/// The reason that a console was not started.
 public enum ConsoleError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// Other machines can reach the address: it needs a token.
+    /// Other machines can reach the address, so it needs a token.
     case needsToken(SocketAddress)
     /// The token has fewer bytes than this.
     case shortToken(least: Int)
-    /// This process has a console already.
+    /// This process already has a console.
     case exists
 
-    /// The sentence for a log.
+    /// A sentence for a log.
     public var description: String {
         switch self {
         case .needsToken(let address): "a console at \(address), which other machines may reach, needs a token"

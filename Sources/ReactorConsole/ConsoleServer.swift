@@ -3,7 +3,7 @@ import Reactor
 import ReactorHTTP
 import ReactorIO
 
-/// Answers the requests of the console's visitors, on the console's loop.
+/// Answers the visitors' requests, on the console's loop.
 final class ConsoleServer {
     let address: SocketAddress
     private let listener: Listener
@@ -29,7 +29,7 @@ final class ConsoleServer {
         ).cauterize()
     }
 
-    /// Ends the connections, and then the loop.
+    /// Ends the connections, then the loop.
     func end() {
         watcher.end()
         listener.drain(deadline: .zero).done { _ in withExtendedLifetime(self) { _ = EventLoop.current.remote.stop() } }
@@ -122,7 +122,7 @@ final class ConsoleServer {
         }
     }
 
-    /// The same as `/json`, again and again, as server-sent events.
+    /// `/json` repeatedly, as server-sent events.
     private func stream(_ request: Request) throws -> Response {
         guard let connection = request.connection else { throw HTTPError(.internalServerError) }
         let scope = try scope(request, lines: 200)

@@ -3,12 +3,12 @@ import Reactor
 import ReactorIO
 import ReactorLibc
 
-/// The last events of the process, without the values in them. Any thread adds to it.
+/// The process's last events, without values. Any thread adds to it.
 final class EventRing: Sendable {
     struct Event: Sendable {
-        /// Counted from the start of the console.
+        /// Counted from the console's start.
         let number: Int
-        /// The seconds since 1970.
+        /// Seconds since 1970.
         let time: Int
         let kind: LogEvent.Kind
         let text: String
@@ -35,15 +35,15 @@ final class EventRing: Sendable {
         }
     }
 
-    /// The newest first, and the number of all.
+    /// Newest first, and the number of all.
     var latest: (events: [Event], count: Int) {
         ring.withLock { ring in (ring.events.reversed(), ring.count) }
     }
 }
 
 extension LogEvent {
-    /// The event in words. An error is its type, and for one of a system call the call and the number: its text may have
-    /// a peer's bytes, or a secret, and so may a request's path.
+    /// The event in words. An error appears as its type, a system call's with call and number, because the text may
+    /// have a peer's bytes or a secret, as may a request's path.
     fileprivate var withoutValues: String {
         switch self {
         case .abandoned(let promise): "\(promise.short) was abandoned by its last resolver"

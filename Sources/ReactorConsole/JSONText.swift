@@ -1,6 +1,6 @@
 import Reactor
 
-/// Writes JSON, RFC 8259, in ASCII. It escapes what HTML or JavaScript would read otherwise, wherever the text lands.
+/// Writes JSON, RFC 8259, in ASCII, with escapes that also protect HTML and JavaScript.
 struct JSONText {
     private(set) var text = ""
     private var needsComma = false
@@ -48,16 +48,16 @@ struct JSONText {
         text += value ? "true" : "false"
     }
 
-    /// With three decimals; `null` for what is no number.
+    /// With three decimals; `null` without a number.
     mutating func add(_ name: String?, _ value: Double?) {
         begin(name)
         text += value.map { $0.isFinite ? decimal($0, 3) : "null" } ?? "null"
     }
 
-    /// Nanoseconds, as microseconds.
+    /// Nanoseconds as microseconds.
     mutating func add(_ name: String?, microseconds: Int64) { add(name, Double(microseconds) / 1000) }
 
-    /// Nanoseconds, as seconds with six decimals.
+    /// Nanoseconds as seconds with six decimals.
     mutating func add(_ name: String?, seconds: Int64?) {
         begin(name)
         text += seconds.map { decimal(Double($0) / 1e9, 6) } ?? "null"
@@ -81,7 +81,7 @@ struct JSONText {
     }
 }
 
-/// A number with so many decimals.
+/// A number with this many decimals.
 func decimal(_ value: Double, _ places: Int) -> String {
     guard value.isFinite, abs(value) < 1e15 else { return "-" }
     var scale = 1.0

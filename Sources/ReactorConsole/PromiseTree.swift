@@ -2,7 +2,7 @@ import Promises
 import Reactor
 import ReactorIO
 
-/// The pending promises of a loop: what waits for what, from the work at the root.
+/// A loop's pending promises: what waits for what, from the work at the root.
 struct PromiseTree {
     struct Node {
         let group: PromiseGroup
@@ -11,7 +11,7 @@ struct PromiseTree {
 
     let loop: String
     let pending: Int
-    /// Each is followed by the groups that wait for it. The trees with lost promises come first, and then the largest.
+    /// Each group precedes the groups that wait for it. Trees with lost promises come first, then the largest.
     private(set) var nodes: [Node]
     private(set) var leftOut: String?
     let now: Int64
@@ -26,7 +26,7 @@ struct PromiseTree {
         if !missing.isEmpty { leftOut = missing.joined(separator: ", ") }
     }
 
-    /// The promises of loops that have ended; `nil` if there is none.
+    /// The promises of ended loops, if any.
     init?(ofEndedLoopsExcept living: Set<Int>, at now: Int64) {
         // The console's own loop lives, too.
         let walk = PromiseWalk(except: living.union([EventLoop.ofCurrentThread.serial]))
@@ -62,7 +62,7 @@ struct PromiseTree {
         self.nodes = nodes
     }
 
-    /// The tree, cut to so many lines.
+    /// The tree, cut to this many lines.
     func first(_ count: Int) -> PromiseTree {
         var tree = self
         if nodes.count <= count { return tree }
@@ -72,14 +72,14 @@ struct PromiseTree {
         return tree
     }
 
-    /// The ages of the oldest and the youngest of a group, in nanoseconds; `nil` for promises of another loop.
+    /// The ages of a group's oldest and youngest, in nanoseconds; `nil` for promises of another loop.
     func ages(_ node: Node) -> (oldest: Int64, youngest: Int64)? {
         node.group.count == 0 ? nil : (now - node.group.oldest, now - node.group.youngest)
     }
 }
 
 extension PromiseTree.Node {
-    /// The work at the root, in words.
+    /// The root's work, in words.
     var work: String? {
         guard group.parent == nil, let work = group.work else { return nil }
         return switch work {
@@ -101,7 +101,7 @@ extension PromiseTree.Node {
     }
 }
 
-/// A time in nanoseconds, for people: `3.2 s`.
+/// Nanoseconds for people: `3.2 s`.
 func timeText(_ time: Int64?) -> String {
     guard let time else { return "-" }
     let seconds = Double(time) / 1e9
@@ -116,7 +116,7 @@ func timeText(_ time: Int64?) -> String {
     }
 }
 
-/// A number of bytes, for people: `1.2 MB`.
+/// Bytes for people: `1.2 MB`.
 func bytesText(_ bytes: Int?) -> String {
     guard let bytes else { return "-" }
     for (unit, size) in [("GB", 1e9), ("MB", 1e6), ("kB", 1e3)] where Double(bytes) >= size {

@@ -3,12 +3,12 @@ import Reactor
 import ReactorIO
 import ReactorLibc
 
-/// Everything that the loops do for a few seconds, as a file of the trace event format, which ui.perfetto.dev opens.
-// @unchecked Sendable: accessed on the console's loop; the jobs on other loops only pass it back.
+/// A few seconds of all loops, as a file of the trace event format for ui.perfetto.dev.
+// @unchecked Sendable: accessed on the console's loop; jobs on other loops only pass it back.
 final class Recording: @unchecked Sendable {
-    /// The slices that are kept per loop: some seconds of a busy one, and tens of megabytes of text.
+    /// The slices kept per loop: some seconds of a busy one, tens of megabytes of text.
     private static var mostSlices: Int { 100_000 }
-    /// A loop that has not answered after this time is left out.
+    /// The time after which a loop without an answer is left out.
     private static var patience: Duration { .milliseconds(700) }
 
     private let loops: [WatchedLoop]
@@ -25,7 +25,7 @@ final class Recording: @unchecked Sendable {
         return when(resolved: begun).map { _ in }
     }
 
-    /// - Returns: the text of the file.
+    /// - Returns: the file's text.
     func end() -> Guarantee<String> {
         let ended = loops.map { loop in
             ask(loop) { EventLoop.ofCurrentThread.endRecording() }.done { recording in
@@ -55,7 +55,7 @@ final class Recording: @unchecked Sendable {
         return json.text
     }
 
-    /// What the file says of itself: `chrome://tracing` shows it as metadata, and the page beside the link.
+    /// The file's summary: metadata in `chrome://tracing`, and beside the page's link.
     private func addSummary(_ json: inout JSONText) {
         let each = EventLoop.current.measureRecording()
         let time = LoopClock.monotonic.now.nanoseconds - began
@@ -85,7 +85,7 @@ final class Recording: @unchecked Sendable {
             }
         }
         var arrows = 0
-        /// The last handler of each promise so far: its track, and its end.
+        /// Each promise's last handler so far: its track and end.
         var handlers: [Int: (loop: Int, slice: LoopRecording.Slice)] = [:]
         let slices = tracks.flatMap { track in
             track.recording.slices.map { (loop: track.loop.serial, slice: $0, all: track.recording) }
@@ -103,7 +103,7 @@ final class Recording: @unchecked Sendable {
             if let step { handlers[step.number] = (loop, slice) }
             guard let source else { continue }
             arrows += 1
-            // An arrow begins in the slice that its time is in.
+            // An arrow begins in the slice of its time.
             let start = max(source.slice.began, min(source.slice.ended, slice.began) - 1)
             addArrow("s", arrows, source.loop, start, process, &json)
             addArrow("f", arrows, loop, slice.began, process, &json)

@@ -4,7 +4,7 @@ import ReactorIO
 import ReactorLibc
 
 extension Snapshot {
-    /// All of it; docs/guides/console.md has the schema.
+    /// All of it; the schema is in docs/guides/console.md.
     var json: String {
         var json = JSONText()
         json.object { json in

@@ -3,7 +3,7 @@ import Reactor
 import ReactorIO
 
 extension Snapshot {
-    /// The loops, listeners, pools and events in Prometheus' text format 0.0.4.
+    /// Loops, listeners, pools and events in Prometheus' text format 0.0.4.
     var prometheusText: String {
         let now = LoopClock.monotonic.now.nanoseconds
         var text = PrometheusText("reactor")
@@ -31,7 +31,7 @@ extension Snapshot {
         }
         var names: [String: Int] = [:]
         for (loop, facts) in objects {
-            // The same name twice, as for two limiters of a loop, would be the same sample twice.
+            // A repeated name, as of a loop's two limiters, would repeat a sample.
             let key = "\(facts.form.rawValue) \(loop) \(facts.name)"
             names[key, default: 0] += 1
             let number = names[key]!

@@ -4,7 +4,7 @@ import ReactorIO
 import ReactorLibc
 
 extension Snapshot {
-    /// The same as the page, for a terminal of so many columns.
+    /// The page for a terminal of this many columns.
     func text(columns: Int) -> String {
         var page = TextPage(columns: min(max(columns, 80), 160))
         let tracing = isTracing ? "on" + (tracingLeft.map { " for \($0) s" } ?? "") : "off"
@@ -121,7 +121,7 @@ extension Snapshot {
 }
 
 extension Snapshot.Loop {
-    /// Why the loop does not answer, or what it is busy with; `nil` if all is well.
+    /// The reason that the loop does not answer, or its busy handler; `nil` if all is well.
     var problem: String? {
         let handler = current.map { current in
             "in a \(current.handler.kind.rawValue)"
@@ -143,7 +143,7 @@ extension Snapshot.Loop {
     }
 }
 
-/// Lines that fit into a terminal.
+/// Lines that fit a terminal.
 struct TextPage {
     let columns: Int
     private(set) var text = ""
@@ -152,7 +152,7 @@ struct TextPage {
 
     mutating func title(_ title: String) { text += "\n\(title.uppercased())\n" }
 
-    /// Cuts a long line. Control characters, with which a name could move the cursor, are escaped.
+    /// Cuts a long line, and escapes control characters, by which a name could move the cursor.
     mutating func line(_ line: String) {
         let line = line.inOneLine
         text += line.count > columns ? "\(line.prefix(columns - 1))…\n" : "\(line)\n"
@@ -161,14 +161,14 @@ struct TextPage {
     mutating func table(_ table: TextTable) { table.lines(columns: columns).forEach { line($0) } }
 }
 
-/// Columns as wide as their contents, of which the widest texts give way.
+/// Columns as wide as their contents; the widest texts are cut.
 struct TextTable {
     private var rows: [[String]]
     private let isText: [Bool]
 
     /// - Parameters:
-    ///   - textColumns: how many columns from the left are texts, and begin at the left; the others are numbers.
-    ///   - last: whether the last one is a text.
+    ///   - textColumns: the number of left-aligned texts at the left; other columns are numbers.
+    ///   - last: true if the last column is a text.
     init(_ titles: [String], textColumns: Int? = nil, last: Bool = false) {
         let count = textColumns ?? (titles[0] == "kind" ? 3 : 1)
         rows = [titles]

@@ -5,7 +5,7 @@ import ReactorLibc
 
 /// The console's knowledge at one moment, for one answer.
 struct Snapshot {
-    /// The visitor's choice among the parts that may be long.
+    /// The visitor's choice of parts that may be long.
     struct Scope {
         var connections = 100
         var order = ConnectionOrder.idle
@@ -21,20 +21,20 @@ struct Snapshot {
     struct Loop {
         enum State: String {
             case answers
-            /// It has not answered for a while, and is in a handler.
+            /// No answer for a while, in a handler.
             case stuck
-            /// It has not answered for a while, and is in no handler: no thread drives it, or it was stuck from the start.
+            /// No answer for a while, in no handler: no thread drives the loop, or it was stuck from the start.
             case silent
         }
 
         let loop: WatchedLoop
-        /// Another one for each loop.
+        /// Different for each loop.
         let name: String
         let state: State
         /// Nanoseconds since the open question.
         let silence: Int64
         let current: WatchedLoop.Current?
-        /// The connection whose event it is, and the line of its listener.
+        /// The event's connection, and its listener's line.
         let currentPlace: String?
     }
 
@@ -44,7 +44,7 @@ struct Snapshot {
         let listener: InspectedFacts?
         /// True when the loop has not answered since.
         let isOld: Bool
-        /// Nanoseconds; `nil` if it is older than the console.
+        /// Nanoseconds; `nil` if older than the console.
         var age: Int64? {
             facts.since.flatMap { $0 == 0 ? nil : Int64(InspectedObjects.second &- $0) * 1_000_000_000 }
         }
@@ -66,15 +66,15 @@ struct Snapshot {
     let pending: Int
     let events: [EventRing.Event]
     let eventCount: Int
-    /// Metrics of the loops that have answered, by name.
+    /// The answering loops' metrics, by name.
     let metrics: [(name: String, metrics: LoopMetrics)]
-    /// The time of all loops that the look took, and the longest piece, in nanoseconds.
+    /// The look's time on all loops, and the longest piece, in nanoseconds.
     let cost: Int64
     let longestPiece: Int64
-    /// The parts that are missing, in words.
+    /// The missing parts, in words.
     let leftOut: [String]
 
-    /// The time that a loop may be silent, in nanoseconds.
+    /// The nanoseconds that a loop may be silent.
     static var patience: Int64 { 250_000_000 }
 
     init(of watcher: Watcher, _ scope: Scope) {
@@ -128,7 +128,7 @@ struct Snapshot {
         leftOut = missing
     }
 
-    /// The names of loops, made different: as labels of Prometheus they must be.
+    /// The loops' names, made distinct for Prometheus' labels.
     private static func names(of loops: [WatchedLoop]) -> [String] {
         let counts = Dictionary(loops.map { ($0.name, 1) }, uniquingKeysWith: +)
         return loops.map { counts[$0.name]! > 1 ? "\($0.name) (\($0.serial))" : $0.name }
@@ -153,7 +153,7 @@ extension Snapshot.Loop {
 }
 
 extension Snapshot.ListedConnection {
-    /// The event that it waits for, in words.
+    /// The awaited event, in words.
     var waitsFor: String {
         let line = facts.callSite.map { " at \($0)" } ?? ""
         return switch facts.wait {
@@ -170,7 +170,7 @@ extension Snapshot.ListedConnection {
 }
 
 extension ConnectionFacts {
-    /// The order of a list: the largest first, and unknown values last.
+    /// The order of a list: largest first, unknown values last.
     fileprivate func isBefore(_ other: Self, by order: Snapshot.ConnectionOrder) -> Bool {
         switch order {
         case .peer: name < other.name

@@ -3,10 +3,10 @@ import Reactor
 import ReactorIO
 import Synchronization
 
-/// A look at all that a loop has, by jobs on it that take a millisecond each, so that it goes on working.
-// @unchecked Sendable: the flag is atomic; all else is accessed on the loop's thread until it is handed over.
+/// A look at everything of a loop, by jobs of a millisecond, so that the loop keeps working.
+// @unchecked Sendable: the flag is atomic; the loop's thread accesses the rest until it is handed over.
 final class Survey: @unchecked Sendable {
-    /// A loop's objects, at about one moment.
+    /// A loop's objects at about one moment.
     struct Findings: Sendable {
         let moment: Int64
         let facts: [InspectedFacts]
@@ -14,7 +14,7 @@ final class Survey: @unchecked Sendable {
         let metrics: LoopMetrics
         /// Present while promises are traced.
         let promises: PromiseFindings?
-        /// The time of the loop that it took, in nanoseconds, and the longest piece of it.
+        /// The loop's time for it in nanoseconds, and the longest piece.
         let cost: Int64
         let longestPiece: Int64
     }
@@ -23,13 +23,13 @@ final class Survey: @unchecked Sendable {
         let groups: [PromiseGroup]
         let pending: Int
         let ungrouped: Int
-        /// The share of the table of promises that was looked at.
+        /// The examined share of the table of promises.
         let share: Double
     }
 
-    /// The time of a piece: with the last step, no piece takes twice as long.
+    /// A piece's time. With the last step, no piece takes twice as long.
     private static var piece: Int64 { 1_000_000 }
-    /// The time for promises; what is left then is left out.
+    /// The time for promises. Others are left out.
     private static var mostForPromises: Int64 { 100_000_000 }
 
     private let isCancelled = Atomic(false)
@@ -69,7 +69,7 @@ final class Survey: @unchecked Sendable {
         }
         cost += now - began
         longestPiece = max(longestPiece, now - began)
-        // By the mailbox: in between the loop takes a turn.
+        // By the mailbox, so the loop takes a turn in between.
         if hasMore { return begin(on: loop.remote) }
         finish(on: loop)
     }

@@ -3,11 +3,11 @@ import Reactor
 import ReactorIO
 
 extension LoopRemote {
-    /// Calls `body` on the loop. If that ends before, it does not count this among the handlers that have not run.
+    /// Calls `body` on the loop. If the loop ends first, it does not report this as undelivered.
     func run(_ body: @escaping @Sendable () -> Void) { _ = post(InternalJob(body)) }
 }
 
-/// A loop as the console knows it: its last answers, and how late it has been. Accessed on the console's loop.
+/// A loop as the console knows it: its last answers, and their lateness. Accessed on the console's loop.
 final class WatchedLoop {
     let serial: Int
     let remote: LoopRemote
@@ -15,19 +15,19 @@ final class WatchedLoop {
     private(set) var name: String
     /// The kernel's number of its thread.
     private(set) var thread: Int?
-    /// The time at which the question was sent that has no answer yet.
+    /// The time of the unanswered question.
     private(set) var asked: Int64?
     private(set) var last: LoopBeat?
     private(set) var isMeasured = false
-    /// True when its thread belongs to a pool, and so does not drive it; such a loop is not shown.
+    /// True when its thread belongs to a pool and does not drive it. Such loops are hidden.
     private(set) var isOfPool = false
 
-    /// A second of the past.
+    /// A past second.
     private struct Second {
         var lags: [Int64] = []
         var longest: SlowHandler?
         var longestTurn: Int64 = 0
-        /// Nanoseconds, while it was measured.
+        /// Measured nanoseconds.
         var elapsed: Int64 = 0
         var waited: Int64 = 0
         var turns = 0
@@ -37,7 +37,7 @@ final class WatchedLoop {
     private var seconds: [Second] = []
     private var current = Second()
     private var began: LoopBeat?
-    /// The handler that was found running, and when it was first found.
+    /// The handler found running, and the first time.
     private var found: (handler: LoopProbe.Running, since: Int64)?
 
     static var kept: Int { 60 }
@@ -54,7 +54,7 @@ final class WatchedLoop {
         let name: String
         let thread: Int32
         let isOfPool: Bool
-        /// The times of the question and of the answer.
+        /// The times of question and answer.
         let asked: Int64
         let answered: Int64
         let isMeasured: Bool
@@ -118,10 +118,10 @@ final class WatchedLoop {
 
     // MARK: Reports
 
-    /// The handler that runs now.
+    /// The running handler.
     struct Current {
         let handler: LoopProbe.Running
-        /// Nanoseconds; a lower bound if the loop does not measure.
+        /// Nanoseconds; a lower bound without measurement.
         let time: Int64
     }
 
@@ -130,7 +130,7 @@ final class WatchedLoop {
         return found.map { Current(handler: $0.handler, time: now - ($0.handler.began ?? $0.since)) }
     }
 
-    /// For how long the loop has not answered, in nanoseconds.
+    /// The nanoseconds that the loop has not answered.
     func silence(at now: Int64) -> Int64 { asked.map { now - $0 } ?? 0 }
 
     /// Lags in nanoseconds.
@@ -146,14 +146,14 @@ final class WatchedLoop {
         }
     }
 
-    /// The lags of the last ten seconds, or of the last minute; a question that is open counts with its age.
+    /// The lags of the last ten seconds, or minute. An open question counts with its age.
     func lags(ofSeconds count: Int, at now: Int64) -> Lags? {
         var lags = current.lags + seconds.suffix(count - 1).flatMap(\.lags)
         if silence(at: now) > 20_000_000 { lags.append(silence(at: now)) }
         return Lags(lags)
     }
 
-    /// The largest lag of each of the last seconds, the oldest first.
+    /// Each last second's largest lag, oldest first.
     func curve(at now: Int64) -> [Int64] {
         var curve = (seconds + (current.lags.isEmpty ? [] : [current])).map { max($0.lags.max() ?? 0, 0) }
         if silence(at: now) > 20_000_000 { curve.append(silence(at: now)) }
@@ -164,9 +164,9 @@ final class WatchedLoop {
         (seconds + [current]).compactMap(\.longest).max { $0.duration < $1.duration }
     }
 
-    /// Turns a second, of the last whole second or of what there is.
+    /// Turns per second, in the last whole second or what there is.
     var turnRate: Double? { rated.map { Double($0.turns) * 1e9 / Double($0.elapsed) } }
-    /// The share of time for which the loop works; `nil` if it was not measured.
+    /// The loop's share of working time; `nil` if not measured.
     var busy: Double? {
         rated.flatMap { $0.isMeasured ? min(max(1 - Double($0.waited) / Double($0.elapsed), 0), 1) : nil }
     }

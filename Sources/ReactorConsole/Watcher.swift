@@ -3,8 +3,8 @@ import Reactor
 import ReactorIO
 import Synchronization
 
-/// Watches the loops of the process: once a second while nobody looks, fifty times a second while somebody does.
-// @unchecked Sendable: accessed on the console's loop only; jobs of other loops pass it back to that.
+/// Watches the process's loops: once a second, or fifty times while somebody looks.
+// @unchecked Sendable: accessed on the console's loop only; jobs of other loops pass it back.
 final class Watcher: @unchecked Sendable {
     let events = EventRing()
     private(set) var loops: [Int: WatchedLoop] = [:]
@@ -14,14 +14,14 @@ final class Watcher: @unchecked Sendable {
     private let home = EventLoop.current
     private var timer: EventLoop.Timer?
     private var second: EventLoop.Timer?
-    /// Until when somebody looks.
+    /// The end of somebody's attention.
     private var looksUntil = LoopInstant(nanoseconds: 0)
-    /// The end of tracing that the console has switched on.
+    /// The end of tracing that the console switched on.
     private var tracing: EventLoop.Timer?
     private(set) var tracesUntil: LoopInstant?
     private var survey: Guarantee<Void>?
 
-    /// The time for which the loops are watched closely after a request.
+    /// The time of close watching after a request.
     private static var attention: Duration { .seconds(10) }
 
     init() {
@@ -42,8 +42,8 @@ final class Watcher: @unchecked Sendable {
 
     var isLooking: Bool { timer != nil }
 
-    /// Somebody looks.
-    /// - Returns: when there is enough to see.
+    /// Notes that somebody looks.
+    /// - Returns: a guarantee, fulfilled when there is enough to see.
     func attend() -> Guarantee<Void> {
         looksUntil = home.now.advanced(by: Self.attention)
         if isLooking { return .value }
@@ -77,10 +77,10 @@ final class Watcher: @unchecked Sendable {
 
     // MARK: Surveys
 
-    /// A loop that has not answered after this time is shown as it last was.
+    /// The time after which a loop without an answer is shown as it last was.
     private static var patience: Duration { .milliseconds(700) }
 
-    /// Looks at all loops. A look that has just begun serves all who ask meanwhile.
+    /// Looks at all loops. A look in progress serves all who ask.
     func look() -> Guarantee<Void> {
         if let survey, survey.isPending { return survey.map { $0 } }
         let promises = conf.trace
@@ -104,10 +104,10 @@ final class Watcher: @unchecked Sendable {
 
     // MARK: Switches
 
-    /// - Parameter time: how long to trace; `nil` to stop, if the console has begun.
+    /// - Parameter time: the time to trace; `nil` to stop the console's tracing.
     func setTracing(for time: Duration?) {
         if let time {
-            // A program that traces by itself goes on.
+            // The program's own tracing continues.
             if conf.trace && tracesUntil == nil { return }
             conf.trace = true
             tracing?.cancel()
@@ -120,7 +120,7 @@ final class Watcher: @unchecked Sendable {
         }
     }
 
-    /// The seconds that the console will still trace; `nil` if it does not.
+    /// The rest of the console's tracing in seconds, if any.
     var tracingLeft: Int? { tracesUntil.map { max(Int(home.now.duration(to: $0).components.seconds), 0) + 1 } }
 
     /// Records all loops; one recording at a time.
