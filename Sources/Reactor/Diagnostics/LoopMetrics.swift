@@ -2,7 +2,7 @@
 ///
 /// `EventLoop.metrics` counts the ready jobs one by one; the rest takes a microsecond.
 public struct LoopMetrics: Sendable {
-    // MARK: What it has done
+    // MARK: Counters
 
     /// Turns of the loop.
     public internal(set) var turns = 0
@@ -17,7 +17,7 @@ public struct LoopMetrics: Sendable {
     /// The loop thread's number of calls by system call, without zeros.
     public internal(set) var systemCalls: [SystemCall: Int] = [:]
 
-    // MARK: What was measured, if it was: `nil` otherwise, and then it is not in the text for Prometheus
+    // MARK: Measurements, `nil` and missing in the text for Prometheus unless measured
 
     /// The time that the loop has waited, or that a virtual clock has jumped over. See `EventLoop.measured`.
     public internal(set) var timeWaiting: Duration?
@@ -29,7 +29,7 @@ public struct LoopMetrics: Sendable {
     /// Handlers slower than `slowHandlerThreshold`.
     public internal(set) var slowHandlers: Int?
 
-    // MARK: What it has before it, at this moment
+    // MARK: Gauges
 
     /// Ready jobs, including submitted ones.
     public internal(set) var readyJobs = 0

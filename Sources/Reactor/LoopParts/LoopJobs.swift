@@ -171,7 +171,7 @@ package final class LoopJobs {
 
     // MARK: Inline jobs
 
-    // The context is on the stack of the `runInline` that set the field, and resets it before returning.
+    // The context is on the stack of the `runInline` call, which sets the field and resets it before returning.
     private struct Interrupted {
         let context: UnsafeMutableRawPointer
         let complete: InlineCompletion

@@ -138,7 +138,7 @@ enum SignalRegistry {
         if takeUnhandled(bit(signal)) { clinux_raise_again(signal, onLibraryThread) }
     }
 
-    // MARK: Signals that no handler has begun for
+    // MARK: Unhandled signals
 
     /// A watch's handler begins, for all arrivals of `signal` until now.
     static func noteHandled(_ signal: CInt) {

@@ -83,7 +83,7 @@ final class OpenFile: Sendable {
         }
     }
 
-    // MARK: What the kernel has in memory
+    // MARK: The page cache
 
     // For a loop's thread, which must not wait for a disk. A pool opens and reads everything else.
 
