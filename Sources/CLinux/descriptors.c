@@ -1,27 +1,27 @@
-// Descriptors above the standard streams, and lines written to those.
+// Descriptors above the standard streams, and lines written to these.
 
 #include "CLinux.h"
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
-// It would hide SOCK_DGRAM from the Glibc module if CLinux.h included it.
+// In CLinux.h it would hide SOCK_DGRAM from the Glibc module.
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <termios.h>
 
-// Hidden without _GNU_SOURCE.
+// Only declared with _GNU_SOURCE.
 int ttyname_r(int fd, char *path, size_t size);
 pid_t tcgetsid(int fd);
 pid_t getsid(pid_t process);
 
 int clinux_moved_above_standard(int fd) {
     const int moved = fcntl(fd, F_DUPFD_CLOEXEC, 3), error = errno;
-    // The kernel returns the lowest free number, so these fill the closed standard streams; the last one is above them.
+    // The kernel returns the lowest free number, so these fill the closed standard streams; the last is above them.
     int filler;
     do filler = open("/dev/null", O_RDWR);
     while (filler >= 0 && filler <= 2);
-    // Atomically: a concurrent write by another thread reaches either the new descriptor or nothing.
+    // Atomically: another thread's write reaches either the new descriptor or nothing.
     if (filler < 0 || dup2(filler, fd) < 0) close(fd);
     if (filler >= 0) close(filler);
     errno = error;
@@ -31,7 +31,7 @@ int clinux_moved_above_standard(int fd) {
 int clinux_open_terminal(int fd) {
     const int flags = O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
     unsigned number;
-    // The master of a pair: opening it again would create another pair.
+    // The master of a pair, which would open another pair.
     if (!isatty(fd) || ioctl(fd, TIOCGPTN, &number) == 0) return -1;
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
@@ -61,7 +61,7 @@ static _Bool is_same_file(int one, int other) {
 static ssize_t write_to_terminal(int fd, int own, const void *bytes, size_t count) {
     if (own >= 0 && is_same_file(fd, own)) {
         ssize_t result = write(own, bytes, count);
-        // That terminal has hung up, and another one has its name now.
+        // That terminal has hung up, and another has its name now.
         if (result >= 0 || errno != EIO) return result;
     }
     own = clinux_open_terminal(fd);
@@ -77,12 +77,12 @@ ssize_t clinux_write_at_once(int fd, int terminal, const void *bytes, size_t cou
     struct iovec piece = {.iov_base = (void *)bytes, .iov_len = count};
     struct stat status;
     if (fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode)) {
-        // RWF_NOWAIT, for pipes since Linux 6.5: between poll and write another process may fill the pipe.
+        // RWF_NOWAIT, for pipes since Linux 6.5, because another process may fill the pipe between poll and write.
         do result = clinux_writev_with_flags(fd, &piece, 1, 8);
         while (result < 0 && errno == EINTR);
         if (result >= 0 || (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL && errno != ESPIPE)) return result;
     }
-    // A terminal polls as writable with any room, and the write then blocks for more.
+    // A terminal with any room polls as writable, and the write then blocks for more.
     if (isatty(fd)) return write_to_terminal(fd, terminal, bytes, count);
     // A file always polls as writable.
     struct pollfd entry = {.fd = fd, .events = POLLOUT};

@@ -15,7 +15,7 @@ _Bool clinux_is_sanitized(void) { return __asan_init != 0 || __tsan_init != 0; }
 
 _Thread_local uintptr_t clinux_stack_end = 0, clinux_stack_reserve = 0;
 
-// pthread_getattr_np(3); hidden without _GNU_SOURCE.
+// pthread_getattr_np(3) (GNU).
 int pthread_getattr_np(pthread_t thread, pthread_attr_t *attributes);
 
 void clinux_find_stack(void) {

@@ -1,4 +1,4 @@
-// OpenSSL 3, and functions for those of its macros that Swift does not import.
+// OpenSSL 3, and functions for macros that Swift does not import.
 
 #ifndef SWIFT_REACTOR_COPENSSL_H
 #define SWIFT_REACTOR_COPENSSL_H
@@ -18,8 +18,8 @@
 #error "OpenSSL 3 is needed"
 #endif
 
-// The settings of every context: no renegotiation, no compression, buffers only while in use, and writes that may be
-// retried with the bytes at another address.
+// Every context's settings: no renegotiation, no compression, buffers only while in use, and writes that may be retried
+// with the bytes at another address.
 static inline void copenssl_configure(SSL_CTX *context) {
     SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
     SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
@@ -35,12 +35,12 @@ static inline int copenssl_set_versions(SSL_CTX *context, int lowest, int highes
     return SSL_CTX_set_min_proto_version(context, lowest) == 1 && SSL_CTX_set_max_proto_version(context, highest) == 1;
 }
 
-// A server has no session cache: clients keep the sessions, in tickets.
+// A server has no session cache, because clients keep the sessions in tickets.
 static inline void copenssl_cache_no_sessions(SSL_CTX *context) {
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
 }
 
-// A client's sessions are passed to the callback and kept nowhere else.
+// A client's sessions go to the callback only.
 static inline void copenssl_report_sessions(SSL_CTX *context) {
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
 }
@@ -52,7 +52,7 @@ static inline int copenssl_set_server_name(SSL *ssl, const char *name) {
     return (int)SSL_set_tlsext_host_name(ssl, name);
 }
 
-// The authentication code of a ticket.
+// A ticket's authentication code.
 static inline int copenssl_use_hmac_sha256(EVP_MAC_CTX *mac, const unsigned char *key, size_t count) {
     OSSL_PARAM parameters[3];
     parameters[0] = OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_KEY, (void *)key, count);
@@ -72,13 +72,13 @@ static inline int copenssl_push(STACK_OF(X509) *chain, X509 *certificate) { retu
 // Releases the stack but not its certificates.
 static inline void copenssl_free_chain(STACK_OF(X509) *chain) { sk_X509_free(chain); }
 
-// Prints a name in the form of RFC 2253, with non-ASCII characters unescaped.
+// Prints a name after RFC 2253, with non-ASCII characters unescaped.
 static inline int copenssl_print_name(BIO *bio, const X509_NAME *name) {
     return X509_NAME_print_ex(bio, name, 0, XN_FLAG_RFC2253 & ~ASN1_STRFLGS_ESC_MSB);
 }
 
 static inline int copenssl_count_names(const GENERAL_NAMES *names) { return sk_GENERAL_NAME_num(names); }
-// The bytes of a name, if it is of `kind`, GEN_DNS, GEN_EMAIL, GEN_URI or GEN_IPADD, all of which are strings; or NULL.
+// The bytes of a name of `kind`, GEN_DNS, GEN_EMAIL, GEN_URI or GEN_IPADD, all of them strings, or NULL.
 static inline const ASN1_STRING *copenssl_name(const GENERAL_NAMES *names, int index, int kind) {
     const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, index);
     return name->type == kind ? name->d.ia5 : NULL;

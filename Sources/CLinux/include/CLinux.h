@@ -1,7 +1,7 @@
 // The parts of Linux that the Swift toolchain's Glibc module omits.
 //
-// _GNU_SOURCE is deliberately not defined here: it changes the layout of types such as fd_set, and the debug build then
-// sees two different definitions of one type. The functions that need it are declared below.
+// Does not define _GNU_SOURCE, which changes the layout of types such as fd_set, so that a debug build sees two
+// definitions of one type. The functions that need it are declared below, marked (GNU).
 #ifndef CLINUX_H
 #define CLINUX_H
 
@@ -24,28 +24,28 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// accept4(2); hidden without _GNU_SOURCE.
+// accept4(2) (GNU).
 int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);
 
-// gettid(2); hidden without _GNU_SOURCE. Equal to getpid() on the main thread and nowhere else.
+// gettid(2) (GNU). Equal to getpid() on the main thread only.
 pid_t gettid(void);
 static inline pid_t clinux_gettid(void) { return gettid(); }
 
-// The calling thread as a number, which pthread_t is in glibc and a pointer in musl.
+// The calling thread as a number. pthread_t is a number in glibc and a pointer in musl.
 static inline uintptr_t clinux_this_thread(void) { return (uintptr_t)pthread_self(); }
 
-// pthread_setname_np(3); hidden without _GNU_SOURCE. At most 15 bytes and a zero.
+// pthread_setname_np(3) (GNU). At most 15 bytes and a zero.
 int pthread_setname_np(pthread_t thread, const char *name);
 int pthread_getname_np(pthread_t thread, char *name, size_t size);
 
-// ioctl(2): the number of unread bytes, or else of those sent and not acknowledged; see tcp(7).
+// ioctl(2): the unread bytes, or the sent but unacknowledged bytes; see tcp(7).
 int clinux_waiting_bytes(int fd, _Bool unread, int *count);
 
-// getsockopt(2) of TCP_INFO: the milliseconds since the last data, received or sent.
+// getsockopt(2) of TCP_INFO: the milliseconds since data was last received or sent.
 int clinux_tcp_quiet_time(int fd, unsigned *milliseconds);
 
-// Constants of socket(2) and epoll_ctl(2): some are members of enumerations in glibc and macros in musl, and Swift imports
-// these as different types.
+// Constants of socket(2) and epoll_ctl(2). Some are enumerators in glibc and macros in musl, which Swift imports as
+// different types.
 enum {
     clinux_SOCK_STREAM = SOCK_STREAM,
     clinux_SOCK_DGRAM = SOCK_DGRAM,
@@ -61,17 +61,16 @@ enum {
     clinux_EPOLLET = EPOLLET,
 };
 
-// The mask of the access mode in the flags of a descriptor, which Swift cannot import from musl: a macro of other
-// macros.
+// The access mode in a descriptor's flags. In musl a macro of macros, which Swift cannot import.
 enum { clinux_O_ACCMODE = O_ACCMODE };
 
-// Sets the handler of a sigaction(2): the field is a macro, which differs between glibc and musl.
+// Sets the handler of a sigaction(2), a macro that differs between glibc and musl.
 static inline void clinux_set_handler(struct sigaction *action, void (*handler)(int)) { action->sa_handler = handler; }
 static inline _Bool clinux_has_same_handler(const struct sigaction *one, const struct sigaction *other) {
     return one->sa_handler == other->sa_handler;
 }
 
-// mallopt(3) and malloc_trim(3); without effect in musl, which lacks them.
+// mallopt(3) and malloc_trim(3), which musl lacks.
 int mallopt(int parameter, int value) __attribute__((weak));
 int malloc_trim(size_t kept) __attribute__((weak));
 // M_TRIM_THRESHOLD and M_TOP_PAD.
@@ -82,8 +81,8 @@ static inline void clinux_return_freed_memory(void) {
     if (malloc_trim) malloc_trim(0);
 }
 
-// Sends this process a signal that a handler has taken: to the calling thread, by raise(3); or, if that thread blocks it
-// or `elsewhere`, to whichever thread the kernel chooses.
+// Sends this process a signal that a handler took: to the calling thread, by raise(3), or if the thread blocks it or
+// `elsewhere`, to a thread of the kernel's choice.
 static inline void clinux_raise_again(int signal, _Bool elsewhere) {
     sigset_t blocked;
     sigemptyset(&blocked);
@@ -92,18 +91,18 @@ static inline void clinux_raise_again(int signal, _Bool elsewhere) {
     else raise(signal);
 }
 
-// flock(2), which Swift confuses with the structure of fcntl(2).
+// flock(2), which Swift confuses with fcntl(2)'s structure.
 static inline int clinux_lock(int fd) { return flock(fd, LOCK_EX | LOCK_NB); }
 
-// The reference count of a Swift object. The runtime exports the function, but its header is not public.
+// A Swift object's reference count. The runtime exports the function without a public header.
 size_t swift_retainCount(void *object);
 static inline long clinux_reference_count(void *object) { return (long)swift_retainCount(object); }
 
-// pipe2(2); hidden without _GNU_SOURCE.
+// pipe2(2) (GNU).
 static inline int clinux_pipe(int ends[2], int flags) { return (int)syscall(SYS_pipe2, ends, flags); }
 
-// Blocks SIGPIPE on this thread for one call, and consumes the signal if the call made it pending. One that was pending
-// before (so it was blocked) stays pending. Other threads are not affected.
+// Blocks SIGPIPE on this thread for one call, and consumes the signal if the call made it pending. A signal that was
+// pending before stays so. Other threads are not affected.
 struct clinux_sigpipe_guard {
     sigset_t broken_pipe, before;
     int was_blocked, was_pending;
@@ -129,7 +128,7 @@ static inline ssize_t clinux_end_without_signal(const struct clinux_sigpipe_guar
     return result;
 }
 
-// writev(2) without SIGPIPE. With nonzero flags it is pwritev2(2), of Linux 4.6, by its number.
+// writev(2) without SIGPIPE. With flags, pwritev2(2) of Linux 4.6, by its number.
 static inline ssize_t clinux_writev_with_flags(int fd, const struct iovec *pieces, int count, int flags) {
     struct clinux_sigpipe_guard guard = clinux_begin_without_signal();
     ssize_t result = flags ? syscall(SYS_pwritev2, fd, pieces, (long)count, -1L, -1L, flags) : writev(fd, pieces, count);
@@ -139,45 +138,45 @@ static inline ssize_t clinux_writev_without_signal(int fd, const struct iovec *p
     return clinux_writev_with_flags(fd, pieces, count, 0);
 }
 
-// sendfile(2) from an offset, without SIGPIPE: it has no MSG_NOSIGNAL.
+// sendfile(2) from an offset, without SIGPIPE, since it has no MSG_NOSIGNAL.
 static inline ssize_t clinux_sendfile_without_signal(int fd, int file, off_t offset, size_t count) {
     struct clinux_sigpipe_guard guard = clinux_begin_without_signal();
     return clinux_end_without_signal(&guard, sendfile(fd, file, &offset, count));
 }
 
-// pread(2) that fails with EAGAIN instead of waiting for the disk: preadv2(2) with RWF_NOWAIT, of Linux 4.14, by its
-// number, since the function is hidden without _GNU_SOURCE.
+// pread(2) that fails with EAGAIN instead of waiting for the disk: preadv2(2) (GNU) with RWF_NOWAIT, of Linux 4.14, by
+// its number.
 static inline ssize_t clinux_read_cached(int fd, void *bytes, size_t count, int64_t offset) {
     struct iovec piece = {bytes, count};
     return syscall(SYS_preadv2, fd, &piece, 1L, (long)offset, (long)(offset >> 32), 8 /* RWF_NOWAIT */);
 }
 
 // open(2) that fails with EAGAIN instead of asking the disk for a name: openat2(2) with RESOLVE_CACHED, of Linux 5.12,
-// by its number, which is the same on every architecture. Older kernels refuse it.
+// by its number on every architecture. Older kernels refuse it.
 static inline int clinux_open_cached(const char *path, int flags) {
     struct { uint64_t flags, mode, resolve; } how = {(uint64_t)(unsigned)flags, 0, 0x20 /* RESOLVE_CACHED */};
     return (int)syscall(437, AT_FDCWD, path, &how, sizeof how);
 }
 
-// Returns a new descriptor, or -1, unchanged, unless it has the number of a standard stream: then it is moved to a
-// higher number, and the closed standard streams lead to /dev/null. Otherwise printed text would go to whatever has
-// their numbers.
+// Returns a new descriptor, or -1, unchanged, unless it has a standard stream's number. Then moves it to a higher
+// number, and opens /dev/null for the closed standard streams. Printed text would otherwise go to any file with their
+// numbers.
 int clinux_moved_above_standard(int fd);
 static inline int clinux_above_standard(int fd) { return fd < 0 || fd > 2 ? fd : clinux_moved_above_standard(fd); }
 
-// Opens the terminal `fd` again, without blocking, as an open file of this process; -1 if it is no terminal, or cannot
-// be opened. The flags of `fd` belong to an open file that other processes share.
+// Opens the terminal `fd` again as this process's own open file, without blocking; -1 if it is no terminal, or cannot
+// be opened. Other processes share the flags of `fd`.
 int clinux_open_terminal(int fd);
 
-// Writes a short line to any kind of standard error, without blocking, SIGPIPE, or a change to the descriptor's flags,
-// which other processes share. `terminal` is an earlier result of clinux_open_terminal. -1 if the write would block.
+// Writes a short line to any kind of standard error, without blocking, SIGPIPE, or changing the descriptor's shared
+// flags. `terminal` is an earlier result of clinux_open_terminal. -1 if the write would block.
 ssize_t clinux_write_at_once(int fd, int terminal, const void *bytes, size_t count);
 
-// memmem(3), hidden without _GNU_SOURCE.
+// memmem(3) (GNU).
 void *memmem(const void *bytes, size_t count, const void *part, size_t part_count);
 
-// The number of cores that this process may run on, by sched_getaffinity(2); 1 if that fails. The raw system call: the
-// functions of the C library are hidden without _GNU_SOURCE.
+// The cores that this process may run on, by sched_getaffinity(2), as a raw system call since the C library's functions
+// are (GNU); 1 if that fails.
 static inline int clinux_usable_cores(void) {
     unsigned long mask[1024 / sizeof(unsigned long)];
     long bytes = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
@@ -186,8 +185,8 @@ static inline int clinux_usable_cores(void) {
     return cores > 0 ? cores : 1;
 }
 
-// Actions of a spawned child: change the directory, close all descriptors from `first` on. The C library has them since
-// 2.29 and 2.34; with older ones these return ENOSYS.
+// Actions of a spawned child: change the directory, and close all descriptors from `first` on. In the C library since
+// 2.29 and 2.34; older ones return ENOSYS.
 int posix_spawn_file_actions_addchdir_np(posix_spawn_file_actions_t *actions, const char *path)
     __attribute__((weak));
 int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions, int first) __attribute__((weak));
@@ -199,17 +198,17 @@ static inline int clinux_spawn_without(posix_spawn_file_actions_t *actions, int 
     return posix_spawn_file_actions_addclosefrom_np ? posix_spawn_file_actions_addclosefrom_np(actions, first) : ENOSYS;
 }
 
-// A variable of the C library, which Swift does not read, since it is shared mutable state.
+// A variable of the C library, which Swift refuses as shared mutable state.
 extern char **environ;
 static inline char **clinux_environment(void) { return environ; }
 
-// pidfd_open(2) and pidfd_send_signal(2), of Linux 5.3 and 5.1. The numbers are the same on every architecture.
+// pidfd_open(2) and pidfd_send_signal(2), of Linux 5.3 and 5.1, by their numbers on every architecture.
 static inline int clinux_pidfd_open(pid_t pid) { return (int)syscall(434, pid, 0); }
 static inline int clinux_pidfd_send_signal(int fd, int signal) { return (int)syscall(424, fd, signal, 0, 0); }
 
-// waitid(2) for the end of one child, by its pidfd (P_PIDFD is 3) or its number, without waiting. 1: it has ended, by
-// itself (CLD_EXITED in `code`) or by a signal; 0: not yet; below zero: -errno. The child is reaped, or stays a zombie.
-// Some fields of siginfo_t are macros, which Swift does not import.
+// waitid(2) for the end of one child, by its pidfd (P_PIDFD is 3) or number, without waiting. 1: it has ended, by
+// itself (CLD_EXITED in `code`) or by a signal; 0: not yet; negative: -errno. Reaps the child or leaves a zombie. Some
+// fields of siginfo_t are macros, which Swift does not import.
 static inline int clinux_wait(int by_pidfd, int id, int keeps_zombie, int *code, int *status) {
     siginfo_t info;
     info.si_pid = 0;
@@ -221,41 +220,39 @@ static inline int clinux_wait(int by_pidfd, int id, int keeps_zombie, int *code,
     return 1;
 }
 
-// The event loop of the calling thread, or NULL. Swift has no thread-local variables as cheap as one load, and this one
-// is read whenever a promise is created.
+// The calling thread's event loop, or NULL. Read for each new promise, by one load; Swift's thread-local variables cost
+// more.
 //
-// The initial-exec model: two instructions, also in code that may become a shared library, where the default model takes
-// three and a call that the linker removes, around which the compiler saves its registers. A library loaded by dlopen(3)
-// takes these few bytes from the reserve that the C library keeps for that.
+// The initial-exec model takes two instructions, even in code for a shared library. There the default model takes three
+// and a call that the linker removes, around which the compiler saves its registers. A library loaded by dlopen(3)
+// takes these few bytes from the C library's reserve.
 extern _Thread_local void *clinux_current_loop __attribute__((tls_model("initial-exec")));
 
 static inline void *clinux_get_current_loop(void) { return clinux_current_loop; }
 static inline void clinux_set_current_loop(void *loop) { clinux_current_loop = loop; }
 
-// True if the program was built with the address or the thread sanitizer: their functions are weak references,
-// otherwise null.
+// True if the program has the address or thread sanitizer, whose functions are weak references here.
 _Bool clinux_is_sanitized(void);
 
-// The end of the calling thread's stack, and the reserve to be left; zero until first needed.
+// The end of the calling thread's stack, and the reserve; zero until first needed.
 extern _Thread_local uintptr_t clinux_stack_end, clinux_stack_reserve;
 void clinux_find_stack(void);
 
-// True if less of the stack remains than 256 KiB, or than a quarter of it if that is less. Uses the frame's address,
-// since a sanitizer may keep variables elsewhere. False on a stack that is not the thread's, such as a signal
-// handler's.
+// True if less than 256 KiB of the stack remains, or less than a quarter of a smaller stack. Uses the frame's address,
+// since a sanitizer may keep variables elsewhere. False on another stack, such as a signal handler's.
 static inline _Bool clinux_stack_is_low(void) {
     if (clinux_stack_reserve == 0) clinux_find_stack();
     return (uintptr_t)__builtin_frame_address(0) - clinux_stack_end < clinux_stack_reserve;
 }
 
-// Calls `body` on a new stack of 8 MiB, whose pages the kernel provides on first use, and returns to the present one
-// when `body` does. -1 if no stack can be allocated: `body` has not been called.
+// Calls `body` on a new stack of 8 MiB, whose pages the kernel provides on first use, and returns when `body` does. -1
+// if no stack can be allocated; `body` is then not called.
 int clinux_on_new_stack(void (*body)(void *), void *argument);
 
-// True if operators are recorded: `clinux_tracing`, on all threads, when promises are traced; `clinux_notes_handlers`,
-// on the calling thread, when its loop may never be driven. Every operator checks both, so this must be two loads and
-// one branch in any module it is inlined into; a Swift global is reached through a function. The second is thread-local
-// so that one thread's loop costs the others nothing.
+// True if operators are recorded: on all threads by `clinux_tracing`, when promises are traced; on the calling thread
+// by `clinux_notes_handlers`, when its loop may never be driven. Every operator checks both, so this must be two loads
+// and one branch in any module; a Swift global needs a call. The second is thread-local, so one thread's loop costs the
+// others nothing.
 extern unsigned clinux_tracing;
 extern _Thread_local unsigned clinux_notes_handlers __attribute__((tls_model("initial-exec")));
 
@@ -267,8 +264,7 @@ static inline _Bool clinux_records_operators(void) {
     return (__atomic_load_n(&clinux_tracing, __ATOMIC_RELAXED) | clinux_notes_handlers) != 0;
 }
 
-// struct mmsghdr and its two calls, recvmmsg(2) and sendmmsg(2), hidden without _GNU_SOURCE. These are the raw system
-// calls.
+// struct mmsghdr, recvmmsg(2) and sendmmsg(2) (GNU), as raw system calls.
 struct clinux_mmsghdr {
     struct msghdr header;
     unsigned int count;
@@ -282,8 +278,7 @@ static inline long clinux_sendmmsg(int fd, struct clinux_mmsghdr *messages, unsi
     return syscall(SYS_sendmmsg, fd, messages, count, flags);
 }
 
-// The number of forks between this process and the first one. Read in each turn; a Swift global is reached through a
-// function.
+// The forks between this process and the first one. Read in each turn; a Swift global needs a call.
 extern int clinux_fork_count;
 
 static inline int clinux_forks(void) { return __atomic_load_n(&clinux_fork_count, __ATOMIC_RELAXED); }
@@ -298,15 +293,15 @@ static inline void clinux_begin_in_forked_child(void) {
 }
 static inline void clinux_note_fork(void) { __atomic_add_fetch(&clinux_fork_count, 1, __ATOMIC_RELAXED); }
 
-// epoll_event.data is a union, which Swift reads through computed accessors; two words are simpler.
+// epoll_event.data is a union, which Swift reads by computed accessors; two words are simpler.
 static inline struct epoll_event clinux_epoll_event(uint32_t events, uint64_t data) {
     struct epoll_event event = {.events = events, .data = {.u64 = data}};
     return event;
 }
 
-// The queue of the main actor. Swift gives its jobs to libdispatch's main queue, for which libdispatch offers run loops an
-// eventfd and a function: CoreFoundation's uses these two, under names that have not changed since 2014. Weak: a program
-// without libdispatch has no such queue.
+// The main actor's queue. Swift puts its jobs into libdispatch's main queue, which offers run loops an eventfd and a
+// function. CoreFoundation uses these two, under names unchanged since 2014. Weak, since a program without libdispatch
+// has no such queue.
 int _dispatch_get_main_queue_handle_4CF(void) __attribute__((weak));
 void _dispatch_main_queue_callback_4CF(void *message) __attribute__((weak));
 
@@ -314,13 +309,13 @@ void _dispatch_main_queue_callback_4CF(void *message) __attribute__((weak));
 static inline _Bool clinux_has_main_queue(void) {
     return _dispatch_get_main_queue_handle_4CF && _dispatch_main_queue_callback_4CF;
 }
-// An eventfd that is written when there are jobs. Created by the first call or the first job, and owned by libdispatch
-// forever. If it cannot be created, libdispatch traps.
+// An eventfd, written when there are jobs. Created by the first call or job, owned by libdispatch forever. libdispatch
+// traps if it cannot be created.
 static inline int clinux_main_queue(void) { return _dispatch_get_main_queue_handle_4CF(); }
-// Runs the queued jobs. On the main thread only: libdispatch traps elsewhere. Does nothing inside one of the jobs.
+// Runs the queued jobs. On the main thread only; libdispatch traps elsewhere. Does nothing inside one of the jobs.
 static inline void clinux_run_main_queue(void) { _dispatch_main_queue_callback_4CF(0); }
 
-// The hook for the first suspension of an async main: Swift's runtime calls it, if set, on the main thread in place of
+// The hook for an async main's first suspension. Swift's runtime calls it on the main thread in place of
 // dispatch_main(3), which would end the thread. It must not return, except by calling `original`.
 typedef __attribute__((swiftcall)) void (*clinux_drain)(void);
 typedef __attribute__((swiftcall)) void (*clinux_drain_hook)(clinux_drain original, clinux_drain override);
@@ -332,8 +327,7 @@ __attribute__((swiftcall)) static void clinux_drain_async_main(clinux_drain orig
     clinux_while_async_main_waits();
     original();
 }
-// Sets the hook: it calls `body`, and the runtime's own function if that returns. False if this runtime has no such
-// hook.
+// Sets the hook, which calls `body`, and the runtime's own function if that returns. False if this runtime has no hook.
 static inline _Bool clinux_set_while_async_main_waits(void (*body)(void)) {
     if (!&swift_task_asyncMainDrainQueue_hook) return 0;
     clinux_while_async_main_waits = body;
@@ -341,12 +335,12 @@ static inline _Bool clinux_set_while_async_main_waits(void (*body)(void)) {
     return 1;
 }
 
-// The flags of a job of Swift's runtime. The runtime declares the function for tasks, which are jobs; it reads a field that
-// every job has at the same place, as the compiler knows too ("swift.job").
+// A job's flags in Swift's runtime. Declared there for tasks, but reads a field that every job has at the same place,
+// as the compiler knows too ("swift.job").
 __attribute__((swiftcall)) size_t swift_task_getJobFlags(void *job) __attribute__((weak));
 
 // True if a job processes a default actor: the kinds 192 to 194 of the runtime's enum JobKind (DefaultActorInline,
-// DefaultActorSeparate, DefaultActorOverride), of which Swift 6.3 uses the second. False if this runtime has no such
+// DefaultActorSeparate, DefaultActorOverride), of which Swift 6.3 uses the second. False if this runtime lacks the
 // function.
 static inline _Bool clinux_processes_default_actor(void *job) {
     if (!swift_task_getJobFlags) return 0;
