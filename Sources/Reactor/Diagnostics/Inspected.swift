@@ -38,7 +38,7 @@ package struct InspectedFacts: Sendable {
     }
 }
 
-/// The objects that a console shows. They are made with a program's parts, so rarely.
+/// Objects are made with a program's parts, so rarely.
 ///
 /// An object in the table may be read under its lock, since its `deinit` needs the lock to remove it.
 package enum InspectedObjects {
@@ -71,7 +71,7 @@ package enum InspectedObjects {
         }
     }
 
-    /// The loop's objects of this class, on its thread, which alone releases them.
+    /// On the loop's thread, which alone releases them.
     package static func all<Object: Inspected>(_ type: Object.Type, ofLoop loop: Int) -> [Object] {
         table.withLock { table in table.entries.values.compactMap { $0.loop == loop ? $0.object as? Object : nil } }
     }

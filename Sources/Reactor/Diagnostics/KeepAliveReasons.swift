@@ -1,4 +1,4 @@
-/// The reasons that keep a loop alive. Unreferenced watches and timers are included and marked.
+/// Unreferenced watches and timers are included and marked.
 package struct KeepAliveReasons: Sendable, CustomStringConvertible {
     package let readyJobs: Int
     package let undeliveredEvents: Int
@@ -44,7 +44,6 @@ package struct KeepAliveReasons: Sendable, CustomStringConvertible {
         }
     }
 
-    /// True when nothing keeps `run()` from returning.
     package var isEmpty: Bool {
         readyJobs + undeliveredEvents + timers + holds.count + externalWork == 0
             && !descriptors.contains { $0.isReferenced } && !signals.contains { $0.isReferenced }

@@ -46,7 +46,6 @@ package struct ReportCounts<Key: Hashable & Sendable>: Sendable {
         counts.values.lazy.filter { $0.suppressed > 0 }.map { $0.began &+ limit.period }.min()
     }
 
-    /// Counts a report at `now`.
     /// - Returns: whether the report passes, and how many reports of the key in `place` an earlier, ended period
     ///   suppressed.
     package mutating func admit(_ key: Key, _ limit: ReportLimit, now: Int64) -> (
@@ -96,7 +95,6 @@ package final class LimitedReports<Key: Hashable & Sendable>: Sendable {
     private struct ReportState: Sendable {
         var counts = ReportCounts<Key>()
         var limit: ReportLimit? = .standard
-        /// True when this process has the thread that reports counts.
         var hasThread = false
     }
 
@@ -116,7 +114,7 @@ package final class LimitedReports<Key: Hashable & Sendable>: Sendable {
         set { state.withLock { $0.limit = newValue } }
     }
 
-    /// Counts a report. Returns true if it passes.
+    /// Returns true if the report passes.
     package func admit(_ key: Key) -> Bool {
         // A thread of the parent may have held the lock during the fork.
         if fork.isForked { return true }

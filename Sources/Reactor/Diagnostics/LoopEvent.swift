@@ -37,7 +37,6 @@ package enum LoopEvent: Sendable {
         }
     }()
 
-    /// The reports that share a limit.
     struct Key: Hashable {
         let name: String
         var callSite: CallSite?
@@ -57,7 +56,7 @@ package enum LoopEvent: Sendable {
         }
     }
 
-    /// Writes a line to standard error without waiting.
+    /// Does not wait.
     package static func print(_ message: String) { LineWriter.standardError.write("swift-reactor: \(message)") }
 
     static func send(_ report: LoopEvent) { handler.withLock { $0 }.call(report) }

@@ -7,7 +7,6 @@ extension EventLoop {
     /// The largest descriptor seen so far, plus one.
     package var descriptorLimit: Int { poller.slots.count }
 
-    /// The object that waits for the descriptor, if any, and its events.
     package func watched(_ descriptor: Int) -> (handler: any ReadinessHandler, interest: Interest)? {
         let slot = poller.slots[descriptor]
         return slot.handler.map { ($0, Interest(rawValue: slot.wanted)) }
@@ -23,7 +22,6 @@ extension EventLoop {
     package var thread: Int32 { clinux_gettid() }
     package var isOfMainThread: Bool { clinux_gettid() == getpid() }
 
-    /// The calling thread's name.
     package var threadName: String {
         var name = [CChar](repeating: 0, count: 16)
         pthread_getname_np(pthread_self(), &name, name.count)

@@ -1,5 +1,3 @@
-/// The loop's measurements of itself.
-///
 /// Invariant: used on the loop's thread only. A class, because measured handlers use the loop and so this object;
 /// `@exclusivity(unchecked)` as in `EventLoop`.
 @usableFromInline
@@ -7,11 +5,9 @@ final class LoopMeter {
     private let clock: LoopClock
     /// True when handlers are timed or shown to a probe.
     @exclusivity(unchecked) private(set) var isTiming = false
-    /// True when each handler is timed.
     @exclusivity(unchecked) private var readsClock = false
     /// The observer of handlers; see `EventLoop.show(to:)`.
     @exclusivity(unchecked) var probe: LoopProbe? { didSet { update() } }
-    /// True when waits and turns are measured.
     @exclusivity(unchecked) private(set) var measuresTurns = false
     @exclusivity(unchecked) private(set) var nanosecondsWaiting: Int64 = 0
     @exclusivity(unchecked) private var nanosecondsOfLongestTurn: Int64 = 0
@@ -55,7 +51,7 @@ final class LoopMeter {
         measuresTurns = measured != .nothing || probe?.isMeasuring == true
     }
 
-    /// True when the program has asked for the time of handlers.
+    /// True when the program has asked for it.
     private var timesHandlers: Bool { measured == .handlers || threshold != nil }
 
     var metrics: LoopMetrics {
@@ -75,7 +71,7 @@ final class LoopMeter {
     @inline(__always)
     var beginningOfWait: Int64 { endOfTurn == Self.unknown ? clock.now.nanoseconds : endOfTurn }
 
-    /// Adds a wait that ends now.
+    /// The wait ends now.
     /// - Returns: the clock's reading.
     @inline(__always)
     func noteWait(since began: Int64) -> Int64 {
@@ -93,7 +89,6 @@ final class LoopMeter {
         return ended
     }
 
-    /// Shows the probe an ended turn and its wait.
     /// - Parameters:
     ///   - previous: the previous turn's end.
     ///   - waited: `nanosecondsWaiting` at that moment.

@@ -18,18 +18,15 @@ package final class LoopProbe: @unchecked Sendable {
     @exclusivity(unchecked) package private(set) var longest: SlowHandler?
     @exclusivity(unchecked) package private(set) var longestTurn: Int64 = 0
     @exclusivity(unchecked) var recording: LoopRecording?
-    /// True when a turn has run inside the current handler.
     @exclusivity(unchecked) private var isInterrupted = false
     @exclusivity(unchecked) private var isOwn = false
     @exclusivity(unchecked) package fileprivate(set) var isMeasuring = false
 
     package init() {}
 
-    /// A running handler.
     package struct Running: Hashable, Sendable {
         package let kind: HandlerKind
         package let callSite: CallSite?
-        /// The descriptor with the event.
         package let descriptor: CInt?
         /// Its beginning by the monotonic clock; `nil` if the loop did not read it.
         package let began: Int64?
@@ -107,7 +104,7 @@ package final class LoopProbe: @unchecked Sendable {
         if handler.duration > longest?.duration ?? .zero { longest = handler }
     }
 
-    /// Excludes the running handler, the observer's own, from reports.
+    /// The observer's own handler is not reported.
     fileprivate func disregardHandler() { isOwn = true }
 
     func noteTurn(_ time: Int64) { longestTurn = max(longestTurn, time) }
@@ -128,7 +125,7 @@ extension EventLoop {
         meter.probe = probe
     }
 
-    /// On the loop's thread. Excludes the running handler, the observer's own, from the longest ones.
+    /// On the loop's thread. The observer's own handler is not among the longest.
     package func disregardHandler() { meter.probe?.disregardHandler() }
 
     /// Begins to record at most `most` slices in the loop's probe, which must measure.
@@ -136,7 +133,6 @@ extension EventLoop {
         meter.probe?.recording = LoopRecording(of: jobs, atMost: most)
     }
 
-    /// Ends and returns the recording.
     package func endRecording() -> LoopRecording? { meter.probe?.recording.take() }
 
     /// On the loop's thread. The loop's state for an observer, in constant time. Resets the longest times.
@@ -157,7 +153,6 @@ package struct LoopBeat: Sendable {
     package static var mostJobs: Int { 10_000 }
 
     package let metrics: LoopMetrics
-    /// The loop's measured wait.
     package let nanosecondsWaiting: Int64
     /// Since the previous beat, if measured.
     package let longestHandler: SlowHandler?

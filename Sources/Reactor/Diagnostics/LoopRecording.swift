@@ -6,7 +6,7 @@ package final class LoopRecording: @unchecked Sendable {
         case handler(HandlerKind, CallSite?, descriptor: CInt?, subject: (any AnyObject & Sendable)?)
     }
 
-    /// A stretch of time in nanoseconds of the loop's clock.
+    /// In nanoseconds of the loop's clock.
     package struct Slice: Sendable {
         package let content: Content
         package let began: Int64
@@ -43,7 +43,7 @@ package final class LoopRecording: @unchecked Sendable {
         fileprivate let last: Unmanaged<Job>?
     }
 
-    /// - Parameter job: the address of the job that calls the handler, if any.
+    /// - Parameter job: the job that calls the handler, if any.
     func begin(_ content: Content, at moment: Int64, _ job: UnsafeMutableRawPointer?) -> Begun? {
         let cause = job.flatMap { causes.removeValue(forKey: $0) }
         guard slices.count < most else {

@@ -18,7 +18,6 @@ package final class UnrunWork: Sendable {
     /// The number of times that the loop was driven since a note.
     private let generation = Atomic<Int>(0)
     private let hasNotes = Atomic(false)
-    /// True when a task watches this thread.
     private let isWatched = Atomic(false)
 
     /// The nanoseconds that a task may leave its thread's loop undriven before a report. A synchronous test attaches
@@ -101,7 +100,6 @@ package final class UnrunWork: Sendable {
         if hasNotes.exchange(false, ordering: .acquiringAndReleasing) { generation.add(1, ordering: .relaxed) }
     }
 
-    /// The loop is driven: its handlers will run.
     /// - Returns: true if the thread will probably drive its loop again.
     func loopIsDriven() -> Bool {
         forgetAll()
@@ -110,7 +108,6 @@ package final class UnrunWork: Sendable {
 
     // MARK: Reports
 
-    /// Reports work left undriven for the grace period.
     private func watch(since generation: Int) async {
         var generation = generation
         while true {

@@ -39,7 +39,6 @@ final class WatchGroup: ReadinessHandler {
 
     func contains(_ generation: Int) -> Bool { interests.contains { $0.generation == generation } }
 
-    /// - Returns: true if there was such a watch.
     func remove(_ generation: Int) -> Bool {
         guard let index = interests.firstIndex(where: { $0.generation == generation }), let loop else { return false }
         // If the descriptor was closed first, its number may belong to another handler.

@@ -18,7 +18,7 @@ open class _Job {
         @inline(__always) set { link = newValue }
     }
 
-    /// Reverses a list. Returns its new first job.
+    /// Returns the new first job.
     package static func reversed(_ first: Unmanaged<Job>?) -> Unmanaged<Job>? {
         var reversed: Unmanaged<Job>?
         var rest = first

@@ -8,7 +8,7 @@ package struct JobQueue: ~Copyable {
 
     @inlinable package var isEmpty: Bool { head == nil }
 
-    /// The number of jobs, counted one by one.
+    /// Counted one by one.
     package var count: Int { Job.count(from: head) }
 
     /// The number of jobs to report if they never run, without counted waiting handlers.

@@ -34,7 +34,6 @@ struct SpareJobs: ~Copyable {
         return job
     }
 
-    /// Releases all jobs at the loop's end, and keeps no more.
     mutating func close() {
         room = 0
         var rest = newest

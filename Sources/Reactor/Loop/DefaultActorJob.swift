@@ -30,7 +30,6 @@ enum DefaultActorJob {
 
     /// Any thread.
     static func enqueue(_ job: UnownedJob, _ purpose: SwiftJob.Purpose, _ loop: EventLoop) {
-        // In a forked child, the task and the threads belong to the parent.
         if loop.isForked { return }
         loop.shared.work.externalWork.begin()
         let processing = PoolJob {

@@ -35,7 +35,6 @@ extension EventLoop {
         poller.close(kernel)
         buffers.free()
         shared.life.advance(to: .over)
-        // A cleanup may also make something ready.
         while !shared.life.cleanups.openUnlessWaiting() { _ = releaseEverything() }
         // Last, because Swift's jobs of this loop now run on another thread and use this thread's state.
         shared.life.isOver.open()
@@ -45,7 +44,7 @@ extension EventLoop {
     /// Withdraws and releases the waiters that other threads could notify, while the mailbox is open. Waits for threads
     /// that have settled a waiter's promise to post it, since only this thread may release the loop's objects. No
     /// waiter can be added now.
-    /// - Returns: the number of released jobs to report.
+    /// - Returns: the number to report.
     private func withdrawOutsideWaiters() -> Int {
         var undelivered = 0
         while outsideWaiters.count > 0 {
@@ -68,8 +67,8 @@ extension EventLoop {
         return undelivered
     }
 
-    /// Releases all jobs, timers, watches and hooks without running them.
-    /// - Returns: the number of released jobs to report.
+    /// Releases everything without running it.
+    /// - Returns: the number to report.
     private func releaseEverything() -> Int {
         var undelivered = 0
         // Repeats until nothing is left, since a release may make a job ready or start a timer.

@@ -11,7 +11,6 @@ extension EventLoop {
         return loop
     }
 
-    /// Runs `body` as a handler of this loop.
     package func perform<Value>(_ body: () throws -> Value) rethrows -> Value { try whileDriven(body) }
 
     /// Ends a loop of `makeInner` like a killed process: releases everything, reports nothing.

@@ -38,7 +38,7 @@ extension EventLoop {
 
     package func setReferenced(_ isReferenced: Bool, of fd: CInt) { poller.setReferenced(isReferenced, of: fd) }
 
-    /// Forgets `fd`. Call it before closing `fd`.
+    /// Call it before closing `fd`.
     package func forget(_ fd: CInt) {
         // An ended loop has forgotten every descriptor, and other threads may release its connections.
         if hasEnded { return }
@@ -75,7 +75,6 @@ extension EventLoop {
         kernel.receive(fd, buffer, count)
     }
 
-    /// One send(2) on a stream.
     @inlinable @inline(__always)
     package func send(_ fd: CInt, _ buffer: UnsafeRawPointer, _ count: Int) -> Int {
         kernel.send(fd, buffer, count)

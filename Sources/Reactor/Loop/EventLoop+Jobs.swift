@@ -37,7 +37,7 @@ extension EventLoop {
     @inlinable @inline(__always)
     package func enqueueOwned(_ job: Unmanaged<Job>) { jobs.ready.append(job) }
 
-    /// Runs ready jobs within a turn's budget: the first part of a turn.
+    /// The first part of a turn.
     package func runReadyJobs() {
         assertOwner()
         whileDriven { runBatchOfJobs() }

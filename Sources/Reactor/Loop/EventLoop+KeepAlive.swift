@@ -34,7 +34,6 @@ extension EventLoop {
 
     package var waitingHandlers: Int { keepAlive.waitingHandlers }
 
-    /// Counts a handler that begins to wait on this loop, until `handlerDidDetach`.
     @inlinable @inline(__always)
     package func handlerDidAttach() { keepAlive.waitingHandlers &+= 1 }
     @inlinable @inline(__always)

@@ -74,7 +74,7 @@ extension EventLoop {
     @inline(__always)
     private func pollKernel(mayBlock: Bool, _ limit: Int64) throws(SystemError) -> Bool {
         timeOfPoll = LoopMeter.unknown
-        // The common case: a server waiting for clients.
+        // A server waiting for clients.
         if mayBlock && limit == .max && timers.isEmpty && hasWaker { return try sleep(-1) }
         return try pollUntilDeadline(mayBlock: mayBlock, limit)
     }
@@ -149,7 +149,6 @@ extension EventLoop {
     }
 
     /// Waits with the mailbox parked, unless there is mail.
-    /// - Returns: true if it has waited.
     @inline(__always)
     private func sleep(_ milliseconds: CInt) throws(SystemError) -> Bool {
         guard park() else { return false }
@@ -173,7 +172,7 @@ extension EventLoop {
         meter.counters.events += try poller.wait(milliseconds, kernel)
     }
 
-    /// Rounds up: a wait that ends before the deadline would be followed by another.
+    /// Rounds up, since a wait that ends before the deadline would need another.
     private func milliseconds(until deadline: Int64) -> CInt {
         CInt(clamping: max(deadline - now.nanoseconds, 0) / 1_000_000 + 1)
     }
@@ -225,7 +224,7 @@ extension EventLoop {
         return poller.hasUndelivered
     }
 
-    /// Calls `handler` for `fd`, and sets the interest that it returns; see `ReadinessHandler`.
+    /// See `ReadinessHandler`.
     func call(_ handler: any ReadinessHandler, _ ready: Interest, _ fd: Int) {
         let interest = handler.descriptorIsReady(ready)
         if !interest.isEmpty { setInterest(interest, of: fd, handler) }

@@ -20,7 +20,6 @@ struct SharedReferences: ~Copyable {
     func remove() -> Bool { count.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 }
 
     /// Adds the `own` references that the loop's thread counted, when it leaves the loop.
-    /// - Returns: true if there are no references.
     func close(own: Int) -> Bool { count.add(own - Self.used, ordering: .acquiringAndReleasing).newValue == 0 }
 }
 

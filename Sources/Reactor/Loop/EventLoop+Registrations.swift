@@ -1,9 +1,8 @@
 import ReactorLibc
 
-// Registrations with epoll that cannot be made or removed, or that report false readiness.
+// Registrations that cannot be made or removed, or that report false readiness.
 
 extension EventLoop {
-    /// The time before a deferred registration is retried.
     private static var pause: Duration { .milliseconds(100) }
 
     /// Sets `interest` without a registration if `error` is a shortage, and throws any other. `ENOSPC` means
@@ -48,7 +47,6 @@ extension EventLoop {
         withExtendedLifetime(retry) {}
     }
 
-    /// Makes as many deferred registrations as there is room for.
     fileprivate func retryRegistrations() {
         registrationFailures.retryTimer = nil
         // Without an epoll descriptor, each registration would fail as if its descriptor were closed.

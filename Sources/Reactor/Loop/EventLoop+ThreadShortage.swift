@@ -9,7 +9,6 @@ extension LoopRemote {
 }
 
 extension EventLoop {
-    /// The time between two tries.
     private static var pause: Duration { .milliseconds(100) }
 
     /// Any thread. Makes this loop start a thread for `workers` as soon as possible, and reports the shortage once. The

@@ -111,7 +111,6 @@ extension EventLoop {
         }
     }
 
-    /// Runs `body` as if in a turn.
     @inline(__always)
     func whileDriven<Value, Failure: Error>(_ body: () throws(Failure) -> Value) throws(Failure) -> Value {
         // A loop of `withLoop` and the surrounding loop may embed each other.

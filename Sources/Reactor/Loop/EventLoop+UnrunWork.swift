@@ -4,7 +4,6 @@ import Synchronization
 // See `UnrunWork`.
 
 extension EventLoop {
-    /// True when this thread's operators note their work.
     package static var isNotingHandlers: Bool { clinux_is_noting_handlers() }
 
     /// For a task about to wait for the calling thread's loop. True when nothing will drive it, because the thread, of

@@ -36,7 +36,6 @@ public final class EventLoop {
     @exclusivity(unchecked) @usableFromInline var ownReferences = 0
     @usableFromInline package let kernel: CountingSyscalls
     package let clock: LoopClock
-    /// True when `EventLoop.spawn` has started the loop's thread.
     let isSpawned: Bool
     @usableFromInline let meter: LoopMeter
     let mainActor = MainActorQueue()
@@ -50,7 +49,6 @@ public final class EventLoop {
     @exclusivity(unchecked) var waker = LoopWaker()
     /// Turns in progress, nested by handlers.
     @exclusivity(unchecked) var depth = 0
-    /// True when the innermost `run()` must end.
     @exclusivity(unchecked) var stopRequested = false
     /// The loop's remote, until the loop ends. They retain each other.
     @exclusivity(unchecked) var ownRemote: LoopRemote?
@@ -123,7 +121,7 @@ public final class EventLoop {
     /// caller then keeps the reference.
     package func post(_ job: Unmanaged<Job>) -> Bool { shared.post(job) }
 
-    /// `post(_:)` of a counted reference; `job` must be in no queue.
+    /// `job` must be in no queue.
     @discardableResult
     package func post(_ job: Job) -> Bool {
         let job = Unmanaged<Job>.passRetained(job)

@@ -22,7 +22,7 @@ extension LoopRemote {
     /// Any thread. True when the loop's clock is virtual, which never changes.
     package var isVirtual: Bool { loop.clock.isVirtual }
 
-    /// Any thread. True when the loop has this address.
+    /// Any thread.
     package func isRemote(ofLoopAt address: UnsafeMutableRawPointer?) -> Bool {
         address == Unmanaged.passUnretained(loop).toOpaque()
     }

@@ -23,7 +23,6 @@ import Synchronization
 public final class LoopLocal<Value>: Sendable {
     package let number = LoopLocalNumbers.next()
     private let make: @Sendable () -> Value
-    /// The loops with a value.
     private let holders = LockedValue<Set<LoopRemote>>([])
 
     /// - Parameter make: makes a loop's value, on the loop's thread.

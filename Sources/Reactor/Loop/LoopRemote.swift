@@ -45,7 +45,7 @@ public final class LoopRemote: @unchecked Sendable {
         _ job: @escaping @Sendable () -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Bool { post(ClosureJob(job, CallSite(file, line))) }
 
-    /// `submit` for another class of jobs. `job` must be in no queue.
+    /// `job` must be in no queue.
     /// - Returns: false if the loop has ended.
     package func post(_ job: Job) -> Bool { loop.post(job) }
 

@@ -11,7 +11,6 @@ extension EventLoop {
     }
 }
 
-/// A Swift Concurrency job as a job of the loop.
 final class SwiftJob: Job {
     enum Purpose {
         case actor(LoopActorExecutor)
@@ -53,7 +52,6 @@ final class SwiftJob: Job {
     }
 
     private func rescue() {
-        // In a forked child, the task belongs to the parent.
         if loop.isForked { return }
         // The loop's thread may go on and use the task's state, so the surrounding loop runs the job.
         if case .boundTask(let executor) = purpose, let next = executor.loop(around: loop) {

@@ -33,7 +33,6 @@ enum ThreadLoop {
         if endsWithThread { pthread_setspecific(endOfThread, Unmanaged.passRetained(loop).toOpaque()) }
     }
 
-    /// Calls `body` with a loop that ends afterwards.
     static func with<Value>(_ loop: EventLoop, _ body: (EventLoop) throws -> Value) rethrows -> Value {
         ForkDetector.watch()
         loop.scope = .function(within: EventLoop.withExisting { $0 })
@@ -97,7 +96,6 @@ enum ThreadLoop {
         }
         loop.stopRequested = false
         loop.unrunWork?.forgetAll()
-        // The job left nothing.
         loop.requestingLoop.take()?.endExternalWork()
     }
 

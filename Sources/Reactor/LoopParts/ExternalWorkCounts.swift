@@ -17,7 +17,6 @@ struct ExternalWorkCounts: ~Copyable {
     /// True when there is external work, or a wait of the last piece has yet to be counted.
     var isUnderWay: Bool { word.load(ordering: .acquiring) != 0 }
 
-    /// True when a piece is not waiting for the loop.
     var isBusy: Bool { Self.busy(word.load(ordering: .acquiring)) > 0 }
 
     var count: Int {
@@ -35,7 +34,6 @@ struct ExternalWorkCounts: ~Copyable {
     }
 
     /// Turns a busy piece into a waiting one.
-    /// - Returns: true if no piece is busy any more.
     func beginWaiting() -> Bool {
         Self.busy(word.add(Self.oneWaiting - Self.oneBusy, ordering: .acquiringAndReleasing).newValue) == 0
     }

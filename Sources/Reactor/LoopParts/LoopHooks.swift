@@ -33,7 +33,6 @@ final class LoopHooks {
         return withExtendedLifetime(removed) { removed != nil }
     }
 
-    /// Returns true if there was any.
     func removeAll() -> Bool {
         isEmpty = true
         let removed = hooks.removeAll()

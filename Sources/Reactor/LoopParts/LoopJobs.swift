@@ -32,7 +32,7 @@ package final class LoopJobs {
     @inline(__always)
     var hasJobs: Bool { !ready.isEmpty || !endOfTurn.isEmpty }
 
-    /// The number of jobs for turns, counted one by one.
+    /// Counted one by one.
     var count: Int { ready.count + endOfTurn.count }
 
     /// `count`, but at most about `most`.
@@ -51,7 +51,7 @@ package final class LoopJobs {
         urgent = job.toOpaque()
     }
 
-    /// Runs the urgent job between two events, unless it has run.
+    /// Between two events.
     @inline(never)
     func runUrgent() {
         guard let urgent = urgent.take(), ready.head?.toOpaque() == urgent, let job = ready.popFirst() else { return }
@@ -77,7 +77,6 @@ package final class LoopJobs {
     private static var longestStretch: Int { 64 }
 
     /// Runs ready jobs within a budget, then the end-of-turn jobs.
-    /// - Returns: true if there were any.
     @inline(__always)
     func run() -> Bool {
         guard hasJobs else { return false }
@@ -200,7 +199,6 @@ package final class LoopJobs {
         interrupted = nil
     }
 
-    /// - Returns: true if there was an inline job.
     @discardableResult
     private func runInlineJobs() -> Bool {
         var hasRun = false
@@ -213,7 +211,6 @@ package final class LoopJobs {
 
     /// A turn begins inside an inline job, and the queued jobs must not wait for its return. Inline jobs of the
     /// completion come last.
-    /// - Returns: true if there was an inline job.
     @discardableResult
     func runInlineJobsEarly() -> Bool {
         if let interrupted = interrupted.take() { interrupted.complete(interrupted.context) }

@@ -30,8 +30,6 @@ enum LoopScope {
     }
 }
 
-/// A loop's owner and stage of life.
-///
 /// Invariant: any thread reads it; only the loop's thread changes it, and the stage never goes back.
 @usableFromInline
 struct LoopLife: ~Copyable {
@@ -67,6 +65,5 @@ struct LoopLife: ~Copyable {
     /// On the thread that will drive the loop.
     func setOwner() { owner.store(clinux_this_thread(), ordering: .relaxed) }
 
-    /// True in a fork of the process that created the loop.
     var isForked: Bool { fork.isForked }
 }

@@ -9,9 +9,7 @@ import Synchronization
 final class MainActorQueue {
     /// True for the main thread's loop, `nil` if not known yet.
     private var isOnMainThread: Bool?
-    /// True when one of the main actor's jobs is running.
     private(set) var isRunningJobs = false
-    /// True when epoll has libdispatch's eventfd.
     private(set) var isWatched = false
 
     /// True when the loop runs the main actor's jobs, on the main thread. In a forked child, jobs and eventfd belong to
@@ -47,7 +45,6 @@ final class MainActorQueue {
         return clinux_main_queue()
     }
 
-    /// True when libdispatch has opened its eventfd.
     private static let isKnownToBeOpen = Atomic(false)
 
     /// Runs about as many jobs as have arrived, so a chain cannot occupy the loop. Writes the eventfd again if more are
@@ -63,7 +60,6 @@ final class MainActorQueue {
         isRunningJobs = outer
     }
 
-    /// Before `run()` returns, runs jobs that arrived since the loop last waited.
     /// - Returns: true if there were any.
     func runLateJobs(_ kernel: CountingSyscalls) -> Bool {
         guard isServed else { return false }

@@ -26,7 +26,6 @@ struct OutsideWaiters: ~Copyable {
         return UInt32(truncatingIfNeeded: count)
     }
 
-    /// - Returns: the waiter that now has the number, possibly the removed one.
     @inlinable @inline(__always)
     mutating func remove(_ number: UInt32) -> Unmanaged<Job> {
         let places = places.unsafelyUnwrapped

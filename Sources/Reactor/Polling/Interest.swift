@@ -9,7 +9,6 @@ package protocol ReadinessHandler: AnyObject {
     ///   passes its reference on, where `setInterest` would count one.
     func descriptorIsReady(_ ready: Interest) -> Interest
 
-    /// The kernel refused the interest that `descriptorIsReady` returned.
     func interestWasRefused(_ error: SystemError)
 
     /// Called when the loop ends; no more events follow. The handler must release its closures, which may retain the

@@ -36,7 +36,6 @@ struct LoopWaker {
         return isParked
     }
 
-    /// Ends the sleep.
     /// - Returns: true if another thread ended it.
     @inline(__always)
     mutating func unpark(_ shared: borrowing SharedWaker) -> Bool {
@@ -78,7 +77,6 @@ struct LoopWaker {
         return true
     }
 
-    /// The timerfd has expired.
     mutating func timerHasFired() { armedDeadline = .max }
 
     /// After each clock reading: a timerfd armed for an earlier moment has expired.
@@ -122,7 +120,6 @@ struct LoopWaker {
         }
     }
 
-    /// The open descriptors, for the poller.
     func descriptors(_ shared: borrowing SharedWaker) -> [(source: Poller.OwnDescriptor, fd: CInt)] {
         let (mailbox, timer) = (shared.descriptor.load(ordering: .relaxed), shared.timer.load(ordering: .relaxed))
         return (mailbox >= 0 ? [(.mailbox, mailbox)] : []) + (timer >= 0 ? [(.timer, timer)] : [])

@@ -3,7 +3,7 @@ import ReactorLibc
 
 /// Registrations deferred because the kernel has no room, or because no call consumed the readiness that they reported.
 extension Poller {
-    /// Sets the interest in `fd` for `registerDeferred` to register.
+    /// `registerDeferred` registers the interest.
     /// - Returns: the previous handler, as `set`.
     mutating func setDeferredInterest(
         _ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?

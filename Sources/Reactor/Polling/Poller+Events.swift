@@ -1,7 +1,6 @@
 import CLinux
 import ReactorLibc
 
-/// Fetching events, and delivering them one by one; see `Poller`.
 extension Poller {
     /// Polls the kernel, and waits at most this many milliseconds, or forever if negative. There must be no undelivered
     /// events.

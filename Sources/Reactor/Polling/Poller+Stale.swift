@@ -35,7 +35,6 @@ extension Poller {
     }
 
     /// Replaces the epoll descriptor by one with only the table's registrations.
-    /// - Parameter own: the loop's own descriptors.
     /// - Returns: false, with nothing changed, if there is no room for it.
     mutating func rebuild(_ own: [(source: OwnDescriptor, fd: CInt)], _ kernel: CountingSyscalls) -> Bool {
         let old = descriptor

@@ -40,7 +40,6 @@ package struct Poller: ~Copyable {
             }
         }
 
-        /// True when the kernel reports all of `mask`.
         // No mask of epoll has this bit.
         @inline(__always)
         func isRegistered(for mask: UInt32) -> Bool { mask & ~UInt32(registeredBits) == 0 }
@@ -51,7 +50,6 @@ package struct Poller: ~Copyable {
             @inline(__always) set { wantedBits = UInt16(truncatingIfNeeded: newValue) }
         }
 
-        /// True when the interest keeps the loop alive.
         var isReferenced: Bool {
             @inline(__always) get { registeredBits & Self.unreferencedBit == 0 }
             set {
@@ -76,7 +74,7 @@ package struct Poller: ~Copyable {
     var events: UnsafeMutablePointer<epoll_event>?
     /// One slot per descriptor number so far. An array would check for sharing several times per event.
     var slots = UnsafeMutableBufferPointer<Slot>(start: nil, count: 0)
-    /// The epoll descriptor; −1 before it is needed.
+    /// −1 before it is needed.
     package internal(set) var descriptor: CInt = -1
     /// Watched descriptors that keep the loop alive.
     package internal(set) var referenced = 0
@@ -170,7 +168,6 @@ package struct Poller: ~Copyable {
         free(slots.baseAddress)
     }
 
-    /// True when the kernel reports all of `interest`.
     @inline(__always)
     func isRegistered(_ fd: CInt, for interest: Interest) -> Bool {
         descriptor >= 0 && Int(fd) < slots.count && slots[Int(fd)].isRegistered(for: interest.rawValue)
@@ -245,7 +242,7 @@ package struct Poller: ~Copyable {
         if slots[index].isReferenced { referenced &+= step }
     }
 
-    /// The watched descriptors, ascending.
+    /// In ascending order.
     func watched() -> [(fd: CInt, interest: Interest, isReferenced: Bool, handler: any ReadinessHandler)] {
         slots.indices.compactMap { index in
             let slot = slots[index]

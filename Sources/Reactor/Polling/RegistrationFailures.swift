@@ -4,17 +4,14 @@
 /// Invariant: used on the loop's thread only. `retryTimer` is the only timer, while there are registrations to retry.
 struct RegistrationFailures {
     var retryTimer: UInt64?
-    /// The last shortage.
     private var lastShortage: LoopInstant?
     private var spurious: [CInt: SpuriousReadiness] = [:]
-    /// True when a closed descriptor's watch has been reported.
     private var hasReportedStale = false
     /// The earliest turn in which the epoll descriptor may be replaced again.
     private var turnOfNextRebuild = 0
 
     var isEmpty: Bool { retryTimer == nil && spurious.isEmpty }
 
-    /// Counts a descriptor's spurious readiness.
     private struct SpuriousReadiness {
         let progress: Int
         /// The first time, or the beginning of the last pause.

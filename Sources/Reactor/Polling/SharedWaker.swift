@@ -19,7 +19,7 @@ struct SharedWaker: ~Copyable {
     /// The times that a thread ended the loop's sleep, or tried to. Afterwards it uses no descriptor.
     let finishedWakes = Atomic<Int>(0)
 
-    /// Wakes the loop, on a thread that found the mailbox parked.
+    /// On a thread that found the mailbox parked.
     func wake() {
         // The loop's descriptors stay open until this wake is counted: see `LoopWaker.close`.
         var one: UInt64 = 1

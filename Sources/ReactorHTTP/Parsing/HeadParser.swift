@@ -11,7 +11,6 @@ struct HeadParser<First> {
     private var searched = 0
     /// Bytes outside the head that start no time limit. They count towards the size limit.
     private var skipped = 0
-    /// The decoded first line.
     private var first: First?
     private var fields = HeadFields()
     /// A response field that the next line may continue, and whether it has several lines already.

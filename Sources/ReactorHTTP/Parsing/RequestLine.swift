@@ -5,7 +5,6 @@ struct RequestLine {
     /// The target without scheme, host and query.
     let path: Range<Int>
     let isHTTP10: Bool
-    /// The fields' offset.
     let end: Int
 
     /// Decodes `method SP target SP version`.
@@ -34,8 +33,6 @@ struct RequestLine {
         end = start + line.count + 2
     }
 
-    /// The target's host, if any.
-    /// - Parameter head: the head's bytes.
     func host(in head: Bytes) -> Bytes? {
         guard path.lowerBound > target.lowerBound,
             let slash = head.position(of: UInt8(ascii: "/"), from: target.lowerBound)

@@ -9,7 +9,6 @@ public struct Parameters: Hashable, Sendable {
     }
 
     private var fields: [Field] = []
-    /// The status for a request that lacks a parameter.
     private let refusal: Status
 
     init(refusal: Status = .badRequest) { self.refusal = refusal }

@@ -13,7 +13,6 @@ public struct Request {
     public var method: Method { storage.method }
     /// The fields of the head.
     public var headers: Headers { storage.headers }
-    /// True if the client speaks HTTP/1.0.
     package var isHTTP10: Bool { storage.isHTTP10 }
     /// The request's connection, for the peer's address, the TLS handshake's result, and `cancelWhenPeerGone`. Do not
     /// read or write it. `nil` once the response has been sent.
@@ -49,7 +48,6 @@ extension Request: CustomStringConvertible, CustomReflectable {
     }
 }
 
-/// A request's memory.
 final class RequestStorage {
     // `@exclusivity(unchecked)`: one thread, and no field changes during calls that could call back.
     @exclusivity(unchecked) private(set) var method = Method.get

@@ -4,7 +4,6 @@ import ReactorIO
 // A response's head. A field of both library and program is written once: RFC 9110, section 5.3.
 
 extension LoopState {
-    /// Appends the head of `response`.
     /// - Parameters:
     ///   - request: `nil` if it could not be parsed.
     ///   - isLast: true if the connection ends after the response.

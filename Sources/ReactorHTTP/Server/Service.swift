@@ -12,7 +12,6 @@ final class Service: @unchecked Sendable {
     let transforms: Bool
     let timeouts: FrameTimeouts
     let onError: ((any Error, Connection) -> Void)?
-    /// The line of `serveHTTP`.
     private let callSite: CallSite
     /// True when nobody receives a conversation's final error.
     let reportsEnds: Bool
@@ -34,7 +33,6 @@ final class Service: @unchecked Sendable {
         self.handler = handler
     }
 
-    /// Reports an error of the program.
     func report(_ error: any Error, of request: RequestStorage) {
         guard let onError, let connection = request.connection else { return log(error, request.subject) }
         onError(error, connection)

@@ -256,7 +256,6 @@ final class Session {
         }
     }
 
-    /// Appends a streamed response's head.
     private func beginStream(_ output: inout ByteWriter) {
         guard let request = current, let head = request.unsentHead.take() else { return }
         request.responseBegins(head.status)

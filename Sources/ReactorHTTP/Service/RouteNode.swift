@@ -18,7 +18,6 @@ struct AllowedMethods {
         if methods.contains("GET") { methods.insert("HEAD") }
     }
 
-    /// The answer to another method.
     var refusal: Response {
         if !isKnown { return .problem(.notFound) }
         return .problem(.methodNotAllowed, headers: ["Allow": methods.sorted().joined(separator: ", ")])
