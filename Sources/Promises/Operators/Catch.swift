@@ -1,5 +1,5 @@
 extension Catchable {
-    /// Ends a chain: calls `body` with the error, if there is one and `policy` lets the handler see it.
+    /// Ends a chain: calls `body` with the error, if `policy` lets it see it.
     ///
     /// ```swift
     /// connect(to: address)
@@ -7,10 +7,10 @@ extension Catchable {
     ///     .catch { error in print("no ping:", error) }
     /// ```
     ///
-    /// An error that means "cancelled" is ignored without a report unless the policy is `.allErrors`.
+    /// A cancellation is ignored without a report unless the policy is `.allErrors`.
     /// - Parameters:
     ///   - policy: decides whether `body` sees cancellations.
-    ///   - body: the handler. It runs as a job of this thread's loop.
+    ///   - body: runs as a job of this thread's loop.
     /// - Returns: a finalizer, for a `finally` that always runs.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
@@ -30,11 +30,9 @@ public struct Finalizer {
     @usableFromInline
     init(_ core: PromiseCore) { self.core = core }
 
-    /// Fulfilled when the chain has ended.
     var end: Guarantee<Void> { Guarantee(core) }
 
-    /// Calls `body` when the chain has ended: after the `catch` handler, a success, or a cancellation that the handler
-    /// did not see. May be called several times.
+    /// Calls `body` when the chain has ended, in any way. May be called several times.
     ///
     /// ```swift
     /// fetch(url).done { show($0) }.catch { print($0) }.finally { print("over") }
@@ -47,10 +45,9 @@ public struct Finalizer {
     }
 
     /// Cancels the promise that `catch` was called on, unless another handler waits for it, and so on up to the work;
-    /// see `Promise.cancel`. Does nothing if the chain has ended.
+    /// see `Promise.cancel`.
     ///
-    /// The `catch` handler is called with the cancellation only if its policy is `.allErrors`. `finally` runs in any
-    /// case.
+    /// The `catch` handler sees the cancellation only if its policy is `.allErrors`. `finally` runs in any case.
     public func cancel() { core.cancel() }
 }
 

@@ -1,5 +1,5 @@
 extension Catchable {
-    /// Calls `body` with the error if it is of type `only` and `policy` lets the handler see it. Other errors pass on.
+    /// Calls `body` with the error if it is of type `only` and `policy` lets it see it. Other errors pass on.
     ///
     /// ```swift
     /// connect(to: address)
@@ -10,7 +10,7 @@ extension Catchable {
     /// - Parameters:
     ///   - only: the type of the errors to handle.
     ///   - policy: decides whether `body` sees cancellations.
-    ///   - body: the handler; called with the error, in a job of this thread's loop.
+    ///   - body: called with the error, in a job of this thread's loop.
     /// - Returns: the rest of the chain, rejected with any error that this handler has not taken.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
@@ -34,7 +34,6 @@ extension Catchable {
 }
 
 extension CatchPolicy {
-    /// The error as an `E` if the policy lets a handler see it.
     @inlinable
     func match<E: Error>(_ error: any Error, _ only: E.Type) -> E? {
         guard let match = error as? E, catches(error) else { return nil }

@@ -2,14 +2,13 @@ import Reactor
 
 /// The promise of an operator with `on:`, whose closure runs as a job of a dispatcher.
 ///
-/// The thread that claims it settles it, like a resolver's promise. A waiter in the source's list passes the outcome
-/// on, inline, on whichever thread settles the source. That waiter, the job, a cancellation, and the release of a job
-/// that never ran compete: the first to change the stage, under a lock, takes the next step.
+/// The thread that claims it settles it. A waiter in the source's list passes the outcome on, inline, on the thread
+/// that settles the source. That waiter, the job, a cancellation, and the release of an unrun job compete: the first to
+/// change the stage, under a lock, takes the next step.
 // @unchecked: as PromiseCore. The properties are constant, and `progress` has a lock. A closure in `progress` is called
 // only by the party that has taken it out, and `plan` only by the one thread that settles the source.
 final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     enum Outcome {
-        /// Fulfills the promise that is passed to it.
         case fulfilled((PromiseCore) -> Void)
         case error(any Error, from: CallSite?)
         /// The promise that the closure returned, whose outcome becomes this one's.
@@ -17,7 +16,6 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
 
         static func value<Value>(_ value: Value) -> Outcome { .fulfilled { $0.fulfill(value) } }
 
-        /// The outcome of the source.
         static func same<Value>(_ source: Source<Value>) -> Outcome {
             if source.isFulfilled { return .value(source.value) }
             return .error(source.error, from: source.callSite)
@@ -53,22 +51,19 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     // cancellation takes it out of the queue, or in `didNotRun`. For others, it ends when the promise settles.
     private struct Progress {
         var stage = DispatchStage.waiting
-        /// Set only while the promise waits for its source: the dispatcher may retain the job, so the job must not
+        /// Set only while the promise waits for its source, because the dispatcher may retain the job, which must not
         /// retain it.
         var dispatcher: (any Dispatcher)?
         var plan: Plan?
-        /// Set while it is queued.
         var work: Work?
-        /// Set while it is queued at a pool.
         var poolJob: (workers: ThreadPoolWorkers, job: PoolJob)?
         /// The promise that this one waits for or follows, and its waiter there.
         var place: Place?
-        /// True while a cancellation that climbs to the awaited promise replaces its outcome. Once it has arrived, the
-        /// outcome counts.
+        /// True while a cancellation climbs to the awaited promise, whose outcome counts only afterwards.
         var isCancelled = false
-        /// True if the promise was cancelled while its closure ran or was about to: the result does not count.
+        /// True after a cancellation while the closure ran or was about to: the result does not count.
         var isOverruled = false
-        /// The first cancellation, with the error that replaces the result, if it brought one.
+        /// The first cancellation, with its error if it brought one.
         var first: (any Error)??
 
         mutating func cancel(with error: (any Error)?) {
@@ -80,7 +75,6 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
             }
         }
 
-        /// The error that replaces the result.
         var rejection: (any Error)? {
             (first ?? nil) ?? (isCancelled || isOverruled ? PromiseError.asCancellation : nil)
         }
@@ -97,7 +91,6 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     /// True when a cancellation makes the closure run.
     private let cleansUp: Bool
 
-    /// Converts the outcome of another promise into one of this type.
     private let passOn: (AnySource) -> Outcome
 
     fileprivate init<Value>(
@@ -125,7 +118,6 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
 
     // MARK: Stages
 
-    /// Goes from `stage` to `next`.
     /// - Returns: the previous stage's fields, to be released outside the lock. `nil` if another party was faster.
     private func leave(_ stage: DispatchStage, for next: DispatchStage, _ work: Work? = nil) -> Progress? {
         progress.withLock { progress in
@@ -146,7 +138,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
             progress.place = (core, waiter)
             return progress.isCancelled || progress.isOverruled
         }
-        // Cancelled by another thread, or while the closure ran: the cancellation climbs now.
+        // Cancelled by another thread, or while the closure ran.
         if isCancelled { cancel() }
     }
 
@@ -156,7 +148,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         nextStep(after: source, isCancellation: isCancelled)?()
     }
 
-    // Releases the closure before it returns, like `outcome(of:)`: nobody sees the outcome before that.
+    // Releases the closure before it returns, so that nobody sees the outcome before.
     private func nextStep(after source: AnySource, isCancellation: Bool) -> (() -> Void)? {
         guard let plan = progress.withLock({ $0.plan }) else { return nil }
         switch plan(source) {
@@ -217,7 +209,6 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         do { return try work.run() } catch { return .error(error, from: madeAt) }
     }
 
-    /// Settles with `outcome`, or waits for the promise that the closure has returned.
     private func conclude(_ outcome: Outcome) {
         switch outcome {
         case .fulfilled(let fulfill): settle { fulfill(self) }
@@ -236,7 +227,6 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         wait(for: inner, at: .following) { $0.conclude($0.passOn($1)) }
     }
 
-    /// Settles with a cancellation's error if there is one, else by `body`.
     private func settle(_ body: () -> Void) {
         let previous = progress.withLock { progress in
             defer { progress = Progress(stage: .ended) }
@@ -249,7 +239,6 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
 
     // MARK: Without a run
 
-    /// Handles a job that the dispatcher has refused with `error`, or released.
     fileprivate func didNotRun(_ error: (any Error)?) {
         guard let previous = leave(.queued, for: .running) else { return }
         let (otherwise, isCancelled) = (previous.work?.otherwise, previous.rejection != nil)
@@ -295,7 +284,6 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         progress.withLock { if $0.place?.waiter === waiter { $0.isCancelled = false } }
     }
 
-    /// Rejects this promise, whose job was queued.
     private func dropJob(_ previous: Progress) {
         // So that the job no longer counts in the pool's queue.
         if let (workers, job) = previous.poolJob { workers.withdraw(job) }
@@ -314,7 +302,6 @@ private enum DispatchStage {
     var isElsewhere: Bool { self == .queued || self == .running || self == .following }
 }
 
-/// The way that the loop of the attaching thread counts the job.
 private enum Jobs {
     case none
     /// Keeps the loop alive until the job has returned.
@@ -349,11 +336,9 @@ private final class Ticket: Sendable {
 }
 
 extension Thenable {
-    /// Makes a promise of type `type` from this one, by a closure that `plan` gives to `dispatcher`. A `nil` dispatcher
-    /// runs it inline.
-    /// - Parameters:
-    ///   - operation: the name of the operator.
-    ///   - cleansUp: whether a cancellation also runs the closure, with the cancellation as the outcome.
+    /// Makes a promise of type `type` from this one, by a closure that `plan` gives to `dispatcher`; `nil` runs it
+    /// inline.
+    /// - Parameter cleansUp: true if a cancellation also runs the closure, with the cancellation as the outcome.
     func dispatched<Made: Thenable>(
         _ operation: StaticString, on dispatcher: (any Dispatcher)?, as type: Made.Type, isGuarantee: Bool = false,
         cleansUp: Bool = false, _ file: StaticString, _ line: UInt,

@@ -7,9 +7,9 @@ extension Thenable {
     ///     .catch { error in print(error) }
     /// ```
     ///
-    /// - Parameter body: called with the value, in a job of this thread's loop.
-    /// - Returns: a promise without a value, fulfilled when `body` has returned. Rejected with the error of this
-    ///   promise or of `body`.
+    /// - Parameter body: called in a job of this thread's loop.
+    /// - Returns: a promise that is fulfilled when `body` has returned. Rejected with the error of this promise or of
+    ///   `body`.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public consuming func done(

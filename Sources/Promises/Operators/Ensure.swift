@@ -1,5 +1,6 @@
 extension Catchable {
-    /// Calls `body` when the promise settles, with a value or an error, and passes the outcome on.
+    /// Calls `body` when the promise settles, even by a cancellation of the chain above or below, and passes the
+    /// outcome on.
     ///
     /// ```swift
     /// showSpinner()
@@ -9,7 +10,6 @@ extension Catchable {
     ///     .catch { error in print(error) }
     /// ```
     ///
-    /// A cancellation of the chain, above or below, also calls `body`.
     /// - Parameter body: called in a job of this thread's loop.
     /// - Returns: a promise that settles as this one, once `body` has been called.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
@@ -18,15 +18,14 @@ extension Catchable {
         _ body: consuming @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<T> { derived("ensure", Ensure<T>(body), file, line) }
 
-    /// Calls `body` when the promise settles, waits for the guarantee that `body` returns, and then passes the outcome
-    /// on.
+    /// Calls `body` when the promise settles, waits for its guarantee, and then passes the outcome on.
     ///
     /// ```swift
     /// session.ask(question).ensureThen { session.connection.close() }
     /// ```
     ///
-    /// A cancellation of the chain also calls `body`, and the promise still settles after the guarantee.
-    /// - Parameter body: called in a job of this thread's loop. Its guarantee is not cancelled with the chain.
+    /// A cancellation of the chain also calls `body`, and does not cancel its guarantee.
+    /// - Parameter body: called in a job of this thread's loop.
     /// - Returns: a promise that settles as this one, once the guarantee of `body` is fulfilled.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
@@ -36,8 +35,7 @@ extension Catchable {
 }
 
 extension Guarantee {
-    /// Calls `body` when the guarantee is fulfilled, abandoned or cancelled, and passes the value on; see
-    /// `Promise.ensure`.
+    /// Calls `body` when the guarantee is fulfilled, abandoned or cancelled, and passes the value on.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     @discardableResult
@@ -45,8 +43,7 @@ extension Guarantee {
         _ body: consuming @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Guarantee<T> { derived("ensure", Ensure<T>(body), file, line) }
 
-    /// Like `ensure`, but waits for the guarantee that `body` returns before it passes the value on; see
-    /// `Promise.ensureThen`.
+    /// Like `ensure`, but waits for the guarantee of `body` before it passes the value on.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     @discardableResult
@@ -65,7 +62,7 @@ struct EnsureThen<T>: Operation {
     @inlinable @inline(__always)
     func run(_ source: Source<T>, _ core: PromiseCore) { core.finish(following: held(source, for: core)) }
 
-    /// Stores the outcome in a separate promise until the clean-up has ended. Linking to that keeps the depth at one
+    /// Stores the outcome in a separate promise until the clean-up has ended. Linking to it keeps the depth at one
     /// level, however long a recursion through this operator is.
     @inlinable @inline(__always)
     func held(_ source: Source<T>, for core: PromiseCore) -> Promise<T> {

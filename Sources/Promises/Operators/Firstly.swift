@@ -6,8 +6,7 @@
 ///     .catch { error in print(error) }
 /// ```
 ///
-/// - Parameter body: called once, inside this call.
-/// - Returns: a promise that settles as the promise of `body`, or is rejected with the error that `body` throws.
+/// - Returns: a promise that settles as the promise of `body`. Rejected with the error that `body` throws.
 @inlinable
 public func firstly<Next: Thenable>(
     _ body: () throws -> Next, file: StaticString = #fileID, line: UInt = #line

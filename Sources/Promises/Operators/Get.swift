@@ -5,7 +5,7 @@ extension Thenable {
     /// fetch(url).get { page in cache[url] = page }.done { page in show(page) }
     /// ```
     ///
-    /// - Parameter body: called with the value, in a job of this thread's loop.
+    /// - Parameter body: called in a job of this thread's loop.
     /// - Returns: a promise of the value, fulfilled when `body` has returned. Rejected with the error of this promise
     ///   or of `body`.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")

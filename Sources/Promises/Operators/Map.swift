@@ -5,8 +5,8 @@ extension Thenable {
     /// fetch(url).map { page in page.title }
     /// ```
     ///
-    /// - Parameter body: called with the value, in a job of this thread's loop.
-    /// - Returns: a promise of the result of `body`. Rejected with the error of this promise or of `body`.
+    /// - Parameter body: called in a job of this thread's loop.
+    /// - Returns: a promise of the result. Rejected with the error of this promise or of `body`.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func map<U>(
@@ -21,7 +21,6 @@ extension Thenable {
         map("asVoid", { _ in }, file, line)
     }
 
-    /// Implements the operators that transform the value.
     @inlinable @inline(__always)
     package func map<U>(
         _ name: StaticString, _ body: consuming @escaping (T) throws -> U, _ file: StaticString, _ line: UInt
@@ -43,7 +42,6 @@ extension Guarantee {
         map("asVoid", { _ in }, file, line)
     }
 
-    /// Implements the operators that transform the value.
     @inlinable @inline(__always)
     func map<U>(
         _ name: StaticString, _ body: consuming @escaping (T) -> U, _ file: StaticString, _ line: UInt

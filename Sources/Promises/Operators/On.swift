@@ -1,7 +1,5 @@
 import Reactor
 
-// The operators with `on:`, whose closures run as jobs of a dispatcher.
-
 extension Thenable where T: Sendable {
     /// Transforms the value on `dispatcher`: another loop's `remote`, a `ThreadPool`, or a dispatcher of your own.
     ///
@@ -9,32 +7,30 @@ extension Thenable where T: Sendable {
     /// image.map(on: ThreadPool.shared) { try resize($0) }.done { show($0) }
     /// ```
     ///
-    /// The promise is rejected with the error that `body` throws, the error with which `dispatcher` refuses the job, or
+    /// Rejected with the error that `body` throws, with the error by which `dispatcher` refuses the job, or with
     /// `PromiseError.abandoned` if `dispatcher` releases the job without running it.
     ///
-    /// A rejection of this promise skips both `body` and the dispatcher. The handlers of the result run on the threads
-    /// that attached them, as with all promises. A cancellation before `body` has begun releases `body` without calling
-    /// it. A running `body` cannot be stopped: its result is discarded, and the promise is rejected when `body`
-    /// returns.
+    /// A rejection of this promise skips `body` and the dispatcher. The result's handlers run on the threads that
+    /// attached them. A cancellation releases `body` without calling it. Once it runs, it cannot be stopped: its result
+    /// is discarded, and the promise is rejected when it returns.
     ///
-    /// With `nil` as the dispatcher, `body` runs inline: inside the call that settles this promise, on that call's
-    /// thread, or immediately if this promise has settled. Inline handlers run one after another, never inside each
-    /// other. Jobs that they dispatch start after they have returned.
+    /// With `nil` as the dispatcher, `body` runs inline: inside the call that settles this promise, on that thread, or
+    /// at once if this promise has settled. Inline handlers run one after another, never inside each other. Jobs that
+    /// they dispatch start after they have returned.
     /// - Parameters:
-    ///   - dispatcher: where `body` runs; `nil` for inline.
-    ///   - body: called with the value, in a job of the dispatcher.
+    ///   - dispatcher: runs `body`; `nil` for inline.
+    ///   - body: called in a job of the dispatcher.
     public func map<U: Sendable>(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> U,
         file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<U> { map("map", on: dispatcher, body, file, line) }
 
-    /// Calls `body` with the value on `dispatcher`, and waits for the promise that `body` returns. See `map(on:)`.
+    /// Calls `body` with the value on `dispatcher`, and waits for the promise that it returns; see `map(on:)`.
     ///
-    /// Unlike with `then`, the promises are settled one by one and not linked, so an endless recursion does not run in
-    /// constant memory. `body` may attach handlers only with `on:`, unless `dispatcher` is a loop's `remote`: nothing
-    /// drives the loop of a pool's thread.
-    /// - Returns: a promise that settles as the one that `body` returns. Rejected as by `map(on:)` if `body` throws or
-    ///   does not run.
+    /// Unlike with `then`, the promises are not linked, so an endless recursion takes memory. `body` may attach
+    /// handlers only with `on:`, unless `dispatcher` is a loop's `remote`: nothing drives the loop of a pool's thread.
+    /// - Returns: a promise that settles as the promise of `body`. Rejected as by `map(on:)` if `body` throws or does
+    ///   not run.
     public func then<Next: Thenable>(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> Next,
         file: StaticString = #fileID, line: UInt = #line
@@ -55,9 +51,8 @@ extension Thenable where T: Sendable {
         return then(on: dispatcher, unwrap, file: file, line: line)
     }
 
-    /// Calls `body` with the outcome on `dispatcher`, and passes the outcome on, even a cancellation of the chain.
-    /// `body` is not called if the dispatcher refuses the job or releases it without running it; see `map(on:)`.
-    /// - Returns: a promise that settles as this one, once `body` has returned.
+    /// Calls `body` with the outcome on `dispatcher`, and passes the outcome on, even a cancellation of the chain; see
+    /// `map(on:)`. Passes it on without `body` if the dispatcher does not run the job.
     public func tap(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (Result<T, any Error>) -> Void,
         file: StaticString = #fileID, line: UInt = #line
@@ -85,8 +80,7 @@ extension Thenable where T: Sendable {
 }
 
 extension Catchable where T: Sendable {
-    /// Ends a chain: calls `body` on `dispatcher` with the error, if there is one and `policy` lets the handler see it.
-    /// See `map(on:)`.
+    /// Ends a chain: calls `body` on `dispatcher` with the error, if `policy` lets it see it; see `map(on:)`.
     ///
     /// If the dispatcher releases the job without running it, the error is an unhandled rejection. If it refuses the
     /// job, both the error and its own are.
@@ -116,8 +110,7 @@ extension Catchable where T: Sendable {
 
     /// Replaces a rejection with the promise that `body` returns for the error, on `dispatcher`; see `map(on:)` and
     /// `then(on:)`. An error that `policy` hides from `body` rejects the result.
-    /// - Returns: a promise of the value, or one that settles as the promise of `body`. Rejected as by `map(on:)` if
-    ///   `body` throws or does not run.
+    /// - Returns: a promise of the value, or one that settles as the promise of `body`. Rejected as by `map(on:)`.
     public func recover(
         on dispatcher: (any Dispatcher)?, policy: CatchPolicy = conf.catchPolicy,
         _ body: @escaping @Sendable (any Error) throws -> any Thenable<T>, file: StaticString = #fileID,
@@ -139,10 +132,9 @@ extension Promise where T: Sendable {
     /// let digest = Promise(on: .shared) { try hash(contentsOf: path) }
     /// ```
     ///
-    /// Errors and cancellation are as for `map(on:)`: a cancellation before `body` has begun releases it without
-    /// calling it.
+    /// Errors and cancellation are as for `map(on:)`.
     /// - Parameters:
-    ///   - dispatcher: where `body` runs: a pool, or a loop's `remote`; `nil` for this thread, at once.
+    ///   - dispatcher: runs `body`: a pool, or a loop's `remote`; `nil` for this thread, at once.
     ///   - body: called once, as a job of the dispatcher.
     public init(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable () throws -> T, file: StaticString = #fileID,
@@ -151,17 +143,16 @@ extension Promise where T: Sendable {
 }
 
 extension Guarantee where T: Sendable {
-    /// Makes a guarantee of the result of `body`, which runs on `dispatcher`; see `Promise.init(on:_:)`. Like
-    /// `Guarantee.map(on:)` if the dispatcher does not run the job.
+    /// Makes a guarantee of the result of `body`, which runs on `dispatcher`. Like `Guarantee.map(on:)` if it does not
+    /// run.
     public init(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable () -> T, file: StaticString = #fileID,
         line: UInt = #line
     ) { self = Guarantee<Void>.value.map(Trace.Step.making, on: dispatcher, body, file, line) }
 
     /// Transforms the value on `dispatcher`; see `Promise.map(on:)`.
-    /// - Returns: a guarantee of the result of `body`. Abandoned if the dispatcher refuses the job or releases it
-    ///   without running it, since a guarantee has no error. A refusal's error is logged as an unhandled rejection, a
-    ///   release as an abandoned guarantee.
+    /// - Returns: a guarantee of the result. Abandoned if the dispatcher does not run the job, since a guarantee has no
+    ///   error. Its refusal is logged as an unhandled rejection, its release of the job as an abandoned guarantee.
     public func map<U: Sendable>(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) -> U,
         file: StaticString = #fileID, line: UInt = #line
@@ -183,7 +174,6 @@ extension Guarantee where T: Sendable {
 }
 
 extension DispatchedPromise.DispatchStep {
-    /// Makes the step of a closure that is called with the value.
     static func ofValue<Value>(
         _ source: Source<Value>, _ body: @escaping (Value) throws -> DispatchedPromise.Outcome
     ) -> Self {

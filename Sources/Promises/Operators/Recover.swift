@@ -7,10 +7,10 @@ extension Catchable {
     /// ```
     ///
     /// A closure that cannot throw and returns only guarantees or `.value(…)` makes a guarantee, unless a type is
-    /// declared: see the form that replaces every rejection.
+    /// declared.
     /// - Parameters:
     ///   - policy: decides whether `body` sees cancellations. Unseen errors reject the result.
-    ///   - body: called with the error, in a job of this thread's loop. A value skips it.
+    ///   - body: called with the error, in a job of this thread's loop.
     /// - Returns: a promise of the value, or one that settles as the promise of `body`. Rejected with the error that
     ///   `body` throws.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
@@ -29,9 +29,8 @@ extension Catchable {
 
     /// Replaces every rejection, including a cancellation, with the guarantee that `body` returns.
     ///
-    /// Traps if `body` returns the guarantee that this call returns: a guarantee cannot report that error.
-    /// - Parameter body: called with the error, in a job of this thread's loop. A value skips it.
-    /// - Returns: a guarantee of the value, or of the value of the guarantee that `body` returns.
+    /// Traps if `body` returns the guarantee that this call returns.
+    /// - Parameter body: called with the error, in a job of this thread's loop.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     @discardableResult
@@ -41,7 +40,7 @@ extension Catchable {
 
     /// Replaces a rejection with an error of type `only` with the promise that `body` returns.
     /// - Parameters:
-    ///   - only: the type of the errors to replace. All other outcomes skip `body`.
+    ///   - only: the type of the errors to replace.
     ///   - policy: decides whether `body` sees cancellations.
     ///   - body: called with the error, in a job of this thread's loop.
     /// - Returns: a promise of the value, or one that settles as the promise of `body`. Rejected with the error that
@@ -70,7 +69,6 @@ extension Catchable {
 @usableFromInline
 struct Recover<T>: Operation {
     @usableFromInline typealias Output = T
-    /// Returns `nil` for an error that it does not handle.
     @usableFromInline let body: (any Error) throws -> Promise<T>?
 
     @inlinable init(_ body: @escaping (any Error) throws -> Promise<T>?) { self.body = body }

@@ -1,10 +1,8 @@
 extension Catchable {
-    /// Calls `body` with the error, if there is one, and passes the outcome on. The error does not count as handled.
+    /// Calls `body` with the error, if any, and passes the outcome on. The error does not count as handled.
     /// - Parameters:
-    ///   - policy: decides whether `body` sees cancellations. Under `.allErrors` it sees all cancellations, from above
-    ///     or
-    ///     below.
-    ///   - body: called with the error, in a job of this thread's loop.
+    ///   - policy: decides whether `body` sees cancellations, from above or below.
+    ///   - body: called in a job of this thread's loop.
     /// - Returns: a promise that settles as this one, once `body` has returned.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)

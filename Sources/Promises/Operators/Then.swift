@@ -11,9 +11,9 @@ extension Thenable {
     /// func serve() -> Promise<Void> { read().then { write($0) }.then { serve() } }
     /// ```
     ///
-    /// - Parameter body: called with the value, in a job of this thread's loop.
-    /// - Returns: a promise that settles as the promise of `body`. Rejected with the error of this promise, with the
-    ///   error that `body` throws, or with `PromiseError.returnedSelf` if `body` returns the result itself.
+    /// - Parameter body: called in a job of this thread's loop.
+    /// - Returns: a promise that settles as the promise of `body`. Rejected with the error of this promise or of
+    ///   `body`, or with `PromiseError.returnedSelf` if `body` returns the result itself.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public consuming func then<Next: Thenable>(
@@ -38,9 +38,8 @@ extension Thenable {
 extension Guarantee {
     /// Calls `body` with the value, and waits for the guarantee that `body` returns.
     ///
-    /// Traps if `body` returns the guarantee that this call returns: a guarantee cannot report that error.
-    /// - Parameter body: called with the value, in a job of this thread's loop.
-    /// - Returns: a guarantee of the value of the guarantee that `body` returns.
+    /// Traps if `body` returns the guarantee that this call returns, which cannot report that error.
+    /// - Parameter body: called in a job of this thread's loop.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     @discardableResult
@@ -52,7 +51,7 @@ extension Guarantee {
 // In the form above, the compiler wraps a closure without parameters in another one, which allocates a block per call.
 // A fixed type of promise costs the compiler least.
 extension Promise where T == Void {
-    /// Calls `body` and settles as the promise that `body` returns. For a closure without parameters.
+    /// The form for a closure without parameters.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public consuming func then<U>(
