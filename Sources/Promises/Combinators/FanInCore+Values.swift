@@ -1,7 +1,4 @@
-// The part of a `FanInCore` that knows the types of the values.
-
 extension FanInCore {
-    /// - Parameter complete: as for the other initializer.
     @inlinable
     convenience init<Value>(
         _ rule: Rule, _ count: Int, as type: Value.Type, complete: @escaping (FanInCore, Int) -> Void
@@ -18,13 +15,11 @@ extension FanInCore {
         seal()
     }
 
-    /// Collects the values of all thenables.
     @inlinable
     static func values<Each: Thenable>(of thenables: [Each]) -> FanInCore {
         FanInCore(.all, thenables, as: [Each.T].self) { all, _ in all.fulfill(all.values(as: Each.T.self)) }
     }
 
-    /// Combines the values of all thenables into a tuple.
     @inlinable
     static func tuple<each Each: Thenable>(of thenable: repeat each Each) -> FanInCore {
         var count = 0
@@ -67,7 +62,6 @@ extension FanInCore {
 }
 
 extension Promise {
-    /// Makes the promise of a combinator, the first of its chain.
     @inlinable
     init(_ core: PromiseCore, of combinator: StaticString, _ file: StaticString, _ line: UInt) {
         self.init(core.traced(root: combinator, Promise<T>.self, file, line))
@@ -75,7 +69,6 @@ extension Promise {
 }
 
 extension Guarantee {
-    /// Makes the guarantee of a combinator, the first of its chain.
     @inlinable
     init(_ core: PromiseCore, of combinator: StaticString, _ file: StaticString, _ line: UInt) {
         self.init(core.traced(root: combinator, Guarantee<T>.self, file, line))

@@ -3,27 +3,25 @@ import Reactor
 
 /// The result of a combinator that knows all its promises from the beginning. It keeps its sources as they settle.
 ///
-/// Each pending source has an `InputNode` in its list. All nodes run on the combinator's thread, whichever threads
-/// settle the sources, so values that must not cross threads do not. A source that settles on that thread runs its node
-/// inline, without an extra job. Only the closure that reads the values is generic.
+/// Each pending source has an `InputNode` in its list. All nodes run on the combinator's thread, so values that must
+/// not cross threads do not. A source that settles on that thread runs its node inline, without an extra job. Only the
+/// closure that reads the values is generic.
 // @unchecked: accessed only on its loop's thread, except for what PromiseCore itself allows other threads.
 @usableFromInline
 final class FanInCore: CombinatorCore, @unchecked Sendable {
-    /// The effect of a source's outcome on the result.
     @usableFromInline
     enum Rule {
-        /// All values are needed, and the first rejection rejects: `when(fulfilled:)`.
+        /// `when(fulfilled:)`: all values are needed, and the first rejection rejects.
         case all
-        /// All outcomes are needed: `when(resolved:)`.
+        /// `when(resolved:)`: all outcomes are needed.
         case each
-        /// The first outcome counts: `race`.
+        /// `race`: the first outcome counts.
         case first
-        /// The first value counts, and rejections do not: `race` of guarantees.
+        /// `race` of guarantees: the first value counts, and rejections do not.
         case firstValue
-        /// The first value counts, or all rejections if there is none: `race(fulfilled:)`.
+        /// `race(fulfilled:)`: the first value counts, or all rejections if there is none.
         case firstFulfilled
 
-        /// True when one source decides, so that the others are no longer needed.
         fileprivate var isRace: Bool { self != .all && self != .each }
     }
 
@@ -34,7 +32,6 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     @exclusivity(unchecked) private var missing: Int
     /// The number of rejected sources in a race that another source may still win.
     private var rejections = 0
-    /// True when all sources have been added.
     private var isSealed = false
     // One slot for each source, in order. A slot holds the source's node, unowned, until the node runs, then the
     // source, owned until the result settles. Keeping sources longer would keep the losers' values, and would free a
@@ -65,7 +62,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
 
     /// - Parameters:
     ///   - complete: settles the result when the outcome of the source at an index satisfies the rule.
-    ///   - code: as for every core; used only for the value here.
+    ///   - code: used only for the value here.
     @usableFromInline
     init(
         _ rule: Rule, _ count: Int, complete: @escaping (FanInCore, Int) -> Void,
@@ -98,7 +95,6 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         settledSource(index).payload.value(as: type)
     }
 
-    /// The outcome of a source that has been kept.
     @inlinable
     func result<Value>(at index: Int, as type: Value.Type) -> Result<Value, any Error> {
         let source = settledSource(index)
@@ -127,7 +123,6 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     @usableFromInline
     func seal() {
         isSealed = true
-        // Nothing to wait for. (A race has a source.)
         if count == 0 { complete(self, 0) }
         // An already settled source may have decided.
         if rule.isRace {
@@ -152,10 +147,9 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         inputDidEnd()
     }
 
-    /// Handles an outcome that is late, or a rejection that does not meet the rule.
+    /// Handles a late outcome, or a rejection that does not meet the rule.
     private func handleUnused(_ index: Int, _ source: CoreRef) {
         slots[index] = .empty
-        // A cancellation rejects the result.
         if isCancelling { return source.release() }
         switch rule {
         case .all where isOpen, .first where isOpen:
@@ -178,14 +172,12 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         if rule.isRace && isSealed { stopSources() }
     }
 
-    /// Leaves the other sources, which continue.
     private func detachSources() { leaveSources { $0.detachFromSource() } }
 
-    /// Cancels the losers of a race, except those that another handler waits for.
     private func stopSources() { leaveSources { $0.withdrawAndCancel() } }
 
-    /// Cancels the losers of a race that was decided when it was made. It does so in a job, so that the caller can
-    /// still attach handlers to losers, as in a race decided later.
+    /// Cancels the losers of a race that was decided when it was made. In a job, so that the caller can still attach
+    /// handlers to losers, as in a race decided later.
     private func stopSourcesLater() {
         guard (0..<count).contains(where: { slots[$0].node != nil }) else { return }
         EventLoop.ofCurrentThread.enqueue(InternalJob { [self] in stopSources() })

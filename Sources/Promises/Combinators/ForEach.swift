@@ -1,18 +1,18 @@
-/// Calls `body` with each of `items` in sequence: each call waits until the promise of the previous call is fulfilled.
+/// Calls `body` with each of `items` in sequence: each call waits for the promise of the previous one.
 ///
 /// ```swift
 /// forEach(migrations) { migration in database.apply(migration) }
 /// ```
 ///
-/// A million items take no more memory than one.
+/// Takes constant memory.
 ///
-/// Cancelling the result cancels the promise of the current item, if no other handler waits for it. To process several
-/// items at a time, see `when(fulfilled:concurrently:)`. For a promise of items, write `then { forEach($0) { … } }`.
+/// Cancelling the result cancels the current item's promise, if no other handler waits for it. To process several items
+/// at a time, see `when(fulfilled:concurrently:)`. For a promise of items, write `then { forEach($0) { … } }`.
 /// - Parameters:
-///   - items: the items. The sequence is iterated once, and each item is taken when its turn comes.
+///   - items: iterated once. Each item is taken when its turn comes.
 ///   - body: called with each item, first inside this call and then in jobs of this thread's loop.
-/// - Returns: a promise that is fulfilled after the last item, or immediately without items. Rejected with the first
-///   error that `body` throws or that rejects one of its promises. Later items are not processed.
+/// - Returns: a promise that is fulfilled after the last item, or at once without items. The first error of `body` or
+///   of its promises rejects it. Later items are not processed.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func forEach<Items: Sequence, Next: Thenable>(
@@ -23,22 +23,20 @@ public func forEach<Items: Sequence, Next: Thenable>(
 }
 
 extension Thenable where T: Sequence {
-    /// Folds the elements of the value into one value, one element after another.
+    /// Folds the elements of the value, one after another.
     ///
     /// ```swift
     /// chunks.thenReduce(0) { sent, chunk in upload(chunk).map { sent + $0 } }
     /// ```
     ///
-    /// A million elements take no more memory than one. Cancelling the result cancels the current element's promise, if
-    /// no other handler waits for it.
+    /// Takes constant memory. Cancelling the result cancels the current element's promise, if no other handler waits
+    /// for it.
     /// - Parameters:
     ///   - initial: the first accumulated value.
     ///   - body: called with the accumulated value and the next element, in jobs of this thread's loop. Returns a
-    ///     promise
-    ///     of the next accumulated value.
-    /// - Returns: a promise of the last accumulated value, which is `initial` without elements. Rejected with the error
-    ///   of this promise, or with the first error that `body` throws or that rejects one of its promises. Later
-    ///   elements are not processed.
+    ///     promise of the next accumulated value.
+    /// - Returns: a promise of the last accumulated value. Rejected with the error of this promise, or with the first
+    ///   error of `body` or of its promises. Later elements are not processed.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     public func thenReduce<Value, Next: Thenable>(

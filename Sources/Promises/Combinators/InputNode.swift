@@ -11,7 +11,6 @@ struct InputNode {
         var bringsValueLater = false
     }
 
-    /// Makes a node, with the reference for its source's list.
     /// - Parameter role: `inlineAtHome` for a node that runs when its source settles.
     @inline(__always)
     init(of combinator: CombinatorCore, _ index: Int, role: CoreRole = []) {
@@ -26,7 +25,6 @@ struct InputNode {
         core.payload.store(Input(combinator: .retaining(combinator), index: index, bringsValueLater: true))
     }
 
-    /// Wraps a node that a list or a queue holds.
     init(_ core: CoreRef) { self.core = core }
 
     private static var code: CoreCode {
@@ -68,7 +66,7 @@ struct InputNode {
         core.payload.pointer(to: Input.self).pointee.combinator.take()?.release()
     }
 
-    /// Withdraws from the source, which the combinator no longer needs.
+    /// Withdraws from the source.
     /// - Returns: the source, to be cancelled if nothing else needs it; `nil` if it has settled.
     func leave() -> PromiseCore? {
         // Retained, because the list or queue may release the node during this call.

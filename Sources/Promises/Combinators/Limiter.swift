@@ -1,6 +1,6 @@
 import Reactor
 
-/// Limits the number of operations in progress at a time. The others wait in the order of their calls.
+/// Limits the number of operations in progress. The others wait in the order of their calls.
 ///
 /// ```swift
 /// let limiter = Limiter(8)
@@ -11,8 +11,8 @@ import Reactor
 ///
 /// An operation is in progress until its promise has settled, even after a cancellation: until its clean-ups, the
 /// guarantees of `onCancelThen`, and a closure on a pool thread have ended. Cancelling a waiting operation dequeues it.
-/// Put a time limit outside, `limiter.run { … }.timeout(…)`. With a `timeout` inside, the operation settles at the
-/// limit while the abandoned work may still be ending.
+/// Put a time limit outside, `limiter.run { … }.timeout(…)`: with a `timeout` inside, the operation settles while the
+/// abandoned work may still be ending.
 ///
 /// Belongs to the thread that made it. The end of the loop rejects waiting operations with `PromiseError.loopEnded`.
 public final class Limiter {
@@ -25,7 +25,7 @@ public final class Limiter {
     private var turns = LinkedOrder<PromiseCore>()
     private var nextNumber = 0
     private let loop = EventLoop.ofCurrentThread
-    /// The registration of the callback for the loop's end, while operations wait.
+    /// The registration for the loop's end, while operations wait.
     private var ending = 0
 
     /// - Parameter limit: at least 1. A smaller limit rejects each operation with `PromiseError.badInput`.
@@ -52,7 +52,7 @@ public final class Limiter {
             }, file: file, line: line)
     }
 
-    /// Makes the permit of one operation, which ends when the work or an unrun handler releases it.
+    /// Makes the permit of one operation, which ends with its last reference.
     private func turn() -> Promise<AtRelease> {
         if active < limit {
             active += 1
@@ -66,7 +66,6 @@ public final class Limiter {
         return Promise(turn)
     }
 
-    /// Passes the permit of an ended operation to the first waiting one.
     private func workDidEnd() {
         guard let turn = turns.popFirst() else {
             active -= 1

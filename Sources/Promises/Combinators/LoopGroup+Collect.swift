@@ -10,8 +10,7 @@ extension LoopGroup {
     ///
     /// May be called on any thread, and an async function may await the value. This thread's loop counts the call as
     /// external work until all loops have answered.
-    /// - Returns: a guarantee of one result per loop: `DispatchError.loopEnded` if the loop has ended, or ends before
-    ///   it answers.
+    /// - Returns: a guarantee of one result per loop: `DispatchError.loopEnded` if it ends before it answers.
     public func collect<Value: Sendable>(
         _ body: @escaping @Sendable () -> Value
     ) -> Guarantee<[Result<Value, DispatchError>]> { collect { (_: Int) in body() } }
@@ -38,7 +37,7 @@ extension LoopGroup {
     ///     .map { answers in answers.compactMap { try? $0.get() }.reduce(0, +) }
     /// ```
     ///
-    /// A loop without a value makes it. See `collect(_:)`.
+    /// See `collect(_:)`. A loop without a value makes it.
     public func collect<State: SendableMetatype, Value: Sendable>(
         _ state: LoopLocal<State>, _ body: @escaping @Sendable (State) -> Value
     ) -> Guarantee<[Result<Value, DispatchError>]> {
@@ -46,7 +45,7 @@ extension LoopGroup {
     }
 }
 
-/// The answers of the loops, complete when the last job has been released. A job that did not run gives none.
+/// Complete when the last job has been released. A job that did not run gives no answer.
 private final class Answers<Value: Sendable>: Sendable {
     private let results: LockedValue<[Result<Value, DispatchError>]>
     private let done: @Sendable ([Result<Value, DispatchError>]) -> Void

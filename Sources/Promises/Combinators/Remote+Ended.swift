@@ -1,24 +1,24 @@
 import Reactor
 
 extension LoopRemote {
-    /// A guarantee that is fulfilled when the loop has ended and released everything it held. Waiting blocks no thread.
+    /// A guarantee that is fulfilled when the loop has ended and released everything it held. Blocks no thread.
     ///
     /// ```swift
     /// worker.stop()
     /// hang(worker.ended)
     /// ```
     ///
-    /// May be read on any thread. The guarantee does not keep this thread's loop alive: call `hang` on it, or take a
-    /// `hold()`. Read the property once: each read makes a guarantee that is kept until the loop ends or the guarantee
-    /// is cancelled, for instance by losing a race.
+    /// May be read on any thread. It does not keep this thread's loop alive: call `hang` on it, or take a `hold()`.
+    /// Each read makes a guarantee that is kept until the loop ends or the guarantee is cancelled, for instance by
+    /// losing a race.
     public var ended: Guarantee<Void> { Guarantee(end(of: CollectionOfOne(self))) }
 }
 
 extension LoopGroup {
-    /// A guarantee that is fulfilled when all loops have ended. Waiting blocks no thread.
+    /// A guarantee that is fulfilled when all loops have ended. Blocks no thread.
     ///
-    /// May be read on any thread and in async functions; see `LoopRemote.ended`. The last loop to end settles the
-    /// guarantee. No handler is attached on the calling thread, whose loop may never be driven.
+    /// May be read on any thread and in async functions; see `LoopRemote.ended`. The last loop to end settles it. No
+    /// handler is attached on the calling thread, whose loop may never be driven.
     public var ended: Guarantee<Void> { Guarantee(end(of: self)) }
 }
 

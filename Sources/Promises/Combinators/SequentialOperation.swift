@@ -6,15 +6,14 @@
 @usableFromInline
 struct SequentialOperation<Value>: Operation {
     @usableFromInline typealias Output = Value
-    /// Runs one round. The argument is the fulfilled promise, `nil` in the first round. Returns the next promise to
-    /// wait for, or `nil` if the round has finished the core.
+    /// Runs one round after the fulfilled promise, `nil` in the first round. Returns the next promise to wait for, or
+    /// `nil` if the round has finished the core.
     @usableFromInline let round: (CoreRef?, PromiseCore) throws -> PromiseCore?
 
     @inlinable init(_ round: @escaping (CoreRef?, PromiseCore) throws -> PromiseCore?) {
         self.round = round
     }
 
-    /// Makes the core of the result, a `Kind`, and runs the first round immediately.
     @inlinable
     func begin<Kind>(
         _ name: StaticString, as type: Kind.Type, _ file: StaticString, _ line: UInt

@@ -1,15 +1,14 @@
 extension Thenable where T: Sequence {
-    /// Calls `body` with each element of the value, and collects the values of the promises in the order of the
-    /// elements.
+    /// Calls `body` with each element of the value, and collects the values of the promises in order.
     ///
     /// ```swift
     /// firstly { fetchIDs() }.thenMap { id in fetchUser(id) }
     /// ```
     ///
-    /// `body` is called for all elements without waiting in between. After a rejection, the other promises continue.
-    /// See `when(fulfilled:)`, and `when(fulfilled:concurrently:)` to limit the number at a time.
-    /// - Parameter body: called with each element, in a job of this thread's loop. An error that it throws rejects the
-    ///   element, and ends the calls.
+    /// `body` is called for all elements at once. After a rejection, the other promises continue. See
+    /// `when(fulfilled:)`, and `when(fulfilled:concurrently:)` to limit the number at a time.
+    /// - Parameter body: called in a job of this thread's loop. An error that it throws rejects the element, and ends
+    ///   the calls.
     /// - Returns: a promise of the values. Rejected with the error of this promise, or with the first rejection of an
     ///   element.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")

@@ -1,21 +1,17 @@
 /// The result of a combinator that takes its sources one after another, with a limited number pending.
 ///
-/// User code supplies the sources, so ordinary jobs of the loop take them, not the code that settles other sources as
-/// in a `FanInCore`. User code then runs on its own thread and never inside another handler, and a hundred thousand
-/// settled sources alternate with other work.
-///
-/// There is one node per pending source. Only `Callbacks` keeps anything for settled sources.
+/// User code supplies the sources, so jobs of the loop take them, not the code that settles other sources as in a
+/// `FanInCore`. User code then runs on its own thread and never inside another handler, and a hundred thousand settled
+/// sources alternate with other work. Only `Callbacks` keeps anything for settled sources.
 // @unchecked: accessed only on its loop's thread, except for what PromiseCore itself allows other threads.
 @usableFromInline
 final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
     /// The specialized part: closures over the values.
     private struct Callbacks {
-        /// Returns the next source, or `nil` after the last. User code, which may do anything, including driving the
-        /// loop.
+        /// Returns the next source, or `nil` after the last. User code, which may even drive the loop.
         let next: () throws -> PromiseCore?
         /// Stores the value of the fulfilled source with that number.
         let keep: (Int, CoreRef) -> Void
-        /// Fulfills the core with the stored values.
         let complete: (PromiseCore) -> Void
     }
 
@@ -25,9 +21,7 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
     /// The nodes of the pending sources, by number. Unowned: a node is in its source's list or queued to run, and
     /// either retains it.
     private var nodes: [Int: InputNode] = [:]
-    /// The number of sources taken so far.
     private var taken = 0
-    /// True when `next` has returned `nil`.
     private var isExhausted = false
     private var isTaking = false
 
@@ -48,7 +42,6 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
         inputDidEnd()
     }
 
-    /// Takes sources while fewer than `limit` are pending.
     private func take() {
         // If a source settles because user code drives the loop, the next source is taken after that code returns.
         guard !isTaking else { return }
@@ -106,7 +99,6 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
         take()
     }
 
-    /// Rejects the result as `source`. The other sources continue.
     private func rejectResult(as source: AnySource) {
         reject(source.error, at: source.callSite)
         // Released last, because that may run user code.

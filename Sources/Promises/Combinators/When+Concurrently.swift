@@ -1,23 +1,18 @@
-/// Calls `body` with each of `items`, with at most `limit` promises pending, and collects their values in the order of
-/// the items.
+/// Calls `body` with each of `items`, with at most `limit` promises pending, and collects their values in order.
 ///
 /// ```swift
 /// when(fulfilled: urls, concurrently: 4) { url in fetch(url) }
 /// ```
 ///
-/// The next item is requested only when a promise is fulfilled. After the first rejection no more items are requested.
-/// The pending promises continue, and their outcomes are not reported. Cancelling the result cancels the pending
-/// promises that no other handler waits for.
+/// After the first rejection no more items are requested. The pending promises continue, and their outcomes are not
+/// reported. Cancelling the result cancels the pending promises that no other handler waits for.
 /// - Parameters:
-///   - items: the items. The sequence is iterated once, one item per call of `body`. It may run any code, even cancel
-///     the
-///     result.
+///   - items: iterated once, one item per call of `body`. May run any code, even cancel the result.
 ///   - limit: the maximum number of pending promises.
-///   - body: called with each item on this thread: inside this call for the first items, in jobs of the thread's loop
-///     for
-///     later ones. An error that it throws rejects the item.
-/// - Returns: a promise of the values, fulfilled immediately without items. Rejected immediately with the first
-///   rejection, or with `PromiseError.badInput`, without calling `body`, if `limit` is below 1.
+///   - body: called with each item on this thread: inside this call for the first items, then in jobs of the loop. An
+///     error that it throws rejects the item.
+/// - Returns: a promise of the values, fulfilled at once without items. Rejected at once with the first rejection, or
+///   with `PromiseError.badInput`, without calling `body`, if `limit` is below 1.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Items: Sequence, Next: Thenable>(

@@ -8,8 +8,8 @@
 /// when(fulfilled: user, avatar).done { user, avatar in … }
 /// ```
 ///
-/// After a rejection the other one continues. See the form with a sequence.
-/// - Returns: a promise of both values, rejected immediately with the first rejection.
+/// After a rejection the other one continues.
+/// - Returns: a promise of both values, rejected at once with the first rejection.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<A: Thenable, B: Thenable>(
@@ -25,7 +25,7 @@ public func when<each Each: Thenable>(
     fulfilled thenable: repeat each Each, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<(repeat (each Each).T)> { Promise(FanInCore.tuple(of: repeat each thenable), of: "when", file, line) }
 
-/// Waits until any number of guarantees of any types are fulfilled, and combines their values into a tuple.
+/// Waits until any number of guarantees are fulfilled, and combines their values into a tuple.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<each Value>(
@@ -42,7 +42,7 @@ public func when<each Value>(
 /// }
 /// ```
 ///
-/// - Returns: a guarantee of both outcomes. The errors are part of its value, and count as handled.
+/// - Returns: a guarantee of both outcomes. The errors count as handled.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload

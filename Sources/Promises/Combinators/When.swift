@@ -1,4 +1,4 @@
-/// Waits until all thenables are fulfilled and collects their values in the order of the sequence.
+/// Waits until all thenables are fulfilled and collects their values in order.
 ///
 /// ```swift
 /// when(fulfilled: urls.map { fetch($0) }).done { pages in print(pages.count) }
@@ -6,19 +6,18 @@
 ///
 /// After the first rejection the other thenables continue, and their outcomes are not reported. Cancelling the result
 /// cancels the thenables that no other handler waits for.
-/// - Parameter thenables: the promises or guarantees. The sequence is iterated once, immediately.
-/// - Returns: a promise of the values, fulfilled immediately without thenables. Rejected immediately with the first
-///   rejection. If several thenables are already rejected, the first in the sequence counts.
+/// - Parameter thenables: iterated once, at once.
+/// - Returns: a promise of the values, fulfilled at once without thenables. Rejected at once with the first rejection.
+///   Of several rejected thenables, the first in the sequence counts.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Each: Sequence>(
     fulfilled thenables: Each, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<[Each.Element.T]> where Each.Element: Thenable {
-    // Converts an array to itself.
     Promise(FanInCore.values(of: Array(thenables)), of: "when", file, line)
 }
 
-/// Waits until all thenables are fulfilled; see the form with values.
+/// The form without values.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
@@ -29,18 +28,18 @@ public func when<Each: Thenable>(
     return Promise(all, of: "when", file, line)
 }
 
-/// Waits until all promises and guarantees of one value type are fulfilled; see the form with a sequence of one type.
+/// The form for promises and guarantees of one value type.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<T>(
     fulfilled thenables: [any Thenable<T>], file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<[T]> { when(fulfilled: thenables.map { $0.asPromise() }, file: file, line: line) }
 
-/// Waits until all guarantees are fulfilled and collects their values in the order of the list.
+/// Waits until all guarantees are fulfilled and collects their values in order.
 ///
 /// Cancelling the result cancels the guarantees that no other handler waits for.
-/// - Returns: a guarantee of the values, fulfilled immediately without guarantees. If one of them is abandoned or
-///   cancelled, the result is never fulfilled. Seen as a promise, it is rejected with that error.
+/// - Returns: a guarantee of the values, fulfilled at once without guarantees. If one of them is abandoned or
+///   cancelled, it is never fulfilled. Seen as a promise, it is rejected with that error.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<T>(
@@ -49,7 +48,7 @@ public func when<T>(
     Guarantee(FanInCore.values(of: guarantees), of: "when", file, line)
 }
 
-/// Waits until all thenables have settled, and collects their outcomes in the order of the sequence.
+/// Waits until all thenables have settled, and collects their outcomes in order.
 ///
 /// ```swift
 /// when(resolved: uploads).done { outcomes in
@@ -58,8 +57,7 @@ public func when<T>(
 /// ```
 ///
 /// Cancelling the result cancels the thenables that no other handler waits for.
-/// - Returns: a guarantee of the outcomes, fulfilled immediately without thenables. The errors are part of its value,
-///   and count as handled.
+/// - Returns: a guarantee of the outcomes, fulfilled at once without thenables. The errors count as handled.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Each: Sequence>(
