@@ -1,6 +1,6 @@
 import Reactor
 
-/// Makes a guarantee that a timer of this thread's loop fulfills `delay` from now.
+/// Makes a guarantee that is fulfilled `delay` from now, by a timer of this thread's loop.
 ///
 /// ```swift
 /// after(.seconds(1)).done { print("one second later") }
@@ -30,8 +30,8 @@ public func after(
     Guarantee(TimerPromise.make(at: deadline).traced(root: "after", Guarantee<Void>.self, file, line))
 }
 
-/// The promise of a timer: a plain core that a loop may reuse, and that is also the timer's job. The payload, free
-/// until the core settles, holds the timer's id. Used on the loop's thread only.
+/// The promise of a timer: a reusable plain core that is also the timer's job. The payload, free until the core
+/// settles, holds the timer's id. Used on the loop's thread only.
 @usableFromInline
 enum TimerPromise {
     @usableFromInline
@@ -51,14 +51,13 @@ enum TimerPromise {
 }
 
 extension TimerPromise {
-    /// The timer of a core that has not fired; `nil` if the core is not a timer's. Call on the thread of its loop.
+    /// The timer of an unfired core, on the thread of its loop; `nil` if the core is not a timer's.
     static func timer(of core: PromiseCore) -> UInt64? {
         let isTimer = core.code.with([]).bits == CoreCode.of(TimerWait.self).bits
         return isTimer && core.state.loadRelaxed().isPending ? core.payload.value(as: TimerWait.self).timer : nil
     }
 }
 
-/// An unfired timer.
 private struct TimerWait: Operation {
     let timer: UInt64
 

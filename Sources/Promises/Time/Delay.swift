@@ -1,5 +1,5 @@
 extension Thenable {
-    /// Passes the value on `pause` after this promise is fulfilled; passes a rejection on immediately.
+    /// Passes the value on `pause` after this promise is fulfilled. A rejection passes on at once.
     ///
     /// ```swift
     /// func poll() -> Promise<Job> { ask().delay(.seconds(2)).then { $0.isDone ? .value($0) : poll() } }

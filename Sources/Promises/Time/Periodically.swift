@@ -1,7 +1,7 @@
 import Reactor
 
-/// Calls `body` at most once a period, waits for the promise that it returns, and repeats this while the promise's
-/// value is `true`. Rounds do not overlap.
+/// Calls `body` at most once a period, waits for its promise, and repeats this while the promise's value is `true`.
+/// Rounds do not overlap.
 ///
 /// ```swift
 /// let cleaning = periodically(every: .seconds(60)) { removeOldFiles().map { true } }
@@ -10,13 +10,12 @@ import Reactor
 ///
 /// The first round begins inside this call. The next begins one period after the start of the previous round, or at
 /// once if that took longer. Rounds do not drift: after a round that begins late by less than a period, the next is on
-/// time again. The repetition may run forever in constant memory.
+/// time again. Takes constant memory.
 /// - Parameters:
 ///   - period: the time between the beginnings of two rounds. Zero or less for no pause.
 ///   - body: starts one round; called first inside this call and then in jobs of this thread's loop.
 /// - Returns: a promise that is fulfilled after the first round with the value `false`. The first error of `body` or of
-///   its promises rejects it and ends the repetition. Cancelling it cancels the promise of the current round, if no
-///   other handler waits for it.
+///   its promises rejects it. Cancelling it cancels the current round's promise, if no other handler waits for it.
 @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
 @inlinable
 public func periodically<Next: Thenable>(

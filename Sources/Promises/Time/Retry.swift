@@ -4,20 +4,19 @@
 /// retry(maxAttempts: 5, delay: .exponential(from: .milliseconds(100))) { _ in fetch(url) }
 /// ```
 ///
-/// The first call of `body` happens inside this call. Later calls are jobs of this thread's loop, each after the
-/// schedule's pause. An error that means "cancelled", or for which `isRetryable` returns `false`, ends the attempts.
-/// The last error rejects the result.
+/// Calls `body` first inside this call, and then in jobs of this thread's loop, after the schedule's pauses. A
+/// cancellation, or an error for which `isRetryable` returns `false`, ends the attempts. The last error rejects the
+/// result.
 ///
-/// Cancelling the result cancels the current attempt, or the timer between two attempts. Memory use does not grow with
-/// the number of attempts.
+/// Cancelling the result cancels the current attempt, or the timer between two. Takes constant memory.
 /// - Parameters:
 ///   - maxAttempts: the maximum number of attempts, including the first; `.max` for no limit. Below 1 rejects with
 ///     `PromiseError.badInput`.
-///   - schedule: how long to wait between attempts.
+///   - schedule: the pauses between attempts.
 ///   - isRetryable: returns true when another attempt makes sense after this error. An error that it throws rejects the
 ///     result instead.
-///   - body: the work. Its argument is the attempt's number, from 1. An error that it throws fails the attempt.
-/// - Returns: a promise of the value of the first attempt that succeeds.
+///   - body: the work, called with the attempt's number, from 1. An error that it throws fails the attempt.
+/// - Returns: a promise of the first value.
 @available(*, noasync, message: "an async function has no loop of its own; write a loop with Task.sleep")
 public func retry<Next: Thenable>(
     maxAttempts: Int, delay schedule: RetrySchedule = .constant(.zero),
@@ -50,7 +49,7 @@ private struct Retrying<Next: Thenable> {
         }
     }
 
-    /// Returns the core to follow after attempt `number` of `core` has failed; `nil` if there is no further attempt.
+    /// Returns the core to follow after a failed attempt; `nil` for no further attempt.
     func next(after error: any Error, _ number: Int, _ core: PromiseCore) throws -> PromiseCore? {
         guard number < maxAttempts, !error.isCancelled, try isRetryable(error) else { return nil }
         // The condition and the schedule are user code, which may have cancelled the result.

@@ -7,13 +7,12 @@ import Reactor
 /// retry(maxAttempts: 5, delay: .exponential(from: .milliseconds(50))) { _ in fetch(url) }
 /// ```
 public struct RetrySchedule {
-    /// Returns the pause after a failed attempt, given its number (from 1) and its error. `nil` means no further
-    /// attempt.
+    /// Returns the pause after a failed attempt, given its number (from 1) and its error; `nil` for no further attempt.
     let pause: (Int, any Error) -> Duration?
-    /// The reason why the schedule's parameters are invalid; `nil` if they are valid.
+    /// The reason why the parameters are invalid.
     var problem: String?
 
-    /// Makes an equal pause between attempts, for any number of them.
+    /// Makes equal pauses.
     public static func constant(_ pause: Duration) -> RetrySchedule { .custom { _, _ in pause } }
 
     /// Makes pauses that grow from `first` by `factor`, up to `cap`.
@@ -22,10 +21,10 @@ public struct RetrySchedule {
     /// that failed together retry at different moments. (M. Brooker, "Exponential Backoff And Jitter", 2015.)
     /// - Parameters:
     ///   - first: the nominal pause before the second attempt.
-    ///   - factor: the ratio of each pause to the previous one, at least 1. A smaller factor rejects the promise of
-    ///     `retry` with `PromiseError.badInput`.
+    ///   - factor: the ratio of each pause to the previous one. Below 1 rejects the promise of `retry` with
+    ///     `PromiseError.badInput`.
     ///   - cap: the longest pause.
-    ///   - isJittered: whether pauses are randomized.
+    ///   - isJittered: true to randomize pauses.
     public static func exponential(
         from first: Duration = .milliseconds(100), factor: Double = 2, cap: Duration = .seconds(30),
         isJittered: Bool = true
@@ -44,8 +43,8 @@ public struct RetrySchedule {
     /// ```swift
     /// .custom { attempt, error in (error as? Busy)?.retryAfter ?? .seconds(attempt) }
     /// ```
-    /// - Parameter pause: returns the pause after a failed attempt, given its number (from 1) and its error. `nil`
-    ///   means no further attempt.
+    /// - Parameter pause: returns the pause after a failed attempt, given its number (from 1) and its error; `nil` for
+    ///   no further attempt.
     public static func custom(_ pause: @escaping (_ attempt: Int, _ error: any Error) -> Duration?) -> RetrySchedule {
         RetrySchedule(pause: pause)
     }

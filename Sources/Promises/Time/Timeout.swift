@@ -1,25 +1,25 @@
 import Reactor
 
 extension Thenable {
-    /// Settles as this promise, or is rejected with `error` if this promise takes longer than `limit`.
+    /// Settles as this promise, or is rejected with `error` if it takes longer than `limit`.
     ///
     /// ```swift
     /// fetch(url).timeout(.seconds(2)).recover { _ in cached(url) }
     /// ```
     ///
-    /// When the limit expires, this promise is cancelled, as by `cancel()`, unless another handler waits for it. The
-    /// timer belongs to this thread's loop, never fires early, and is removed as soon as this promise settles. A limit
-    /// of zero or less expires in the loop's next turn.
+    /// At the limit, this promise is cancelled, as by `cancel()`, unless another handler waits for it. The timer
+    /// belongs to this thread's loop, never fires early, and is removed when this promise settles. Zero or less expires
+    /// in the loop's next turn.
     /// - Parameters:
-    ///   - limit: the time that this promise may take, from now on.
-    ///   - error: the error of the result when the limit expires.
+    ///   - limit: the time from now on.
+    ///   - error: the error of the result at the limit.
     @available(*, noasync, message: "an async function has no loop of its own; use it before you await")
     @inlinable
     public func timeout(
         _ limit: Duration, error: any Error = PromiseError.timedOut, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<T> { timeout(error, file, line) { $0.schedule(after: limit, $1) } }
 
-    /// Limits the time to settle by a moment on the loop's clock, which several steps can share; see `timeout(_:)`.
+    /// Like `timeout(_:)`, with a moment on the loop's clock, which several steps can share.
     ///
     /// ```swift
     /// let deadline = EventLoop.current.now.advanced(by: .seconds(5))
@@ -47,7 +47,7 @@ extension Thenable {
     }
 }
 
-/// A timer that cancels a promise. Releasing the last reference to this object removes the timer from the loop.
+/// A timer that cancels a promise. Releasing the last reference to this object removes it from the loop.
 @usableFromInline
 final class LoopDeadline {
     private let loop = EventLoop.ofCurrentThread
@@ -56,8 +56,8 @@ final class LoopDeadline {
     @usableFromInline
     init() {}
 
-    /// Starts the timer. The timer retains `core`, and the operation of `core` retains this object, until the timer
-    /// fires or the core settles.
+    /// The timer retains `core`, and the operation of `core` retains this object, until the timer fires or the core
+    /// settles.
     @usableFromInline
     func start(
         _ core: PromiseCore, _ error: any Error, _ schedule: (EventLoop, @escaping () -> Void) -> EventLoop.Timer
@@ -75,6 +75,5 @@ final class LoopDeadline {
 }
 
 extension PromiseCore {
-    /// True when this core is in a source's list and has not been notified.
     package var isWaiting: Bool { upstream.loadRelaxed().isWaiting }
 }

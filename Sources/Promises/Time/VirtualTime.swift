@@ -2,8 +2,7 @@ import Reactor
 
 /// Runs `body` with a new loop for this thread whose time is virtual.
 ///
-/// When nothing is ready, the clock jumps to the next timer, so virtual hours pass in the time that their handlers
-/// take.
+/// When nothing is ready, the clock jumps to the next timer.
 ///
 /// ```swift
 /// withVirtualTime {
