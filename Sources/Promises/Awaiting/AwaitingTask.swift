@@ -3,25 +3,23 @@ import Synchronization
 
 /// A task that waits in the waiter list of a promise.
 ///
-/// It is also the executor of a `SuspensionActor`: the task hops to it in order to wait. When the wait ends, it runs
+/// It is also the executor of a `SuspensionActor`, to which the task hops in order to wait. When the wait ends, it runs
 /// the task's single job, which only returns to where the task came from.
 ///
-/// Three events can end the wait: the promise settles, its waiters are released because nothing can settle it any more,
-/// or the task is cancelled. `phase` picks the event that resumes the task, so the job runs exactly once.
+/// The wait ends when the promise settles, when its waiters are released because nothing can settle it, or when the
+/// task is cancelled. `phase` picks the event that resumes the task, so the job runs exactly once.
 // @unchecked: as PromiseCore. `job` is written once, before `phase` publishes it (releasing), and is read by the thread
 // that moves `phase` to an end state or finds it there (acquiring).
 @usableFromInline
 final class AwaitingTask: PromiseCore, @unchecked Sendable {
     private enum WaitPhase {
-        /// The task has not arrived.
         static var idle: UInt8 { 0 }
-        /// The task has arrived, and its waiter is being added to the promise's list.
+        /// The task has arrived, and its waiter is being added to the list.
         static var attaching: UInt8 { 1 }
         /// The waiter is in the list, and can be withdrawn.
         static var waiting: UInt8 { 2 }
-        /// Ended by the promise, which has settled or never will. `upstream` owns its report.
+        /// Ended by the promise. `upstream` owns its report.
         static var notified: UInt8 { 3 }
-        /// Ended by the task's cancellation.
         static var cancelled: UInt8 { 4 }
     }
 
@@ -45,7 +43,7 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         super.init(state: .pending, loop: nil, role: .isNotifiedOfDrop, code: code)
     }
 
-    /// Suspends until the promise has settled, or nothing can settle it any more.
+    /// Suspends until the promise has settled, or nothing can settle it.
     @usableFromInline
     static func suspend(until promise: PromiseCore, _ isolation: isolated (any Actor)? = #isolation) async
         -> AwaitingTask
@@ -55,9 +53,9 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         return waiter
     }
 
-    /// Suspends like `suspend`, or until the task is cancelled, which also cancels the promise, unless another handler
-    /// waits for it.
-    /// - Throws: `PromiseError.badInput` if the promise waits for an undriven loop. The promise is cancelled then.
+    /// Like `suspend`, but a cancellation of the task also ends the wait, and cancels the promise unless another
+    /// handler waits.
+    /// - Throws: `PromiseError.badInput`, and cancels the promise, if it waits for an undriven loop.
     @usableFromInline
     static func suspendOrCancel(
         until promise: PromiseCore, _ type: Any.Type, _ isolation: isolated (any Actor)? = #isolation
@@ -75,7 +73,6 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         return waiter
     }
 
-    /// Returns or throws the outcome of the wait, once the task has resumed.
     @usableFromInline
     func outcome<T>() throws -> T {
         if isCancelled { throw CancellationError() }
@@ -113,8 +110,7 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
     // MARK: End
 
     // Swift's cancellation handler returns before the wait ends, so the promise still exists. The promise's own loop
-    // decides, unless it has ended: it may be delivering a read's bytes right now, which a cancellation from another
-    // thread would lose.
+    // decides, unless ended: it may be delivering a read's bytes, which a cancellation from another thread would lose.
     private func cancel() {
         let promise = promise.object
         guard !promise.role.contains(.externallySettled), let loop = promise.loop, loop != .ofThisThread else {
@@ -145,8 +141,8 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         phase.compareExchange(expected: old, desired: new, ordering: .acquiringAndReleasing).exchanged
     }
 
-    /// Ends the wait, unless it has ended, and returns the previous phase. After `waiting`, the caller must resume the
-    /// task. In an earlier phase, `begin` does.
+    /// Ends the wait, unless ended, and returns the previous phase. After `waiting`, the caller must resume the task.
+    /// In an earlier phase, `begin` does.
     private func end(as end: UInt8) -> UInt8 {
         var seen = phase.load(ordering: .acquiring)
         while seen < WaitPhase.notified {
@@ -155,8 +151,8 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
             if done { break }
             seen = now
         }
-        // Here and not in the task, because the loop must not advance its clock until the task resumes. `begin` may be
-        // about to count the wait, which the count allows for.
+        // Here and not in the task: the loop must not advance its clock before the task resumes. `begin` may be about
+        // to count the wait, which the count allows for.
         if seen == WaitPhase.waiting { home?.endWaitingForLoop() }
         return seen
     }
@@ -179,7 +175,6 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
 }
 
 extension AwaitingTask: SerialExecutor {
-    /// Called by Swift when the task arrives.
     @usableFromInline
     func enqueue(_ job: consuming ExecutorJob) {
         // Retained, because the task may end and release this object before `begin` returns.
@@ -194,8 +189,8 @@ extension AwaitingTask: SerialExecutor {
 
 /// The actor where a task waits. Its executor is the waiter.
 ///
-/// A Swift continuation resumes through Swift's pool, even for a task of an actor on a loop: a pool thread wakes only
-/// to pass the task to the loop that has just settled the promise. That took four times as long.
+/// A Swift continuation would resume through Swift's pool, even for a task of an actor on a loop: a pool thread wakes
+/// only to pass the task to the loop that has just settled the promise. That took four times as long.
 private actor SuspensionActor {
     private let waiter: AwaitingTask
     /// State that makes Swift hop to the actor.

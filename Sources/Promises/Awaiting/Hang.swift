@@ -8,16 +8,15 @@ import Reactor
 /// ```
 ///
 /// For synchronous tests, command-line tools, and the top level of a program. Other handlers of the loop run while
-/// `hang` waits. Inside a handler, `hang` delivers the remaining events of the outer turn, once and in order, and the
-/// outer handler continues afterwards. Because `hang` drives the loop, waiting never starves a promise that this loop
-/// must settle.
+/// `hang` waits, so it never starves a promise that this loop must settle. Inside a handler, it delivers the remaining
+/// events of the outer turn, once and in order, and the outer handler continues afterwards.
 ///
 /// In three situations `hang` logs an event, once per line of code, and continues to wait:
 /// - `LogEvent.hangDeadlock`: a handler further down this thread's stack settles the promise, and cannot return before
-///   `hang` does. Logged at once. Or this is a job of a pool, and for a second all the pool's threads have waited,
-///   without a time limit, for jobs in its queue.
-/// - `LogEvent.hangStalled`: for a second, nothing on the loop could have settled the promise, and no dispatcher had a
-///   handler of this thread. Only another thread can settle it. With a `timeout`, logged when the limit expires.
+///   `hang` does. Or this is a job of a pool, and for a second all the pool's threads have waited, without a time
+///   limit, for jobs in its queue.
+/// - `LogEvent.hangStalled`: for a second, or until the `timeout`, nothing on the loop could have settled the promise,
+///   and no dispatcher had a handler of this thread. Only another thread can settle it.
 /// - `LogEvent.hangNested`: this handler runs inside a turn of another handler, whose `hang` cannot return before this
 ///   one. Handlers of a server should wait with `then`: with `hang`, each client waits for all later ones.
 ///
@@ -51,16 +50,14 @@ public func hang<T>(
 
 /// Drives this thread's loop until `guarantee` is fulfilled, and returns its value; see the form for promises.
 ///
-/// Without an error to throw, it traps
-/// - if the guarantee is abandoned or cancelled;
-/// - if the guarantee depends on another loop that has ended;
-/// - if this thread's loop has ended: in a `deinit` that runs during its end.
+/// Without an error to throw, it traps if the guarantee is abandoned or cancelled, if it depends on another loop that
+/// has ended, or if this thread's loop has ended: in a `deinit` that runs during its end.
 ///
 /// For the same reason it continues
 /// - while the loop cannot open its descriptors: it logs `LogEvent.watchPaused`, retries every 10 ms, and runs due
 ///   timers and jobs of other threads in between;
 /// - when this loop is being stopped;
-/// - on a new stack of 8 MiB when nested calls of `hang` nearly exhaust the stack. Traps if there is no memory for one.
+/// - on a new stack of 8 MiB when nested calls of `hang` nearly exhaust the stack. Traps without memory for the stack.
 ///
 /// To avoid this, wait for `asPromise()`.
 @available(*, noasync, message: "an async function must not block its thread; write await guarantee.value")
@@ -81,7 +78,7 @@ public func hang<T>(_ guarantee: Guarantee<T>, _ file: StaticString = #fileID, _
     }
 }
 
-/// Drives this thread's loop until `guarantee` is fulfilled or the time limit expires; see the form for promises.
+/// The form with a time limit; see the form for promises.
 /// - Throws: the errors of the form for promises, except a rejection's.
 @available(*, noasync, message: "an async function must not block its thread; write await guarantee.value")
 @inlinable
@@ -98,15 +95,14 @@ func driveLoop(
     until core: PromiseCore, _ timeout: Duration?, waitingFor what: @autoclosure () -> String, _ callSite: CallSite,
     endsWithLoop: Bool = true
 ) throws -> AnySource {
-    // This thread's loop outlives this call.
     let loop = LoopRef.ofThisThread
     // An ended loop takes no waiter: the settling thread would release the waiter while this call uses it.
     try loop.borrow { try $0.checkWhetherItCanWait() }
     // A promise that this thread's own jobs settle needs no wait and no wake-up.
     loop.borrow { $0.runReadyJobs() }
     if let settled = core.settled { return settled }
-    // A thread that settles the promise posts this waiter to the loop, which ends the wait. The waiter does not mark a
-    // rejection as handled: `hang` does, and may end before there is one.
+    // The thread that settles the promise posts this waiter to the loop, which ends the wait. `hang`, which may end
+    // before there is a rejection, marks it as handled itself.
     let wakeUp = loop.borrow { WakeUp.take(on: $0) }
     wakeUp.borrow { core.attach($0, owned: wakeUp.core) }
     defer { loop.borrow { WakeUp.giveBack(wakeUp, to: $0) } }
@@ -153,16 +149,15 @@ func driveLoop(
             }
             isFirstTurn = limit != nil
         } catch let error as SystemError where !endsWithLoop && error.isShortage {
-            // The caller waits for a guarantee, and has no error to throw.
             loop.borrow { $0.waitForDescriptors(error) }
             isFirstTurn = true
         }
     }
 }
 
-/// Continues a `hang` on a separate stack if `error` refuses it for its depth. Peers may determine how deeply handlers
-/// hang inside each other, and a guarantee cannot report that error.
-/// - Returns: the value of `guarantee`; `nil` after any other error, or without memory for a stack.
+/// Continues a `hang` on a separate stack if `error` refuses it for its depth. Peers may determine the depth, and a
+/// guarantee cannot report the error.
+/// - Returns: the value; `nil` after any other error, or without memory for a stack.
 @usableFromInline
 @inline(never)
 func hangOnNewStack<T>(
@@ -179,9 +174,8 @@ func hangOnNewStack<T>(
     return value
 }
 
-/// The waiter of a `hang`. Its arrival is enough, so its operation does nothing.
-///
-/// After its arrival nothing refers to it, so the loop keeps it for the thread's next `hang`.
+/// The waiter of a `hang`. Its arrival is enough, so its operation does nothing. Nothing refers to it then, so the loop
+/// keeps it for the thread's next `hang`.
 // @unchecked: as for PromiseCore. The flags are accessed only on the loop's thread.
 private final class WakeUp: PromiseCore, @unchecked Sendable {
     @exclusivity(unchecked) private var isAwaited = true
@@ -191,7 +185,7 @@ private final class WakeUp: PromiseCore, @unchecked Sendable {
         super.init(state: .pending, loop: LoopRef(loop), role: [.leavesUnhandled, .onlyWaking], code: .none)
     }
 
-    /// Takes a waiter that does not wait yet, with a reference for its future list.
+    /// Takes a waiter, with a reference for its future list.
     static func take(on loop: EventLoop) -> Uncounted<WakeUp> {
         // A loop keeps nothing else.
         guard let wakeUp = LoopRef(loop).exchangeKept(nil as Uncounted<WakeUp>?) else {
@@ -201,7 +195,7 @@ private final class WakeUp: PromiseCore, @unchecked Sendable {
         return wakeUp
     }
 
-    /// Ends the use by a `hang`: keeps a waiter that has arrived for reuse, and leaves any other in its list.
+    /// Keeps a waiter that has arrived for reuse, and leaves any other in its list.
     static func giveBack(_ wakeUp: Uncounted<WakeUp>, to loop: EventLoop) {
         if wakeUp.borrow({ $0.hasArrived }) {
             // One is enough, even after a nested `hang`.
@@ -220,7 +214,7 @@ private final class WakeUp: PromiseCore, @unchecked Sendable {
         if isAwaited { hasArrived = true } else { release() }
     }
 
-    /// The loop and every `hang` on it have ended. The flags are not accessed, because this may be any thread.
+    /// The loop and every `hang` on it have ended. This may be any thread, so the flags are not accessed.
     override func discardAndRelease() {
         releaseSource()
         release()

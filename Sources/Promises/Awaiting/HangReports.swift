@@ -1,16 +1,13 @@
 import Reactor
 import Synchronization
 
-// The reports about a `hang` that can never return.
-
-/// Measures how long nothing on the loop of a `hang` could have settled its promise.
+/// Measures how long nothing on the loop could have settled the promise.
 struct HangWatch {
     /// The time until the report, in nanoseconds of real time. A pool or Dispatch settles most promises sooner.
     static let gracePeriod = Atomic<Int64>(1_000_000_000)
 
-    /// The start of the measurement, by the real clock; 0 if it has not begun.
+    /// The start of the measurement, by the real clock; 0 if not begun.
     private var began: Int64 = 0
-    /// True until the report.
     private(set) var isWatching = true
 
     fileprivate static var now: Int64 { LoopClock.monotonic.now.nanoseconds }
@@ -39,7 +36,6 @@ struct HangWatch {
 /// That is certain, apart from cancellation, when each thread of the pool waits in a `hang` without a time limit, on an
 /// otherwise idle loop, for a promise that only a queued job of the pool settles. A promise that can settle in another
 /// way, such as a race with a resolver's promise, does not count.
-/// way to settle, such as a race with a resolver's promise, does not count.
 struct PoolWait {
     private let pool: ThreadPoolWorkers
     private let loop: LoopRef
@@ -56,8 +52,8 @@ struct PoolWait {
         return wait
     }
 
-    /// Returns the time until the report, if all threads of the pool keep waiting: a second in total, during which a
-    /// thread wakes whose job has just run. `nil` if not all of them wait.
+    /// Returns the time until the report, a second in total, during which a thread wakes whose job has just run. `nil`
+    /// if not all threads wait.
     mutating func timeUntilReport(of core: PromiseCore) -> Duration? {
         guard loop.borrow({ $0.waitsForOthersOnly }), StackSearch.isHeldUp(core, by: pool) else {
             end()

@@ -6,16 +6,14 @@ import Reactor
 /// for try await line in connection.lines { try await connection.write(line + "\n").value }
 /// ```
 ///
-/// The sequence is demand-driven: the loop reads or accepts only when the consumer asks, one element at a time. A slow
-/// consumer slows down its peer. Cancelling the waiting task ends its wait with a `CancellationError`. An element that
-/// arrives at that moment is not lost: this call or the next returns it.
+/// The loop reads or accepts only when the consumer asks, one element at a time, so a slow consumer slows down its
+/// peer. Cancelling the waiting task ends its wait with a `CancellationError`. An element that arrives at that moment
+/// is not lost: this call or the next returns it.
 ///
-/// Use the sequence in async functions that run on the loop's thread: in an actor whose executor is the loop's
-/// `remote`, on `@MainActor` if the main thread drives the loop, in `EventLoop.run { … }`, or in a task that prefers
-/// the `remote`.
-///
-/// On any other thread, including a thread of Swift's pool with an undriven loop, it throws `PromiseError.badInput`.
-/// Each iterator continues where the previous one stopped.
+/// Use it in async functions that run on the loop's thread: in an actor whose executor is the loop's `remote`, on
+/// `@MainActor` if the main thread drives the loop, in `EventLoop.run { … }`, or in a task that prefers the `remote`.
+/// On any other thread, even of Swift's pool with an undriven loop, it throws `PromiseError.badInput`. Each iterator
+/// continues where the previous one stopped.
 public struct LoopSequence<Element>: AsyncSequence {
     /// The errors of the source and of the loop.
     public typealias Failure = any Error
@@ -27,7 +25,7 @@ public struct LoopSequence<Element>: AsyncSequence {
     /// Called by `for await`.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(source) }
 
-    /// Requests one element at a time, and reads nothing in between.
+    /// Requests one element at a time.
     public struct AsyncIterator: AsyncIteratorProtocol {
         private let source: any LoopSource<Element>
         private var isOver = false
@@ -36,8 +34,8 @@ public struct LoopSequence<Element>: AsyncSequence {
 
         /// Waits for the next element.
         /// - Returns: the element; `nil` at the end and from then on.
-        /// - Throws: the error of the source, after which the sequence has ended, `CancellationError` if the task is
-        ///   cancelled, or `PromiseError.badInput` on a thread other than the loop's.
+        /// - Throws: the error of the source, which ends the sequence, `CancellationError`, or `PromiseError.badInput`
+        ///   on a thread other than the loop's.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws -> Element? {
             if isOver { return nil }
             guard source.loop.isDrivenHere else {

@@ -8,12 +8,11 @@ extension Promise where T: Sendable {
     /// ```
     ///
     /// The bridge from promises to `await`. Cancelling the promise cancels the task, and the promise is rejected when
-    /// the task has ended, whatever its result. Until then this thread's loop counts the task as external work.
-    ///
-    /// The body has the caller's task-local values.
+    /// the task has ended, whatever its result. Until then this thread's loop counts the task as external work. The
+    /// body has the caller's task-local values.
     /// - Parameter body: runs in a new task, on threads of the library.
     /// - Returns: a promise. Rejected with the `SystemError` of `pthread_create`, without calling `body`, if no thread
-    ///   for async bodies exists or can be started.
+    ///   for async bodies can be started.
     public init(
         _ file: StaticString = #fileID, _ line: UInt = #line, async body: @escaping @Sendable () async throws -> T
     ) {
@@ -40,13 +39,12 @@ extension Promise where T: Sendable {
     /// docs/guides/async.md.
     ///
     /// Cancelling the promise cancels the task, and the promise is rejected when the task has ended. The loop stays
-    /// alive until then. If the loop ends first, the promise is rejected with `PromiseError.loopEnded`, and the task is
-    /// cancelled.
+    /// alive until then. If it ends first, it rejects the promise with `PromiseError.loopEnded`, and cancels the task.
     /// - Parameters:
     ///   - loop: the loop of this thread.
-    ///   - body: runs in a new task. If it belongs to an actor, the actor must live on this loop.
-    /// - Returns: a promise. Rejected with `DispatchError.badInput`, without calling `body`, if `loop` is another
-    ///   thread's, or `body` belongs to an actor that does not live on it.
+    ///   - body: runs in a new task. An actor to which it belongs must live on this loop.
+    /// - Returns: a promise. Rejected with `DispatchError.badInput`, without calling `body`, if `loop` or the actor of
+    ///   `body` belongs elsewhere.
     @available(*, noasync, message: "an async function calls the body, or starts a task")
     public init(
         on loop: EventLoop, _ file: StaticString = #fileID, _ line: UInt = #line,
@@ -66,7 +64,6 @@ extension Promise where T: Sendable {
 }
 
 extension EventLoop {
-    /// The error of an async body that would not run on this loop.
     fileprivate func refusal(of actor: (any Actor)?) -> DispatchError? {
         guard isUsableHere else { return .badInput("a body for the loop of another thread; use its remote") }
         guard let actor, !runsJobs(of: actor) else { return nil }
@@ -83,9 +80,8 @@ extension Guarantee where T: Sendable {
     /// let size = Guarantee { await cache.count }
     /// ```
     ///
-    /// Cancelling the guarantee cancels the task, and releases the guarantee's handlers without calling them when the
-    /// task has ended; see `cancel()`. If no thread can be started, `body` waits for one; see
-    /// `LogEvent.threadShortage`.
+    /// Cancelling the guarantee cancels the task, and releases the handlers without calling them when the task has
+    /// ended; see `cancel()`. If no thread can be started, `body` waits for one; see `LogEvent.threadShortage`.
     public init(
         _ file: StaticString = #fileID, _ line: UInt = #line, async body: @escaping @Sendable () async -> T
     ) {
@@ -97,8 +93,8 @@ extension Guarantee where T: Sendable {
     }
 }
 
-/// Runs the tasks of async bodies. Swift's own pool has one thread per core, and a synchronous test on such a thread
-/// blocks it in `hang`. As many tests as cores would leave no thread for the work that they wait for.
+/// Runs the tasks of async bodies. Swift's own pool has one thread per core, and a synchronous test blocks such a
+/// thread in `hang`. As many tests as cores would leave no thread for the work that they wait for.
 final class AsyncBodyExecutor: TaskExecutor {
     static let shared = AsyncBodyExecutor()
 
@@ -122,7 +118,6 @@ final class AsyncBodyExecutor: TaskExecutor {
     }
 }
 
-/// The progress of a task that settles a promise.
 private enum TaskStage {
     case running
     /// The task should end, and the promise is rejected when it has.

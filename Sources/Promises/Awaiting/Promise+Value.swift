@@ -5,28 +5,27 @@ extension Promise {
     /// let answer = try await promise.value
     /// ```
     ///
-    /// A settled promise returns at once, without suspension or allocation. A pending promise suspends the task until
+    /// A settled promise returns at once, without suspension or allocation. A pending one suspends the task until
     /// another thread drives the promise's loop or calls its resolver. `value` itself does not drive a loop.
     ///
-    /// If the task is cancelled while it waits, the promise is cancelled, unless another handler waits for it, and
-    /// `value` throws `CancellationError`. On the thread of the promise's loop this happens immediately. On another
-    /// thread it happens when that loop handles the cancellation, unless the promise has settled by then.
+    /// A cancellation of the waiting task cancels the promise, unless another handler waits for it, and throws
+    /// `CancellationError`: at once on the thread of the promise's loop, or else when that loop handles it, unless the
+    /// promise has settled by then.
     ///
     /// The getter runs where its caller runs, in the isolation of the promise, so the value need not be `Sendable`.
     ///
-    /// In synchronous code, use `settledValue` to test for the value, `then`, `map` or `done` to be called with it, and
-    /// `hang(promise)` to wait on the loop's thread.
-    /// - Throws: the promise's error, `CancellationError` if the task is cancelled, or `PromiseError.badInput` if only
-    ///   an undriven loop, of a thread of Swift's pool or of a `ThreadPool`, can settle the promise. In that case the
-    ///   function that made it is async, and neither `nonisolated(nonsending)` nor of an actor that lives on a loop.
+    /// In synchronous code, use `settledValue`, `then`, `map` or `done`, or `hang(promise)` to wait on the loop's
+    /// thread.
+    /// - Throws: the promise's error, `CancellationError`, or `PromiseError.badInput` if only an undriven loop, of a
+    ///   thread of Swift's pool or of a `ThreadPool`, can settle the promise. In that case the function that made it is
+    ///   async, and neither `nonisolated(nonsending)` nor of an actor that lives on a loop.
     @inlinable
     public nonisolated(nonsending) var value: T {
         // Sound for a T that is not Sendable. Promise<T> and Resolver<T> are then not Sendable either, so the promise,
         // its copies, its resolver, the captures of its handlers and the awaiting code are in one isolation region. The
-        // getter and its result stay there (`nonsending`). The fulfilling code is in the caller's isolation too, so the
-        // value is made, copied and released there, in sequence. A cancellation may come from any thread, but it
-        // accesses only words of state, and the promise that it settles is rejected. (Regions do not know threads:
-        // docs/guides/async.md describes what they let pass.)
+        // getter and its result stay there (`nonsending`). The fulfilling code is there too, so the value is made,
+        // copied and released in sequence. A cancellation may come from any thread, but it accesses only words of
+        // state, and the promise that it settles is rejected. (Regions do not know threads: see docs/guides/async.md.)
         get async throws {
             if let outcome = result { return try outcome.get() }
             return try await AwaitingTask.suspendOrCancel(until: core, T.self).outcome()
@@ -37,7 +36,7 @@ extension Promise {
 extension Guarantee {
     /// The value of the guarantee, awaited by an async function; see `Promise.value`.
     ///
-    /// A guarantee cannot report that the task was cancelled, so the wait continues then. To be notified, wait for
+    /// A cancellation of the task does not end the wait, since a guarantee cannot report it. To be notified, wait for
     /// `asPromise().value`. If nothing can fulfill the guarantee any more, because its loop has ended or it was
     /// cancelled or abandoned, the task waits forever, which is logged as `LogEvent.awaitStalled`.
     @inlinable

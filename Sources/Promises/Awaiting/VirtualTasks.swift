@@ -1,9 +1,9 @@
 import Reactor
 import Synchronization
 
-/// The tasks of `Promise { … }` whose loops have a virtual clock. The clock stands still while a task works. While the
-/// task waits for a promise of the same loop, the clock must advance, or neither would continue. So a waiter checks
-/// here whether its task is listed, and notifies the loop.
+/// The tasks of `Promise { … }` whose loops have a virtual clock. The clock stands still while a task works, but must
+/// advance while the task waits for a promise of the same loop. So a waiter checks here whether its task is listed, and
+/// notifies the loop.
 ///
 /// Child tasks, and tasks that the body starts, are not listed: their parent may work while they wait.
 enum VirtualTasks {
@@ -26,7 +26,6 @@ enum VirtualTasks {
     /// Returns the loop that counts the current task as external work. `nil` if its clock is not virtual, if `promise`
     /// belongs to another loop, or if `promise` has a resolver.
     static func home(waitingFor promise: PromiseCore) -> LoopRemote? {
-        // A task sees its own entry.
         guard count.load(ordering: .relaxed) > 0 else { return nil }
         let key = currentTask
         // Another thread may hold the resolver, and be about to use it.
