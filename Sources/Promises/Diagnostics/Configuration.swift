@@ -3,15 +3,14 @@ import ReactorLibc
 import Reactor
 import Synchronization
 
-/// The settings of the library, for the whole process. May be read and changed on any thread. An operator reads them
-/// when it is called.
+/// The settings of the library, for the whole process, on any thread. An operator reads them when it is called.
 ///
 /// ```swift
 /// conf.logHandler = { event in log.notice("\(event)") }
 /// ```
 public let conf = Configuration()
 
-/// The settings of this process. `conf` is the only instance.
+/// The settings of this process, of which `conf` is the only instance.
 public final class Configuration: Sendable {
     private let policy = Atomic<UInt8>(CatchPolicy.allErrorsExceptCancellation.rawValue)
     private let handler = LockedValue.ofProcess(ReportHandler<LogEvent> { LoopEvent.print($0.description) })
@@ -51,23 +50,20 @@ public final class Configuration: Sendable {
     }
 
     /// True when operators record their call sites, for reports, debug descriptions and `EventLoop.pendingPromises`;
-    /// see `Trace`.
-    ///
-    /// Off by default and then free. Costs about 200 bytes and half a microsecond per promise. A change applies to
+    /// see `Trace`. Off by default and then free. Costs about 200 bytes and half a microsecond per promise. Applies to
     /// later promises.
     public var trace: Bool {
         get { clinux_is_tracing() }
         set { clinux_set_tracing(newValue) }
     }
 
-    /// The number of events per kind and source line that reach the log handler per period, which begins with the first
-    /// event that passes. Ten per second by default; `nil` for no limit. At least one event per nanosecond passes.
-    ///
-    /// Limits every handler, because peers can cause many events and the handler runs on a loop's thread.
+    /// The number of events per kind and source line that reach any log handler per period, which begins with the first
+    /// event that passes. Ten per second by default; `nil` for no limit. Peers can cause many events, and the handler
+    /// runs on a loop's thread.
     ///
     /// The handler receives the number of suppressed events as a `LogEvent.suppressed`: after the period, with the next
     /// event of that kind and line, a little later on a thread of the library, or at exit(3). Errors of different types
-    /// or kernel codes are counted separately.
+    /// or kernel codes are counted separately. At least one event per nanosecond passes.
     public var logLimit: (burst: Int, period: Duration)? {
         get { limited.limit.map { ($0.burst, .nanoseconds($0.period)) } }
         set { limited.limit = newValue.map { ReportLimit(burst: $0.burst, period: $0.period.clampedNanoseconds) } }
@@ -76,8 +72,7 @@ public final class Configuration: Sendable {
     /// Receives the library's reports, within `logLimit`, on the thread where the event occurs. Must return quickly.
     ///
     /// The default handler writes each event as one line to standard error, and never blocks. It drops a line that
-    /// standard error does not accept immediately, for instance a full pipe without a reader. The next line that is
-    /// accepted has the number of dropped lines.
+    /// standard error does not accept at once, and counts dropped lines in the next one.
     public var logHandler: @Sendable (LogEvent) -> Void {
         get { handler.withLock { $0 }.call }
         set {

@@ -2,7 +2,7 @@ import Reactor
 
 /// The reports that `conf.logHandler` receives, about legal but probably unintended situations.
 public enum LogEvent: Sendable {
-    /// The last resolver of a promise was released without settling it. The value describes the promise.
+    /// The last resolver of a promise was released without settling it.
     case abandoned(Provenance)
     /// A rejected promise was released, and no `catch`, `recover`, `tap`, `pipe` or `hang` had received its error.
     /// Cancellations are not reported.
@@ -10,62 +10,57 @@ public enum LogEvent: Sendable {
     /// Name and trace belong to the released promise. `callSite` is the line that made the promise rejected first, if
     /// an initializer or `pending()` made it.
     case unhandledRejection(any Error, Provenance)
-    /// A chain that ends in `cauterize` was rejected. The value describes the promise on which it was called, with the
-    /// line of the call. `callSite` is the line that made the promise rejected first, if an initializer or `pending()`
-    /// made it.
+    /// A chain that ends in `cauterize` was rejected. Describes the promise on which it was called, with the line of
+    /// the call. `callSite` as for `unhandledRejection`.
     case cauterized(any Error, Provenance)
     /// A handler of `serve`, `serveAsync` or `serveHTTP` has failed without an `onError` to receive the error.
     /// Cancellations and errors that peers cause are not reported: see `Listener.serve`.
     ///
-    /// The request is the method and the route, such as `GET /notes/{id}`, or the path if no `Router` has found a
-    /// route, with the `Request.id` if a filter has set it; `nil` for a connection. The line is the call of `serve`;
-    /// `nil` if `Router.respond` got the request without a server.
+    /// The request is the method and the route, such as `GET /notes/{id}`, or the path without a route, with the
+    /// `Request.id` if a filter has set it; `nil` for a connection. The line is the call of `serve`; `nil` if
+    /// `Router.respond` got the request without a server.
     case handlerFailed(any Error, request: String?, at: CallSite?)
     /// A loop ended, with its thread or its scope, and dropped this number of waiting handlers.
     case undeliveredHandlers(Int)
-    /// `EventLoop.run()` of the main thread returned while handlers wait for promises that only another thread or a
-    /// callback can settle, or for one another, like calls of a `Limiter` whose operations in progress wait for it.
-    /// Nothing keeps the loop alive for these: take a `hold()`, or `hang` on the promise.
-    ///
-    /// The values are the number of handlers, and the line that made one of the promises. Reported once.
+    /// `EventLoop.run()` of the main thread returned while this number of handlers wait for promises that only another
+    /// thread or a callback can settle, or for one another, like calls of a `Limiter` whose operations in progress wait
+    /// for it. Nothing keeps the loop alive for these: take a `hold()`, or `hang` on the promise. The line made one of
+    /// the promises. Reported once.
     case loopLeftHandlers(Int, at: CallSite?)
     /// For a second, nothing on this thread's loop could have settled the promise that `hang` waits for: no job, timer,
-    /// descriptor or signal. Only another thread can settle it. Or the `hang` is in a job of a pool, waits for another
-    /// job of that pool, and so does a `hang` on each of its threads.
+    /// descriptor or signal. Only another thread can settle it. Or each thread of a pool waits in a `hang`, and this
+    /// one waits for another job of the pool.
     ///
-    /// The values are the promise and the line of the `hang`. Reported once per line.
+    /// The line is the `hang`. Reported once per line.
     case hangStalled(Provenance, at: CallSite)
-    /// `hang` was called in a handler, directly or indirectly, for a promise that only a handler on its stack settles,
-    /// which cannot return before `hang` does. Or each thread of a pool waits, without a time limit, for a job in the
-    /// pool's queue.
+    /// `hang` was called in a handler, for a promise that only a handler on its stack settles, which cannot return
+    /// before `hang` does. Or each thread of a pool waits, without a time limit, for a job in the pool's queue.
     ///
-    /// The values are the promise and the line of the `hang`. Reported once per line.
+    /// The line is the `hang`. Reported once per line.
     case hangDeadlock(Provenance, at: CallSite)
     /// A handler that runs inside another handler's `hang` or turn calls `hang`, and the outer handler cannot return
     /// before. Handlers of a server that wait like this delay each other, however short each is: wait with `then`.
     ///
-    /// The values are the promise and the line of the `hang`. Reported once per line.
+    /// The line is the `hang`. Reported once per line.
     case hangNested(Provenance, at: CallSite)
     /// A listener cannot accept, and pauses for 100 ms at a time: descriptors or memory have run out, or the kernel
     /// refused 64 connections in a row. Reported once until a connection is accepted.
     case acceptPaused(any Error)
-    /// A descriptor cannot be watched for now, and the loop tries again every 100 ms. The value is the error of the
-    /// call. Reported once per episode. The cause is one of these:
+    /// A descriptor cannot be watched for now, and the loop retries every 100 ms. The value is the error of the call.
+    /// Reported once per episode. Causes:
     /// - the kernel has no room for the registration (`ENOMEM`, or `ENOSPC` at `fs.epoll.max_user_watches`);
     /// - the descriptor was ready 256 times within a second, and each call found nothing or was refused;
     /// - the loop's own descriptors cannot be opened (`EMFILE`), and a `hang` on a guarantee waits.
     case watchPaused(any Error)
     /// No thread can be started for a `Guarantee { … }` with an async body, or for an actor without a custom executor
-    /// that a task of a loop calls. Neither can fail, so they wait, and the loop retries every 100 ms. The value is the
-    /// error of pthread_create(3). Reported once per episode.
+    /// that a task of a loop calls. They wait, and the loop retries every 100 ms. The value is the error of
+    /// pthread_create(3). Reported once per episode.
     case threadShortage(any Error)
-    /// A descriptor was closed while the loop watched it, and a duplicate is still open. The watch has ended. Cancel a
-    /// watch before you close its descriptor.
-    ///
-    /// The line made the watch, if known. Reported once per loop.
+    /// A descriptor was closed while the loop watched it, and a duplicate is still open. The watch, made at this line,
+    /// has ended. Cancel a watch before you close its descriptor. Reported once per loop.
     case staleWatch(descriptor: CInt, at: CallSite?)
     /// A handler has blocked its loop for longer than `EventLoop.slowHandlerThreshold`. The second value describes the
-    /// promise of an operator's handler, if it has a name or was traced.
+    /// promise of an operator's handler, if named or traced.
     case slowHandler(SlowHandler, Provenance?)
     /// An actor or a task uses the executor of an ended loop. Its jobs run on a separate thread. Reported once per
     /// loop.
@@ -73,21 +68,20 @@ public enum LogEvent: Sendable {
     /// A handler, a timer, or a promise was attached to a loop that is never driven, so it will never run or settle.
     ///
     /// The loop belongs to a thread of Swift's pool, where an async function has called the synchronous function that
-    /// attached it, to an ended thread, or to the main thread under an async `main`. The value is the line. Reported
-    /// once per line.
+    /// attached it, to an ended thread, or to the main thread under an async `main`. Reported once per line.
     case loopNotRunning(at: CallSite)
-    /// A task waits for a guarantee that nothing can fulfill any more, and never resumes. The error tells whether the
-    /// loop has ended, or the guarantee was cancelled or abandoned.
+    /// A task waits forever for a guarantee that nothing can fulfill any more. The error tells whether the loop has
+    /// ended, or the guarantee was cancelled or abandoned.
     case awaitStalled(Provenance, any Error)
     /// A loop that `EventLoop.spawn` started ended, with its thread, because it could no longer wait for events. The
     /// first value is its name.
     case loopFailed(String, any Error)
-    /// The number, kind and line, if known, of events that `Configuration.logLimit` has suppressed. Kind and line are
-    /// `nil` beyond the number of lines that are counted separately.
+    /// The number, kind and line of events that `Configuration.logLimit` has suppressed. Kind and line are `nil` beyond
+    /// the number of lines that are counted separately.
     case suppressed(Int, Kind?, at: CallSite?)
 
-    /// The line of code that the event is about, if known: the last operator of a promise's trace, the line that made
-    /// it, or the call.
+    /// The line that the event is about, if known: the last operator of a promise's trace, the line that made it, or
+    /// the call.
     public var callSite: CallSite? { key.callSite }
 
     /// The kinds of events, without their values.
@@ -153,13 +147,11 @@ extension Provenance {
         callSite == nil && trace == nil ? "; conf.trace = true shows the lines of promises" : ""
     }
 
-    /// The known facts about a rejected promise, in brackets.
     fileprivate var ofRejection: String {
         guard let cauterizedAt else { return isUnknown ? "" : " (\(phrase)\(firstRejected))" }
         return " (\(phrase)\(firstRejected), cauterized at \(cauterizedAt))"
     }
 
-    /// The origin of a rejection that came from another chain.
     private var firstRejected: String {
         guard let callSite, let first = trace?.steps.first, first.callSite != callSite else { return "" }
         return "; the promise rejected first was made at \(callSite)"

@@ -14,7 +14,7 @@ public enum PromiseError: Error, Sendable {
     /// The time limit of `timeout(_:)`, or the `timeout:` of `hang` or `connect`, expired.
     case timedOut
     /// A handler of `then` or `recover` returned the promise that the same call had made, directly or through other
-    /// promises (with `on:` only directly). That promise would wait for itself.
+    /// promises (with `on:` only directly), and which would wait for itself.
     case returnedSelf
     /// The last resolver was released without settling the promise.
     case abandoned
@@ -28,21 +28,18 @@ public enum PromiseError: Error, Sendable {
     case compactMap(value: String, type: String)
     /// `firstValue` or `lastValue` of `PromiseKitNames` found no element that matched.
     case emptySequence
-    /// One promise had to be fulfilled, but all were rejected. The errors are in the order of the promises. (If all
-    /// errors mean "cancelled", the error is `cancelled` instead.)
+    /// All promises were rejected, with these errors, in order. (If all mean "cancelled", the error is `cancelled`
+    /// instead.)
     case noWinner([any Error])
 
-    /// The error of a promise that can no longer be settled.
     static var noProducer: PromiseError { EventLoop.isEndingOnThisThread ? .loopEnded : .abandoned }
 
-    /// The error of a promise whose sources were all rejected.
     @usableFromInline
     static func allRejected(_ errors: [any Error]) -> PromiseError {
         errors.allSatisfy(\.isCancelled) ? .cancelled : .noWinner(errors)
     }
 
-    /// The text for a value in these errors, shortened because a value may be large and an error is often printed
-    /// twice.
+    /// The text for a value, shortened because a value may be large and an error is often printed twice.
     @usableFromInline
     package static func shown<Value>(_ value: Value) -> String {
         let text = String(describing: value)
@@ -74,8 +71,8 @@ extension PromiseError: CustomStringConvertible {
 }
 
 extension PromiseError: Equatable {
-    /// True when the cases and their values are equal. Errors of `noWinner` that are not `Equatable` are equal if they
-    /// are the same object, or values of one type with equal descriptions.
+    /// Compares cases and values. Errors of `noWinner` that are not `Equatable` are equal if they are the same object,
+    /// or values of one type with equal descriptions.
     public static func == (one: PromiseError, other: PromiseError) -> Bool {
         switch (one, other) {
         case (.noWinner(let errors), .noWinner(let others)):
@@ -104,8 +101,8 @@ extension Error {
 }
 
 private enum ErrorInspection {
-    /// The most recent error type that cannot mean "cancelled". Testing a conformance at run time took longer than the
-    /// three hops of the chain to the `catch` that tests.
+    /// The most recent error type that cannot mean "cancelled". Testing a conformance at run time took longer than
+    /// three hops.
     private static let latest = Atomic<UInt>(0)
 
     static func isCancelled(_ error: any Error) -> Bool {

@@ -2,7 +2,6 @@ import Reactor
 
 /// Pending promises that were made by the same lines, in chains of the same lines.
 package struct PromiseGroup: Sendable {
-    /// The reason why the promises will never settle.
     package enum Loss: String, Sendable {
         case loopEnded = "its loop has ended"
         case circle = "they wait for each other"
@@ -24,8 +23,8 @@ package struct PromiseGroup: Sendable {
     package internal(set) var loss: Loss?
 }
 
-/// Lists the recorded pending promises of a loop as trees of waiting groups. It reads a part of the table at a time,
-/// each under the lock.
+/// Lists the recorded pending promises of a loop as trees of waiting groups, a part of the table at a time, each under
+/// the lock.
 package final class PromiseWalk {
     package private(set) var groups: [PromiseGroup] = []
     /// The number of visited promises that are pending.
@@ -48,7 +47,6 @@ package final class PromiseWalk {
     }
 
     private let isMine: (Int) -> Bool
-    /// The number of unvisited records.
     private var left = 0
     private let hasEnded: Bool
     /// Describes the input that the promise at an address waits for.
@@ -73,7 +71,6 @@ package final class PromiseWalk {
         input = { _ in nil }
     }
 
-    /// Visits the next part.
     /// - Returns: false at the end.
     package func advance() -> Bool {
         guard part < Self.partCount else { return false }
@@ -100,8 +97,7 @@ package final class PromiseWalk {
         groups[group].youngest = max(groups[group].youngest, record.made)
     }
 
-    /// The group of a pending record, after the groups of the records that it waits for, from the root on; −1 if there
-    /// are too many.
+    /// The group of a pending record, after the groups of the records that it waits for; −1 if there are too many.
     private func group(of record: TraceRecord, _ table: inout TraceRegistry.TracedPromises, _ roots: inout Roots) -> Int
     {
         if let known = known[ObjectIdentifier(record)] { return known.group }

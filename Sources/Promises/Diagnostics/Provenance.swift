@@ -6,8 +6,8 @@ public struct Provenance: Hashable, Sendable {
     public let name: String?
     /// The type, such as `Promise<Int>`. Known if a handler waits for the promise, or it was traced, or has a name.
     public let type: String?
-    /// The line that made the promise, if it called an initializer or `pending()`. In a rejection, the line that made
-    /// the promise rejected first.
+    /// The line that made the promise, if it called an initializer or `pending()`. In a rejection, of the promise
+    /// rejected first.
     public let callSite: CallSite?
     /// The chain that leads to the promise, if it was traced.
     package internal(set) var trace: Trace?
@@ -21,7 +21,6 @@ public struct Provenance: Hashable, Sendable {
         self.callSite = callSite
     }
 
-    /// True when at most the type is known.
     var isUnknown: Bool { name == nil && callSite == nil && trace == nil }
 
     /// `Promise<Int> "login" made at App/Login.swift:12 → map at App/Login.swift:14`

@@ -1,6 +1,5 @@
 import Reactor
 
-/// The reports that the library makes about a promise.
 @usableFromInline
 package enum Reports {
     static func unhandled(_ error: any Error, _ provenance: @autoclosure () -> Provenance) {

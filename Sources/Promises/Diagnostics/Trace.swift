@@ -4,9 +4,8 @@ import Reactor
 ///
 /// Recorded while `conf.trace` is on. A chain of more than 64 steps keeps its first and at least its newest 32.
 package struct Trace: Hashable, Sendable {
-    /// One promise of the chain.
     package struct Step: Hashable, Sendable {
-        /// The name of the operator that made the promise, such as `map`; `made` for an initializer or `pending()`.
+        /// The operator that made the promise, such as `map`; `made` for an initializer or `pending()`.
         package let operation: String
         package let callSite: CallSite
         /// The name, if it has one; see `Promise.named`.
@@ -24,7 +23,7 @@ extension Trace: CustomStringConvertible {
     /// `made at App/Login.swift:12 → then at App/Login.swift:14 → map at App/Login.swift:17`
     package var description: String { text(namesLast: true) }
 
-    /// Returns the description. `namesLast` includes the name of the last promise, which a report may show elsewhere.
+    /// - Parameter namesLast: true to include the last promise's name, which a report may show elsewhere.
     func text(namesLast: Bool) -> String {
         var texts = steps.map { $0.text(isNamed: true) }
         if !namesLast, let last = steps.last { texts[texts.count - 1] = last.text(isNamed: false) }

@@ -10,12 +10,10 @@ final class TraceRecord: @unchecked Sendable {
     /// The call that made the promise. `nil` if it was not traced and only has a name.
     let step: (operation: StaticText, callSite: CallSite)?
     let type: Any.Type?
-    /// The serial number of the promise's loop.
     let loop: Int
-    /// The position in the order of creation.
     let ordinal: Int
 
-    /// The time of creation, by the monotonic clock.
+    /// By the monotonic clock.
     let made = LoopClock.monotonic.now.nanoseconds
 
     let parent: TraceRecord?
@@ -23,12 +21,11 @@ final class TraceRecord: @unchecked Sendable {
     private let first: TraceRecord?
     /// The number of steps from the first record to this one.
     private let count: Int
-    /// The number of steps that are still in the list.
+    /// The number of steps still in the list.
     private let kept: Int32
 
     var name: String?
-    /// The record of the promise that the handler has returned. Released with the core, so a chain of releases ends at
-    /// the next record whose core is alive.
+    /// The record of the promise that the handler has returned. Released with the core, so that releases do not nest.
     var awaited: TraceRecord?
     /// The core while it is alive. Accessed only under the lock.
     var core: TracedCore?
@@ -126,7 +123,6 @@ final class TraceRecord: @unchecked Sendable {
         return Trace(steps: steps, omitted: omitted)
     }
 
-    /// Returns true when the promise is alive and pending.
     func isPending(_ roots: inout Roots) -> Bool {
         // The core is alive: its deinit removes the record under the lock before it ends. The core is not retained,
         // because its deinit may have begun.

@@ -1,7 +1,6 @@
 import Reactor
 
-/// The records of promises, by the address of their core. The table is separate from the cores, so that a promise
-/// without name and trace costs nothing.
+/// The records of promises, by the address of their core, so that a promise without name and trace costs nothing.
 ///
 /// A core whose `annotations` say that it is recorded removes its record before its deinit ends, so a core in the table
 /// may be accessed under the lock. No foreign code runs under the lock.
@@ -63,7 +62,6 @@ enum TraceRegistry {
     /// Removes the record of a core that is being deallocated, before any part of the core is destroyed.
     static func remove(at address: UnsafeMutableRawPointer) -> TraceRecord? { withLock { $0.remove(at: address) } }
 
-    /// Returns the known facts about a promise that may have a record.
     static func provenance(_ record: TraceRecord?, type: String? = nil, callSite: CallSite?) -> Provenance {
         guard let record else { return Provenance(type: type, callSite: callSite) }
         return withLock { _ in
