@@ -1,6 +1,6 @@
 import Reactor
 
-/// The result of a read. A read has an outcome instead of an error, so `Connection.read` returns a guarantee.
+/// The result of a read. It includes errors, so `Connection.read` returns a guarantee.
 public enum ReadOutcome: Sendable {
     /// At least one byte.
     case bytes([UInt8])

@@ -1,5 +1,5 @@
-/// Ends a `forEachFrame`, `forEachLine` or `forEachChunk` before the peer ends. The loop's promise is fulfilled when
-/// the body throws this error, or when the body's promise is rejected with it.
+/// Ends a `forEachFrame`, `forEachLine` or `forEachChunk` before the peer ends, thrown by the body or as the error of
+/// its promise. The loop's promise is fulfilled.
 ///
 /// ```swift
 /// connection.forEachLine { line -> Promise<Void> in
@@ -9,7 +9,7 @@
 /// ```
 ///
 /// To write first, throw it after the write: `connection.write("bye\n").done { throw StopReading() }`. The next read
-/// receives the frames that have arrived since, so another protocol can continue there:
+/// receives later frames, so another protocol can continue there:
 ///
 /// ```swift
 /// connection.forEachLine { line in if line.isEmpty { throw StopReading() } }
@@ -17,10 +17,9 @@
 /// ```
 ///
 /// The promise is also fulfilled at the peer's end and by a drain: `Connection.inputEnd` tells whether more may come.
-///
-/// Elsewhere it is an ordinary error.
+/// Elsewhere this is an ordinary error.
 public struct StopReading: Error, Hashable, Sendable {
-    /// Makes the error, which has no content.
+    /// Makes the error.
     public init() {}
 }
 

@@ -1,5 +1,4 @@
-/// An error in the content of a stream, as opposed to an error of the stream itself. No bytes are lost: the next read
-/// returns them.
+/// An error in the content of a stream, not of the stream itself. No bytes are lost: the next read returns them.
 public enum StreamError: Error, Hashable, Sendable {
     /// The input that a read expected.
     public enum Expectation: Hashable, Sendable {
@@ -17,8 +16,8 @@ public enum StreamError: Error, Hashable, Sendable {
     case limitExceeded(limit: Int)
     /// A line is not UTF-8; `position` is the index of its first invalid byte.
     case notUTF8(position: Int)
-    /// A limit of `Connection.frameTimeouts` expired while a read waited. `got` is the number of bytes of the frame, or
-    /// of the message, that had arrived, 0 if none.
+    /// A limit of `Connection.frameTimeouts` expired during a read. `got` is the number of arrived bytes of the frame
+    /// or message.
     case timedOut(got: Int)
 }
 
