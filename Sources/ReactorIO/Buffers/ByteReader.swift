@@ -10,14 +10,13 @@ public enum ByteOrder: Sendable {
 
 /// An error of a `ByteReader` or a `ByteWriter`.
 public enum ByteError: Error, Hashable, Sendable {
-    /// The input ends at least `missing` bytes before the end of the value.
+    /// The input ends at least `missing` bytes early.
     case endOfInput(missing: Int)
-    /// At least `missing` bytes of the value have not arrived. The reader of `DecodedFrame.reading` throws this instead
-    /// of `endOfInput`.
+    /// At least `missing` bytes have not arrived: `endOfInput` in the reader of `DecodedFrame.reading`.
     case incomplete(missing: Int)
     /// The value has more than `limit` bytes.
     case limitExceeded(limit: Int)
-    /// The byte at `position` cannot be part of the value: invalid UTF-8, not a digit, or an integer that does not fit.
+    /// The byte at `position` is invalid UTF-8, not a digit, or the end of an integer that does not fit.
     case malformed(position: Int)
 }
 
@@ -50,17 +49,15 @@ extension ByteError: CustomStringConvertible {
 /// ```
 ///
 /// The bytes are lent and never copied: a reader and the spans that it returns cannot leave their scope. A call that
-/// throws has read nothing. If bytes are missing, it throws `endOfInput`, or `incomplete` in the reader of
-/// `DecodedFrame.reading` and its copies. A new reader of a part of a frame throws `endOfInput`, because more input
-/// cannot complete the part.
+/// throws has read nothing. Missing bytes throw `endOfInput`, or `incomplete` in the reader of `DecodedFrame.reading`
+/// and its copies. More input cannot complete a part of a frame, whose own reader throws `endOfInput`.
 public struct ByteReader: ~Escapable {
     @usableFromInline let bytes: RawSpan
 
     /// True when further bytes may follow.
     @usableFromInline let mayGrow: Bool
 
-    /// The array that contains the bytes, if a connection lends them. Address and array are valid as long as the bytes,
-    /// because the lender holds both.
+    /// The array that contains the bytes, if a connection lends them. The lender holds both as long as the bytes.
     @usableFromInline let owner: UnsafePointer<[UInt8]>?
 
     @usableFromInline var offset = 0
@@ -68,7 +65,7 @@ public struct ByteReader: ~Escapable {
     /// The number of read bytes.
     @inlinable public var position: Int { offset }
 
-    /// Makes a reader of all of `bytes`.
+    /// Makes a reader of `bytes`.
     @inlinable
     @_lifetime(copy bytes)
     public init(_ bytes: RawSpan) { self.init(bytes, mayGrow: false, owner: nil) }
@@ -99,7 +96,7 @@ public struct ByteReader: ~Escapable {
     @_lifetime(self: copy self)
     public mutating func byte() throws(ByteError) -> UInt8 { try integer() }
 
-    /// Reads `count` bytes; none if negative. A decoder must first check a number chosen by a peer.
+    /// Reads `count` bytes; none if negative. Check a number chosen by a peer first.
     @inlinable
     @_lifetime(copy self)
     public mutating func bytes(_ count: Int) throws(ByteError) -> RawSpan {
@@ -125,8 +122,8 @@ public struct ByteReader: ~Escapable {
     public mutating func skip(_ count: Int) throws(ByteError) { _ = try bytes(count) }
 
     /// Reads the bytes before the next `delimiter`, and skips it: with 0, a C string.
-    /// - Parameter limit: the maximum number of bytes before the delimiter.
-    /// - Throws: `endOfInput` without a delimiter in the available bytes, or `limitExceeded`.
+    /// - Parameter limit: the maximum number of bytes.
+    /// - Throws: `endOfInput` without a delimiter, or `limitExceeded`.
     @_lifetime(copy self)
     public mutating func bytes(until delimiter: UInt8, limit: Int = 65536) throws(ByteError) -> RawSpan {
         let end = position(of: delimiter)
@@ -145,8 +142,8 @@ public struct ByteReader: ~Escapable {
     }
 
     /// Reads a line, without its `\n` or `\r\n`.
-    /// - Parameter limit: the maximum number of bytes of the line.
-    /// - Throws: `endOfInput` without the end of a line in the available bytes, or `limitExceeded`.
+    /// - Parameter limit: the maximum number of bytes.
+    /// - Throws: `endOfInput` without the end of a line, or `limitExceeded`.
     @_lifetime(copy self)
     public mutating func line(limit: Int = 65536) throws(ByteError) -> RawSpan {
         let newline = position(of: 0x0A)
@@ -163,9 +160,8 @@ public struct ByteReader: ~Escapable {
     /// Reads bytes preceded by their number.
     /// - Parameters:
     ///   - type: the type of the number, which does not include its own size.
-    ///   - order: the order of the number's bytes.
-    ///   - limit: the maximum number of bytes. A peer chooses the number, so a decoder must refuse more than it is
-    ///     ready to keep.
+    ///   - order: the byte order of the number.
+    ///   - limit: the maximum number of bytes. A peer chooses the number, so refuse more than you are ready to keep.
     /// - Throws: `endOfInput` or `limitExceeded`.
     @inlinable
     @_lifetime(copy self)
@@ -186,8 +182,8 @@ public struct ByteReader: ~Escapable {
         }
     }
 
-    /// Keeps `span`, which this reader has returned, beyond the call that lends it. In the body of `forEachFrame`, a
-    /// span is not copied if it has at least 16 KiB and takes at least half of the memory that received it.
+    /// Keeps `span`, which this reader has returned, beyond the call that lends it. The body of `forEachFrame` does not
+    /// copy a span of at least 16 KiB that takes at least half of the memory that received it.
     public func keep(_ span: RawSpan) -> SharedBytes {
         guard span.byteCount >= SharedBytes.leastKept, let array = owner?.pointee, array.capacity / 2 <= span.byteCount
         else { return SharedBytes(span) }
@@ -224,8 +220,7 @@ public struct ByteReader: ~Escapable {
         return value
     }
 
-    /// Reads an integer in groups of seven bits, the least significant first, each but the last with its high bit set:
-    /// LEB128, as in MQTT and Protocol Buffers.
+    /// Reads an integer in groups of seven bits, the least significant first: LEB128, as in MQTT and Protocol Buffers.
     /// - Parameter limit: the maximum number of bytes; at most 10, which hold 64 bits.
     /// - Throws: `endOfInput`, `limitExceeded`, or `malformed` for more than 64 bits.
     @_lifetime(self: copy self)
@@ -246,8 +241,8 @@ public struct ByteReader: ~Escapable {
     }
 
     /// Reads the decimal integer before the next `delimiter`, digits after an optional `-`, and skips the delimiter.
-    /// - Throws: `endOfInput` without a delimiter in the available bytes, `limitExceeded` without one in 40 bytes, or
-    ///   `malformed` if it is no integer that fits into `Value`.
+    /// - Throws: `endOfInput` without a delimiter, `limitExceeded` without one in 40 bytes, or `malformed` if it is no
+    ///   integer that fits into `Value`.
     @inlinable
     @_lifetime(self: copy self)
     public mutating func decimal<Value: FixedWidthInteger>(
@@ -264,8 +259,7 @@ public struct ByteReader: ~Escapable {
 }
 
 extension FixedWidthInteger {
-    /// Makes an integer from decimal digits, after an optional `-`. `nil` unless they are all of `bytes` and the value
-    /// fits.
+    /// Makes an integer from decimal digits, after an optional `-`. `nil` unless all of `bytes` are, and fit.
     @inlinable
     public init?(decimal bytes: RawSpan) {
         let isNegative = bytes.byteCount > 0 && bytes.unsafeLoad(fromByteOffset: 0, as: UInt8.self) == 0x2D
@@ -311,10 +305,8 @@ extension Array where Element == UInt8 {
 }
 
 extension DecodedFrame {
-    /// Makes a decoder's result of a frame that `body` reads from the front of `bytes`. If `body` throws
-    /// `ByteError.incomplete`, the frame is incomplete.
-    ///
-    /// Each call of `body` starts at the front. For frames that arrive in many parts, check the length first.
+    /// Makes a decoder's result of a frame that `body` reads from the front of `bytes`, in each call.
+    /// `ByteError.incomplete` makes the frame incomplete. For frames that arrive in many parts, check the length first.
     /// - Throws: `StreamError.limitExceeded` in place of `ByteError.limitExceeded`, and other errors of `body`.
     @inlinable
     public static func reading(

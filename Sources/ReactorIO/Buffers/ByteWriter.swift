@@ -34,8 +34,8 @@ public struct ByteWriter: Sendable {
     @inlinable
     public mutating func append(_ bytes: RawSpan) { bytes.withUnsafeBytes { written.append(contentsOf: $0) } }
 
-    /// Appends shared bytes. From 16 KiB on, `Connection.write` sends them in place instead of a copy, in one call with
-    /// the bytes around them, and shares their memory until the kernel has taken them.
+    /// Appends shared bytes. From 16 KiB on, `Connection.write` sends them in place, in one call with the bytes around
+    /// them, and shares their memory until the kernel has taken them.
     public mutating func append(_ bytes: SharedBytes) {
         if bytes.count < SharedBytes.leastKept { return bytes.withUnsafeBytes { written.append(contentsOf: $0) } }
         let part = (place: written.count, bytes: bytes)
@@ -86,7 +86,7 @@ public struct ByteWriter: Sendable {
         }
     }
 
-    /// Appends at most `count` bytes, which `body` writes in place. `body` returns their number.
+    /// Appends at most `count` bytes. `body` writes them in place, and returns their number.
     @inlinable @inline(__always)
     package mutating func append(atMost count: Int, _ body: (UnsafeMutableRawBufferPointer) -> Int) {
         written.append(atMost: count, body)
@@ -98,7 +98,7 @@ public struct ByteWriter: Sendable {
         for place in 0..<Value.bitWidth / 8 { written.append(Self.byte(place, of: value, order)) }
     }
 
-    /// Returns the byte of `value` at a place in the message.
+    /// The byte of `value` at a place in the message.
     @inlinable
     static func byte<Value: FixedWidthInteger>(_ place: Int, of value: Value, _ order: ByteOrder) -> UInt8 {
         let place = order == .bigEndian ? Value.bitWidth / 8 - 1 - place : place
@@ -141,10 +141,10 @@ public struct ByteWriter: Sendable {
     /// Appends the bytes that `body` appends, preceded by their number.
     /// - Parameters:
     ///   - type: the type of the number, which does not include its own size.
-    ///   - order: the order of the number's bytes.
+    ///   - order: the byte order of the number.
     ///   - body: called once, inside this call.
-    /// - Throws: `ByteError.limitExceeded` if the number does not fit into its type, or the error of `body`. Nothing is
-    ///   appended then.
+    /// - Throws: `ByteError.limitExceeded` if the number does not fit into its type, or the error of `body`. Appends
+    ///   nothing then.
     @inlinable
     public mutating func append<Length: FixedWidthInteger & UnsignedInteger>(
         prefixedBy type: Length.Type, _ order: ByteOrder = .bigEndian, _ body: (inout ByteWriter) throws -> Void

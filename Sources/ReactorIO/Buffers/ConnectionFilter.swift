@@ -1,9 +1,8 @@
-/// A layer between a connection's bytes and its users: TLS, compression, a proxy's header. Installed by
-/// `Connection.filter`.
+/// A layer between a connection's bytes and its users: TLS, compression, a proxy's header. See `Connection.filter`.
 ///
-/// A filter is a state machine that performs no I/O. The connection calls its methods with events. Each method puts its
-/// actions into a `FilterOutput`, valid during the call: bytes to send to the peer, plain bytes to deliver to the
-/// connection's reads, and changes of state.
+/// A filter is a state machine without I/O. The connection calls its methods with events. Each method puts its actions
+/// into a `FilterOutput`, valid during the call: bytes to send to the peer, plain bytes to deliver to the connection's
+/// reads, and changes of state.
 ///
 /// ```swift
 /// /// The line "PROXY TCP4 client server port port" or "PROXY UNKNOWN", with which a proxy begins. Then the filter leaves.
@@ -39,48 +38,45 @@
 /// ```
 ///
 /// The methods are called on the loop's thread, one at a time, and must not use the connection. If a method does, or
-/// turns the loop, writes wait and nothing is read until the method has returned. A close drops the bytes that the
-/// method delivers, and sends its output before the end record. An abort drops both.
+/// turns the loop, writes wait and nothing is read until it has returned. A close drops the bytes that the method
+/// delivers, and sends its output before the end record. An abort drops both.
 ///
-/// **Reading.** Nothing is read from the kernel without a pending read, except during the handshake and while the
-/// filter needs input to write (`FilterOutput.waitForInput`). Reading also stops while 64 KiB of output that belongs to
-/// no write, such as answers to pings, wait for the kernel, so a peer that only sends cannot fill the memory.
+/// **Reading.** The kernel is read only for a pending read, during the handshake, and while the filter needs input to
+/// write (`FilterOutput.waitForInput`). Reading stops while 64 KiB of output that belongs to no write, such as answers
+/// to pings, wait for the kernel, so a peer that only sends cannot fill the memory. A filter that needs input still
+/// gets it, since its peer may read only after sending it. Instead of waiting forever, the connection fails with
+/// `ENOBUFS` beyond 1 MiB of such output, or 1 MiB of plain bytes without a read.
 ///
-/// A filter that needs input still gets it, since its peer may read only after sending that input. Instead of waiting
-/// forever, the connection fails with `ENOBUFS` beyond 1 MiB of such output, or 1 MiB of plain bytes without a read.
-///
-/// **Errors.** A thrown error fails the connection: earlier output, such as an alert, still leaves, then the end.
-/// Pending and later operations are rejected with that error. `read`, `peerGone` and `closed`, whose errors are always
+/// **Errors.** A thrown error fails the connection. Earlier output, such as an alert, still leaves, then the end.
+/// Pending and later operations are rejected with the error. `read`, `peerGone` and `closed`, whose errors are
 /// `SystemError`s, report `EPROTO` with the error as the detail.
 public protocol ConnectionFilter {
-    /// Called when the filter has been installed. The default calls `output.becomeReady()`. A filter with a handshake
-    /// sends its first message, or waits for the peer's.
+    /// Called when the filter has been installed. A filter with a handshake sends its first message, or waits for the
+    /// peer's. The default calls `output.becomeReady()`.
     mutating func begin(_ output: inout FilterOutput) throws
 
-    /// Called with bytes from the kernel: at least one, in pieces of any size. The span is lent for the call.
+    /// Called with bytes from the kernel: at least one, in pieces of any size, lent for the call.
     mutating func receive(_ bytes: RawSpan, _ output: inout FilterOutput) throws
 
     /// Called with the plain bytes of each write, lent for the call. The write is fulfilled when the kernel has taken
-    /// the bytes sent in this call and all earlier ones.
-    ///
-    /// A filter that must receive before it can send the bytes calls `output.waitForInput()`, and is called again with
-    /// them.
+    /// the bytes sent in this call and all earlier ones. A filter that must receive before calls
+    /// `output.waitForInput()`, and is called again with these bytes.
     mutating func write(_ bytes: RawSpan, _ output: inout FilterOutput) throws
 
-    /// Called when the user ends the write side, by `shutdownWrite` or `close`, to send the end record. At most once,
-    /// after the last write, and not during the handshake. The default sends nothing.
+    /// Called when the user ends the write side, to send the end record. At most once, after the last write, and not
+    /// during the handshake. The default sends nothing.
     mutating func end(_ output: inout FilterOutput) throws
 
     /// Called when the peer has ended its side of the descriptor without `output.endInput()`. A filter without end
-    /// records returns, if it is not inside a record. The default throws `ConnectionFilterError.truncated`.
+    /// records returns, outside of a record. The default throws `ConnectionFilterError.truncated`.
     mutating func receiveEnd(_ output: inout FilterOutput) throws
 
-    /// True while received bytes do not make a whole record. A draining listener does not count the connection as idle
-    /// then. False by default.
+    /// True while received bytes do not make a whole record, so that a draining listener does not treat the connection
+    /// as idle. False by default.
     var isInsideRecord: Bool { get }
 
     /// The memory, in bytes of capacity, that the filter keeps for its peer beyond a call, such as the beginning of a
-    /// record. Read after each call. Counts in `ServeOptions.memoryLimit`. Zero by default.
+    /// record. Counts in `ServeOptions.memoryLimit`. Zero by default.
     var heldBytes: Int { get }
 }
 
@@ -103,7 +99,7 @@ extension ConnectionFilter {
 
 /// An error found by the connection, not by its filter.
 public enum ConnectionFilterError: Error, Hashable, Sendable {
-    /// The peer has ended its side of the descriptor without an end record. An attacker may have cut off the stream.
+    /// The peer has ended its side without an end record. An attacker may have cut off the stream.
     case truncated
 }
 

@@ -1,4 +1,4 @@
-/// The actions of a `ConnectionFilter` for its connection. They take effect when the method has returned.
+/// The actions of a `ConnectionFilter` for its connection, which take effect when the method has returned.
 public struct FilterOutput {
     /// The bytes to send.
     @usableFromInline var sent: [UInt8] = []
@@ -38,13 +38,11 @@ public struct FilterOutput {
     /// Ends the handshake: the promise of `Connection.filter` is fulfilled, and the connection takes reads and writes.
     public mutating func becomeReady() { isReady = true }
 
-    /// Ends the plain stream after the delivered bytes, because the peer's end record has been received. Later bytes of
-    /// the peer are ignored.
+    /// Ends the plain stream after the delivered bytes, at the peer's end record. Later bytes of the peer are ignored.
     public mutating func endInput() { endsInput = true }
 
-    /// Defers this `write`: its bytes need further input first, as in a TLS renegotiation. The connection reads, even
-    /// without a pending read, and calls `write` again with these bytes after each `receive`. Later writes wait. Has no
-    /// effect in other methods.
+    /// Defers this `write`: its bytes need further input first, as in a TLS renegotiation. The connection reads, and
+    /// calls `write` again with these bytes after each `receive`. Later writes wait. Has no effect in other methods.
     ///
     /// Plain bytes delivered until then are buffered. The connection fails with `ENOBUFS` at more than 1 MiB of them
     /// without a pending read, or of output that the peer does not take. If the peer ends its stream first, deferred
@@ -52,7 +50,7 @@ public struct FilterOutput {
     public mutating func waitForInput() { waitsForInput = true }
 
     /// Ends the filter's work, and a pending handshake. The connection continues without a filter, and may get another.
-    /// This call must deliver all received bytes.
+    /// Deliver all received bytes in this call.
     public mutating func removeFilter() {
         isReady = true
         removesFilter = true

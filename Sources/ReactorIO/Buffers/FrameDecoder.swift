@@ -21,14 +21,13 @@ public protocol FrameDecoder {
     ///
     /// After `incomplete` the next call gets these bytes again, and further ones, so a decoder may store how far it has
     /// searched. After a frame or skipped bytes, the next call gets the bytes after them.
-    /// - Parameter bytes: all received bytes that were not consumed. The span is valid during the call only.
+    /// - Parameter bytes: all unconsumed bytes, valid during the call only.
     /// - Returns: a frame with the number of its bytes, bytes to skip, or that the frame is incomplete.
     /// - Throws: an error about the bytes, such as `StreamError.limitExceeded`. It rejects the read, which consumes
     ///   nothing. A decoder must throw beyond some limit, or a peer could fill the memory.
     mutating func decode(_ bytes: RawSpan) throws -> DecodedFrame<Frame>
 
-    /// Makes a frame of the rest when the stream ends in order inside a frame; `nil`, the default, if the rest is no
-    /// frame.
+    /// Makes a frame of the rest when the stream ends in order inside a frame; `nil`, the default, if it is no frame.
     /// - Parameter bytes: the bytes that `decode` has called incomplete; at least one. The frame takes all of them.
     /// - Returns: the last frame. Without it the read is rejected with `StreamError.endedEarly`.
     /// - Throws: an error about the bytes, like `decode`.
@@ -38,8 +37,7 @@ public protocol FrameDecoder {
     var expectation: StreamError.Expectation { get }
 
     /// The memory, in bytes of capacity, that the decoder keeps for consumed bytes, such as the fragments of a message.
-    /// Read when a read, or a loop for its body, begins to wait. Counts in `ServeOptions.memoryLimit`. Zero by default,
-    /// since the connection counts unconsumed bytes itself.
+    /// Read when a read, or a loop for its body, begins to wait. Counts in `ServeOptions.memoryLimit`. Zero by default.
     var heldBytes: Int { get }
 }
 
@@ -56,15 +54,13 @@ extension FrameDecoder {
 
 /// The result of a decoder.
 public enum DecodedFrame<Frame> {
-    /// A frame of the first `consumed` bytes: at least one. A smaller number, or more than there are, rejects the read
-    /// with `PromiseError.badInput`, which names the decoder, and consumes nothing.
+    /// A frame of the first `consumed` bytes: at least one. Any other number rejects the read with
+    /// `PromiseError.badInput`, which names the decoder, and consumes nothing.
     case frame(Frame, consumed: Int)
     /// The first `consumed` bytes are not part of a frame, such as empty lines between requests, and are dropped. A
     /// stream that ends after them has ended between two frames. They count in the time of the next frame: see
-    /// `FrameTimeouts`.
-    ///
-    /// Skip all of them in one call. Zero bytes count as `incomplete(missing: 1)`. A negative number, or more than
-    /// there are, is an error as for `frame`.
+    /// `FrameTimeouts`. Skip all of them in one call. Zero bytes count as `incomplete(missing: 1)`. An invalid number
+    /// is an error as for `frame`.
     case skipped(consumed: Int)
     /// The frame needs at least `missing` further bytes; 1 if the decoder does not know the number.
     case incomplete(missing: Int)

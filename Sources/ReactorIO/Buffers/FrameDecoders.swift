@@ -2,8 +2,6 @@ import CLinux
 import Promises
 import ReactorLibc
 
-// The decoders of common framings.
-
 /// The treatment of bytes after the last delimiter when the stream ends.
 public enum LastFrame: Sendable {
     /// Rejects the read with `StreamError.endedEarly`.
@@ -12,9 +10,8 @@ public enum LastFrame: Sendable {
     case accept
 }
 
-/// Decodes lines of UTF-8 that end with `\n` or `\r\n`. The frames are strings without these bytes.
-///
-/// For other bytes, use `DelimiterDecoder("\n")`, which returns lines as bytes.
+/// Decodes lines of UTF-8 that end with `\n` or `\r\n`, as strings without these bytes. For other bytes, use
+/// `DelimiterDecoder("\n")`.
 ///
 /// Throws `StreamError.limitExceeded` if a line has more than `limit` bytes, or `StreamError.notUTF8`.
 public struct LineDecoder: FrameDecoder, Sendable {
@@ -102,7 +99,7 @@ public struct DelimiterDecoder: FrameDecoder, Sendable {
         self.init(delimiter.utf8, limit: limit, lastFrame: lastFrame)
     }
 
-    /// Finds the bytes before the next delimiter.
+    /// Finds the next delimiter.
     public mutating func decode(_ bytes: RawSpan) throws -> DecodedFrame<[UInt8]> {
         // The span is alive during the call, and the pointer does not leave it.
         try bytes.withUnsafeBytes { bytes in

@@ -1,4 +1,4 @@
-/// A queue whose elements keep their number from when they were appended.
+/// A queue whose elements keep the number that they got when appended.
 struct IndexedQueue<Element> {
     private var elements: ContiguousArray<Element?> = []
     private var head = 0

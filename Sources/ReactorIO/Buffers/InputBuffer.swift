@@ -1,15 +1,14 @@
 /// Received bytes of a stream that no read has consumed.
 struct InputBuffer {
     private var bytes: [UInt8] = []
-    // The index of the first byte that has not been taken.
     private var start = 0
 
     var count: Int { bytes.count - start }
     /// The array is released when the last byte is taken.
     var isEmpty: Bool { bytes.isEmpty }
-    /// The memory of the bytes, including consumed bytes and free room. The machine assigns no page to reserved room
-    /// before it is written to, so at most as much of it counts as there are bytes. Each step that leaves fewer bytes
-    /// moves them to less memory, unless it is at most twice their size.
+    /// The memory of the bytes, including consumed bytes and free room. The machine assigns no page to room before a
+    /// write, so at most as much room counts as there are bytes. Each step that leaves fewer bytes moves them to less
+    /// memory, unless it is at most twice their size.
     var memory: Int { bytes.usedMemory }
 
     mutating func append(_ new: UnsafeRawBufferPointer) {
@@ -36,7 +35,6 @@ struct InputBuffer {
     /// - Parameters:
     ///   - expected: the minimum to reserve.
     ///   - receive: returns the number of bytes that it has stored; below 1 if none.
-    /// - Returns: the result of `receive`.
     mutating func receive(
         _ missing: Int, expecting expected: Int, _ receive: (UnsafeMutableRawBufferPointer) -> Int
     ) -> Int {
@@ -65,8 +63,8 @@ struct InputBuffer {
         if bytes.isEmpty { bytes = new } else { new.withUnsafeBytes { append($0) } }
     }
 
-    /// Moves the bytes to less memory if they, and the `missing` bytes still to come, take less than a quarter of it. A
-    /// peer may have sent a large frame, and the beginning of a small one.
+    /// Moves the bytes to less memory if they, and the `missing` bytes, take less than a quarter of it. A peer may have
+    /// sent a large frame, and the beginning of a small one.
     mutating func shrink(awaiting missing: Int) {
         guard bytes.capacity > Self.leastShrunk else { return }
         if (count + [UInt8].room(for: missing, behind: count)) * 4 < bytes.capacity { move() }
@@ -88,7 +86,7 @@ struct InputBuffer {
         return taken
     }
 
-    /// Drops the first `count` bytes. The memory is released with the last byte, so an idle connection holds none.
+    /// Drops the first `count` bytes. The memory is released with the last, so an idle connection holds none.
     mutating func drop(_ count: Int) {
         start += count
         guard start >= bytes.count else { return }
@@ -96,10 +94,8 @@ struct InputBuffer {
         start = 0
     }
 
-    /// Lends all bytes to `body`, and drops as many as it returns.
-    ///
-    /// `body` may be user code that closes the connection, which drops the bytes. So the array is retained during the
-    /// call, and at most the remaining bytes are dropped.
+    /// Lends all bytes to `body`, and drops as many as it returns. User code may close the connection, which drops the
+    /// bytes, so the array is retained during the call, and at most the remaining bytes are dropped.
     /// - Parameter callsUser: false if `body` calls no user code, so that nothing is retained.
     @inline(__always)
     mutating func consume(callsUser: Bool, _ body: (UnsafeRawBufferPointer) throws -> Int) rethrows {
@@ -111,8 +107,7 @@ struct InputBuffer {
         if consumed > 0 { drop(min(consumed, count)) }
     }
 
-    /// Lends all bytes, and the array that contains them, to `body`. It calls user code, so the array is retained
-    /// during the call.
+    /// Lends all bytes, and the array that contains them, to `body`, which calls user code, so the array is retained.
     @inline(__always)
     func lend<Result>(_ body: (UnsafeRawBufferPointer, UnsafePointer<[UInt8]>) throws -> Result) rethrows -> Result {
         let (bytes, start) = (Self.retaining(bytes), start)
@@ -126,16 +121,15 @@ struct InputBuffer {
     @inline(never) @_optimize(none)
     private static func retaining(_ bytes: [UInt8]) -> [UInt8] { bytes }
 
-    /// Returns true when the byte at `address`, in a lent array that is still retained, is the first unconsumed byte.
+    /// Returns true when `address`, in a lent array that is still retained, is the first unconsumed byte.
     func begins(at address: UnsafeRawPointer) -> Bool {
         !bytes.isEmpty && bytes.withUnsafeBytes { $0.baseAddress! + start == address }
     }
 }
 
 extension [UInt8] {
-    /// The room to reserve for the `missing` bytes of a frame after its first `count`. Room grows as the frame arrives,
-    /// to at most fifteen times as much as there is, so a frame of up to a megabyte is moved at most once. The machine
-    /// assigns no page of it before it is written to.
+    /// The room for the `missing` bytes of a frame after its first `count`: at most fifteen times as much as there is,
+    /// so a frame of up to a megabyte is moved at most once. The machine assigns no page of it before a write.
     fileprivate static func room(for missing: Int, behind count: Int) -> Int {
         Swift.min(missing, Swift.max(65_536, 15 * count))
     }

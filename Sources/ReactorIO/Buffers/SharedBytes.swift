@@ -1,5 +1,5 @@
-/// Immutable bytes in shared memory. Copies and parts refer to the same memory, which the last of them releases. For
-/// values that are stored, and sent to many clients.
+/// Immutable bytes in shared memory, for values that are stored, and sent to many clients. Copies and parts refer to
+/// the same memory, which the last of them releases.
 ///
 /// ```swift
 /// let page = SharedBytes(Array("a large page".utf8))
@@ -11,8 +11,7 @@
 /// }
 /// ```
 ///
-/// A connection sends large ones in place (`ByteWriter.append`). `ByteReader.keep` keeps a large payload where it was
-/// received.
+/// A connection sends large ones in place (`ByteWriter.append`). `ByteReader.keep` makes them of a large payload.
 public struct SharedBytes: Sendable {
     @usableFromInline
     enum Memory: Sendable {
@@ -69,7 +68,6 @@ public struct SharedBytes: Sendable {
         }
     }
 
-    /// The place of the bytes in the memory.
     var range: Range<Int> { start..<start + count }
 
     /// The address of the memory, which identifies it, and its size. Valid while this value exists.
@@ -97,7 +95,6 @@ extension Array where Element == UInt8 {
 }
 
 extension [SharedBytes] {
-    /// A copy of all bytes in sequence.
     var joined: [UInt8] {
         var joined: [UInt8] = []
         joined.reserveCapacity(reduce(0) { $0 + $1.count })

@@ -1,8 +1,6 @@
 extension String {
-    /// Makes a text of at most 15 bytes of ASCII, without an allocation; `nil` for other bytes.
-    ///
-    /// Most protocol lines are short: numbers and commands. Validating UTF-8, as for any text, takes twice as many
-    /// instructions.
+    /// Makes a text of at most 15 bytes of ASCII, without an allocation; `nil` for other bytes. Most protocol lines are
+    /// short, and validating them as UTF-8 takes twice as many instructions.
     @inline(__always)
     init?(shortASCII bytes: UnsafeRawBufferPointer) {
         guard bytes.count <= 15, Self.isASCII(bytes) else { return nil }
