@@ -16,8 +16,8 @@ import ReactorLibc
 /// after the previous one, or when that fails. The first success closes the others. See RFC 8305.
 ///
 /// If `timeout` expires or the promise is cancelled, the attempts are abandoned and their descriptors closed. Without a
-/// timeout, the kernel gives up after about two minutes with `ETIMEDOUT`. For a Unix listener whose backlog stays full,
-/// the library does so after the same time, with `EAGAIN`. See connect(2).
+/// timeout, the kernel gives up after about two minutes with `ETIMEDOUT`, and the library, for a Unix listener whose
+/// backlog stays full, with `EAGAIN`. See connect(2).
 ///
 /// The promise is rejected with:
 /// - `SocketAddress.ParseError` for a text that is no endpoint, and for a host's name in an array;

@@ -13,7 +13,7 @@ final class ConnectAttempt: ReadinessHandler {
     private var tries = 0
     private let began: LoopInstant
 
-    /// The time for which a Unix connect without a time limit is retried: as long as the kernel would try TCP.
+    /// The maximum time to retry a Unix connect: as long as the kernel would try TCP.
     private static var retryLimit: Duration { .seconds(120) }
 
     init(_ address: SocketAddress, _ race: ConnectRace) {
@@ -23,7 +23,7 @@ final class ConnectAttempt: ReadinessHandler {
         began = loop.now
     }
 
-    /// Starts to connect. If this throws, the caller must call `giveUp`.
+    /// Throws if the caller must call `giveUp`.
     func start(from source: SocketAddress?, _ options: [SocketSetting]) throws(SystemError) {
         let socket = try Socket.client(for: address, from: source, options, loop.kernel)
         self.socket = socket

@@ -5,7 +5,7 @@ import Reactor
 /// cache, or a table in a test.
 public protocol NameLookup: Sendable {
     /// Finds the addresses of `host`. Called on the thread that connects. The promise is cancelled when nobody needs
-    /// the answer any more.
+    /// it.
     /// - Parameters:
     ///   - host: the name, without brackets and port.
     ///   - port: the port that each address gets.
@@ -27,10 +27,9 @@ extension NameLookup {
 
 /// The system's lookup, getaddrinfo(3): hosts file, name servers, and the other sources of nsswitch.conf.
 ///
-/// getaddrinfo(3) blocks and cannot be interrupted, so the lookup has separate threads. Equal lookups in progress share
-/// one thread and one answer, so names without an answer delay others only if there are as many such names as threads.
-/// A queued lookup is removed when its last promise is cancelled. A running lookup continues, and later lookups of that
-/// name join it.
+/// getaddrinfo(3) blocks and cannot be interrupted, so the lookup has separate threads. Equal lookups share one thread
+/// and one answer, so names without an answer delay others only if there are as many as threads. A queued lookup is
+/// removed when its last promise is cancelled. A running one continues, and later lookups of that name join it.
 public struct SystemNameLookup: NameLookup {
     private let lookups: SharedLookups
 
@@ -38,13 +37,12 @@ public struct SystemNameLookup: NameLookup {
     /// The lookup that `connect` uses, with 16 threads.
     public static let shared = (try? SystemNameLookup()) ?? SystemNameLookup(pool: .shared)
 
-    /// Makes a lookup with its own threads, which start when needed.
+    /// Makes a lookup with its own threads.
     /// - Parameter threads: the number of names to look up at the same time, at least 1.
     public init(threads: Int = 16) throws(DispatchError) {
         self.init(pool: try ThreadPool(name: "lookup", threads: threads))
     }
 
-    /// Like the public initializer, with a function in place of getaddrinfo(3).
     package init(
         threads: Int, queueLimit: Int = 65_536,
         find: @escaping @Sendable (String) throws(NameLookupError) -> [SocketAddress]

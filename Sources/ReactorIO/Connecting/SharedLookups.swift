@@ -1,7 +1,7 @@
 import Promises
 import Reactor
 
-/// Lookups in progress, by name. Equal lookups, of any threads, share one call of getaddrinfo(3), and so one thread.
+/// Lookups in progress, by name. Equal lookups, of any threads, share one call of getaddrinfo(3).
 final class SharedLookups: Sendable {
     /// Finds the addresses of a name, with port 0.
     typealias Find = @Sendable (String) throws(NameLookupError) -> [SocketAddress]
@@ -74,7 +74,6 @@ final class SharedLookups: Sendable {
             caller.settle(.failure(DispatchError.poolIsForked(name: pool.name)))
             return core
         }
-        // Names are case-insensitive.
         let name = String(decoding: host.utf8.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)
         let (number, needsJob) = lookups.withLock { $0.add(caller, of: name) }
         let home = caller.home
@@ -102,7 +101,7 @@ final class SharedLookups: Sendable {
     }
 }
 
-/// A caller of a lookup, with its promise. The caller's loop counts it as external work.
+/// A caller of a lookup, whose loop counts it as external work.
 private struct LookupCaller {
     let host: String
     let port: UInt16
