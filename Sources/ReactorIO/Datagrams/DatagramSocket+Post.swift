@@ -1,7 +1,5 @@
 import Reactor
 
-// Datagrams that no handler waits for.
-
 extension DatagramSocket {
     /// Sends `bytes` as one datagram, without a promise: for answers and measurements that nobody waits for.
     ///
@@ -10,16 +8,16 @@ extension DatagramSocket {
     /// ```
     ///
     /// The datagrams of a turn leave at its end, 32 per system call, or at once if the loop is not being driven. Posts
-    /// and sends keep the order of the calls, and `close` sends the posts first. A datagram that the kernel refuses is
-    /// tried once more: the error may belong to an earlier one, like `ECONNREFUSED` on a connected socket, and is
-    /// reported to the waiting `receive` or `forEachPacket`. `lostPosts` counts the datagrams that were not sent.
+    /// and sends keep the order of the calls, and `close` sends the posts first. A refused datagram is tried once more:
+    /// the error may belong to an earlier one, like `ECONNREFUSED` on a connected socket, and is reported to the
+    /// waiting `receive` or `forEachPacket`. `lostPosts` counts the datagrams that were not sent.
     /// - Returns: false if the datagram was dropped: 1024 wait for the kernel, or the socket is closed.
     @discardableResult
     public func post(_ bytes: some Collection<UInt8>, to address: SocketAddress? = nil) -> Bool {
         post(Datagram(bytes, to: address))
     }
 
-    /// Posts a copy of borrowed bytes, such as those of `forEachPacket`; see the form with bytes.
+    /// Posts a copy of borrowed bytes; see the form with bytes.
     @discardableResult
     public func post(_ span: RawSpan, to address: SocketAddress? = nil) -> Bool {
         post(span.withUnsafeBytes { Datagram($0, to: address) })

@@ -40,11 +40,11 @@ extension DatagramSocket {
     /// The bytes are borrowed from the socket's buffer. A turn of the loop delivers at most 32 datagrams. Cancelling
     /// the promise ends the iteration. The next call gets the undelivered datagrams.
     ///
-    /// The socket outlives some errors, as `SystemError.leavesSocketUsable` says. Most concern a datagram sent earlier,
-    /// like `ECONNREFUSED` on a connected socket without a peer. They are passed to `onError`, and the iteration
-    /// continues unless that throws. Without `onError` they end the iteration of a connected socket, and are ignored
-    /// for a socket with many peers. A shortage of memory is ignored. After 256 errors within a second without a
-    /// success, the socket pauses for 100 ms at a time, reported once per episode as `LogEvent.watchPaused`.
+    /// The socket outlives some errors, as `SystemError.leavesSocketUsable` says, mostly about a datagram sent earlier,
+    /// like `ECONNREFUSED` on a connected socket without a peer. `onError` gets them, and the iteration continues
+    /// unless it throws. Without `onError` they end the iteration of a connected socket, and are ignored for a socket
+    /// with many peers. A shortage of memory is ignored. After 256 errors within a second without a success, the socket
+    /// pauses for 100 ms at a time, reported once per episode as `LogEvent.watchPaused`.
     ///
     /// The promise is rejected with:
     /// - the error that `body` or `onError` throws;
@@ -54,7 +54,7 @@ extension DatagramSocket {
     ///
     /// - Parameters:
     ///   - onError: called with each error that the socket outlives.
-    ///   - body: called with the bytes of each datagram, valid during the call only, and with its other properties.
+    ///   - body: called with the bytes of each datagram, valid during the call only, and its other properties.
     /// - Returns: a promise that does not succeed: the iteration ends with an error or a cancellation.
     public func forEachPacket(
         onError: ((SystemError) throws -> Void)? = nil,
@@ -115,7 +115,6 @@ extension DatagramSocket {
         promise?.reject(error)
     }
 
-    /// Reports an error that the socket outlives to the waiting reception.
     private func report(_ error: SystemError) {
         guard let reception, ![ENOMEM, ENOBUFS].contains(error.code) else { return }
         if let onError = reception.onError {

@@ -42,8 +42,7 @@ extension DatagramSocket {
         return Promise(promise.core.traced(root: "send", Promise<Void>.self, file, line))
     }
 
-    /// Sends borrowed bytes, such as those of `forEachPacket`; see the form with bytes. Copies them if the kernel does
-    /// not accept them immediately.
+    /// Sends borrowed bytes, which are copied if the kernel does not accept them at once; see the form with bytes.
     public func send(
         _ span: RawSpan, to address: SocketAddress? = nil, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
@@ -52,9 +51,9 @@ extension DatagramSocket {
     }
 
     /// Sends several datagrams, 32 per system call, and waits while the kernel accepts no more. Once one is sent,
-    /// cancelling the promise has no effect: the others follow, and the promise is fulfilled.
-    /// - Returns: a promise of the number of datagrams sent, less than the total if the kernel refused the next one in
-    ///   the array. If it refused the first one, the promise is rejected as in the form with one datagram.
+    /// cancelling has no effect.
+    /// - Returns: a promise of the number of datagrams sent, less than the total if the kernel refused the next one. If
+    ///   it refused the first one, the promise is rejected as in the form with one datagram.
     public func send(
         _ packets: [Datagram], file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Int> {
@@ -136,7 +135,6 @@ extension DatagramSocket {
         return true
     }
 
-    /// Makes the waiting sends, at most 32 per turn.
     func flush() {
         defer { waitsForRoom = !outgoing.isEmpty }
         for number in 0..<32 {

@@ -11,10 +11,9 @@ import ReactorLibc
 /// }.catch { error in log(error) }
 /// ```
 ///
-/// An error of one datagram is the outcome of that call, and the socket outlives it, even `ECONNREFUSED`: on a
-/// connected socket, no process received an earlier datagram. `SystemError.leavesSocketUsable` tells such an error from
-/// an error after which every call fails. A pending operation keeps the socket alive. Without it, releasing the last
-/// reference closes the socket.
+/// The socket outlives an error of one datagram, even `ECONNREFUSED`: on a connected socket, no process received an
+/// earlier datagram; see `SystemError.leavesSocketUsable`. A pending operation keeps the socket alive. Without it,
+/// releasing the last reference closes the socket.
 public final class DatagramSocket: IOProducer {
     /// The local address, with the actual port if the caller asked for port 0. `nil` if the kernel does not report it,
     /// which does not happen with a bound or connected socket.
@@ -22,30 +21,25 @@ public final class DatagramSocket: IOProducer {
     /// The peer of a connected socket, which receives only from that address.
     public let peerAddress: SocketAddress?
     package let packetSize: Int
-    /// True when the socket is closed.
     package private(set) var isClosed = false
 
     let socket: Socket
     let loop: EventLoop
-    /// The operation that waits for datagrams; at most one at a time.
     var reception: Reception?
     private(set) lazy var batch = DatagramBatch(packetSize: packetSize)
-    /// The undelivered datagrams of the batch: some are left when `forEachPacket` ends. Until they are delivered
-    /// nothing is received, which would overwrite them.
+    /// The undelivered datagrams of the batch. Until they are delivered nothing is received, which would overwrite
+    /// them.
     var received = 0..<0
-    /// True while a body is being called, with bytes of the batch.
+    /// True while a body is called with bytes of the batch.
     var isDelivering = false
     var outgoing: [Outgoing] = []
     /// True when the kernel has not taken the first of `outgoing`. If false, they are posts, which leave at the end of
     /// the turn.
     var waitsForRoom = false
     var hasPostJob = false
-    /// The number of unsent posts in `outgoing`.
     package var waitingPosts = 0
-    /// The number of posts that were dropped: refused by the kernel, for lack of room, or because the socket was
-    /// closed.
+    /// The number of posts that were refused by the kernel, or dropped for lack of room or after a close.
     public internal(set) var lostPosts = 0
-    /// The number of calls that have received or sent something.
     var successes = 0
     private var interest: Interest = []
 
@@ -66,8 +60,8 @@ public final class DatagramSocket: IOProducer {
     /// Makes a socket that receives at `endpoint`, from any sender. An IPv6 socket receives IPv6 only.
     /// - Parameters:
     ///   - endpoint: the local address. `localhost` is 127.0.0.1 here, and other names are not looked up.
-    ///   - packetSize: the maximum length of a datagram that is received without truncation, 1 to 65,535 bytes.
-    ///     Receiving takes a buffer of 32 times that size, allocated on first use.
+    ///   - packetSize: the maximum length of a received datagram without truncation, 1 to 65,535 bytes. Receiving takes
+    ///     a buffer of 32 times that size, allocated on first use.
     ///   - options: socket options, set before the socket is bound.
     /// - Throws: `SocketAddress.ParseError` for a text that is no address, or a `SystemError` with the call and the
     ///   address:
@@ -81,8 +75,8 @@ public final class DatagramSocket: IOProducer {
         try make(from: endpoint._endpoint.address(for: .bind), to: nil, packetSize, options)
     }
 
-    /// Makes a socket that sends to `peer` and receives only from it. This call sends nothing. `peer` and the other
-    /// arguments are as for `bind`. Without a `source` the kernel chooses the local address.
+    /// Makes a socket that sends to `peer` and receives only from it. Sends nothing. The other arguments are as for
+    /// `bind`. Without a `source` the kernel chooses the local address.
     /// - Throws: the errors of `bind` and of connect(2), such as `ENETUNREACH`.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public static func connect(
@@ -122,8 +116,7 @@ public final class DatagramSocket: IOProducer {
 
     // MARK: End
 
-    /// Closes the socket. Pending operations are rejected with `ECANCELED`, later ones with `EBADF`. Further calls have
-    /// no effect.
+    /// Closes the socket. Pending operations are rejected with `ECANCELED`, later ones with `EBADF`.
     public func close() { end("the socket was closed") }
 
     private func end(_ reason: String) {

@@ -2,8 +2,8 @@ import Reactor
 import ReactorLibc
 
 extension SystemError {
-    /// True for an error that a `DatagramSocket` outlives: it concerns one datagram, one call or a shortage, and the
-    /// next call may succeed. False if each later call fails too: the socket is closed, its loop has ended, or its
-    /// descriptor is no longer that socket.
+    /// True for an error of a `DatagramSocket` about one datagram, one call or a shortage, after which the next call
+    /// may succeed. False if each later call fails too: the socket is closed, its loop has ended, or its descriptor is
+    /// no longer that socket.
     public var leavesSocketUsable: Bool { ![EBADF, ECANCELED, EFAULT, ENOTSOCK, ENOTCONN].contains(code) }
 }
