@@ -1,12 +1,11 @@
-/// An element of an `AscendingOrder`.
 protocol Numbered: AnyObject {
     var number: Int { get }
     /// The index in its order; `nil` if it is in none. Changed only by the order.
     var place: Int? { get set }
 }
 
-/// A priority queue of objects: the smallest number is next, and any object can be removed, in logarithmic time. A
-/// binary heap. An object is in at most one order.
+/// A binary heap of objects, smallest number first. Any object can be removed, in logarithmic time. An object is in at
+/// most one order.
 struct AscendingOrder<Element: Numbered> {
     private var heap: [Element] = []
 

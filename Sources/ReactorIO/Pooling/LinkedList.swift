@@ -1,18 +1,16 @@
-/// The neighbours of an object in one `LinkedList`.
 struct Links<Node: AnyObject> {
     fileprivate var previous: Node?
     fileprivate var next: Node?
     fileprivate var isMember = false
 }
 
-/// An element of linked lists, with separate links for each.
 protocol Linked: AnyObject {
     associatedtype List
     subscript(list: List) -> Links<Self> { get set }
 }
 
-/// Objects in insertion order, any of which can be removed in constant time: a doubly linked list. Cancelled requests
-/// and lost idle connections leave from the middle, where an array would move its elements.
+/// A doubly linked list, in insertion order. Cancelled requests and lost idle connections leave from the middle, where
+/// an array would move its elements.
 final class LinkedList<Node: Linked> {
     private let list: Node.List
 

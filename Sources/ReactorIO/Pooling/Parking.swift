@@ -25,7 +25,6 @@ extension Parking {
         if connection.attachment === self { Self.setReferenced(false, connection) }
     }
 
-    /// Stops the watch, if the connection is parked.
     static func end(on connection: Connection) {
         guard connection.attachment is Parking else { return }
         connection.attachment = nil

@@ -5,9 +5,8 @@ import ReactorLibc
 // The pool's side effects. `PoolState` decides. Resources, promises and timers are changed only here.
 
 extension Pool {
-    /// Executes the state's actions. The check or an inline handler of a connection is user code, which may call the
-    /// pool or turn the loop. So each action is removed before it is executed, and an inner call executes the rest of
-    /// the queue first.
+    /// Executes the state's actions. User code, the check or an inline handler, may call the pool or turn the loop. So
+    /// each action is removed before it is executed, and an inner call executes the rest first.
     func perform() {
         while let action = state.actions.popFirst() { execute(action) }
         updateTimer()
@@ -129,7 +128,6 @@ extension Pool {
         perform()
     }
 
-    /// The loop ends, and no handler of this pool will run any more.
     private func loopWillEnd() {
         draining?.noteRest(of: state)
         for member in state.members.all {

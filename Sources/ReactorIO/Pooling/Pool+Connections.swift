@@ -12,17 +12,17 @@ extension Pool {
     /// let sessions = Pool(to: "db.internal:5432") { connection, _ in Session.open(on: connection) }
     /// ```
     ///
-    /// An idle resource is closed at once when the peer ends or resets its connection, without reading. Before a
-    /// resource is reused, the pool checks its connection: if the peer has closed, or has sent anything since the last
-    /// request, the resource is closed, and the request gets another.
+    /// An idle resource is closed when the peer ends or resets its connection, without reading. Before a reuse, the
+    /// pool checks the connection: if the peer has closed, or has sent anything since the last request, the resource is
+    /// closed, and the request gets another.
     /// - Parameters:
     ///   - server: the key of requests without a key.
     ///   - limits: as in the form with `make`; `makeTimeout` includes the connect and `prepare`.
     ///   - options: the socket options of each connection.
     ///   - lookup: finds the addresses of a name.
-    ///   - route: the endpoint to connect to for a key, if not the key itself: a proxy, for example. Called on the
-    ///     pool's thread for each new connection. If it throws, a request is rejected as after a failed connect.
-    ///   - check: as in the form with `make`, after the pool's own check of the connection.
+    ///   - route: the endpoint to connect to for a key, such as a proxy, if not the key itself. Called on the pool's
+    ///     thread for each new connection. If it throws, a request is rejected as after a failed connect.
+    ///   - check: as in the form with `make`, after the pool's own check.
     ///   - close: ends a resource. The pool closes the connection itself.
     ///   - keepsAfter: as in the form with `make`.
     ///   - prepare: makes a resource on a new connection, with the key of the requests: it logs in, for example. If it
@@ -51,8 +51,7 @@ extension Pool {
 }
 
 extension Pool where Resource == Connection {
-    /// Makes a pool whose resources are connections; see the other form. `prepare` is called once with each new
-    /// connection, to install a filter or log in.
+    /// Makes a pool whose resources are connections. `prepare` installs a filter or logs in on each new one.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public convenience init(
         to server: PoolKey = "the pool", limits: PoolLimits = PoolLimits(), options: [SocketSetting] = [],
@@ -90,7 +89,6 @@ extension Pool {
         return Parking.isReusable(connection) && !Parking.hasUnexpectedEvent(connection)
     }
 
-    /// Handles the end of the request that used this connection.
     func release(_ connection: Connection, of member: PoolMember, isKept: Bool) {
         if !isKept { connection.abort() }
         let isReusable = Parking.isReusable(connection) && member.hasOriginalSettings
@@ -114,8 +112,8 @@ extension PoolMember {
 }
 
 extension PoolRequest {
-    /// Returns true when the request met a connection that the peer had abandoned: another request had used it before,
-    /// the peer has ended or reset it, and no byte of an answer has arrived.
+    /// Returns true when the peer had abandoned the connection: another request had used it before, the peer has ended
+    /// or reset it, and no byte of an answer has arrived.
     func isStale(after error: (any Error)?) -> Bool {
         guard let member, let connection = member.connection, error?.isCancelled != true else { return false }
         // A filter's complete records, such as its end record, need not belong to an answer. An incomplete one may.

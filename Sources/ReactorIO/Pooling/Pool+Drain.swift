@@ -10,9 +10,9 @@ extension Pool {
         perform()
     }
 
-    /// Ends the pool in an orderly way: closes idle resources at once, and lets existing requests finish, including
+    /// Closes idle resources at once, rejects new requests with `PoolError.closed`, and lets existing ones finish, even
     /// waiting ones. At the deadline it rejects waiting requests, closes the resources in use and cancels their
-    /// requests' promises. New requests are rejected with `PoolError.closed`.
+    /// requests' promises.
     ///
     /// A request that waits for the result waits until the deadline.
     /// - Parameter deadline: the time that the requests have from now on. Ignored in further calls.
@@ -50,7 +50,6 @@ public struct PoolDrainResult: Hashable, Sendable {
 final class PoolDrain {
     let guarantee: Guarantee<PoolDrainResult>
     private let resolve: (PoolDrainResult) -> Void
-    /// The number of requests at the beginning.
     private let all: Int
     var result = PoolDrainResult()
     var timer: EventLoop.Timer?
@@ -60,7 +59,6 @@ final class PoolDrain {
         (guarantee, resolve) = Guarantee<PoolDrainResult>.pending()
     }
 
-    /// Counts the requests that are about to be aborted and rejected.
     func noteRest(of state: PoolState) {
         result.rejected = state.waiting.count
         result.aborted = state.leasedCount

@@ -9,28 +9,28 @@ extension Pool {
     /// }
     /// ```
     ///
-    /// `body` gets an idle resource or a new one. If neither is possible, the request waits in line. The resource
-    /// returns to the pool when the promise of `body` is *fulfilled*, or rejected with an error that `keepsAfter`
-    /// accepts. After another *rejection or a cancellation* the resource is closed, and a connection aborted: nobody
-    /// knows how much of an answer is still to arrive, and the peer must not take half a request for a complete one.
+    /// `body` gets an idle resource or a new one, or the request waits in line. The resource returns to the pool when
+    /// the promise of `body` is *fulfilled*, or rejected with an error that `keepsAfter` accepts. After another
+    /// *rejection or a cancellation* the resource is closed, and a connection aborted: nobody knows how much of an
+    /// answer is still to arrive, and the peer must not take half a request for a complete one.
     ///
-    /// A connection, even one that another resource uses, does not return if it cannot be reused: `body` has closed,
-    /// detached or half-closed it, the peer has ended, a read, a write or a `peerGone()` is pending, unread input is
-    /// buffered, or `body` has set a socket option, or installed or removed a filter. To prevent reuse, call
-    /// `connection.close()` in `body`. Time-outs, limits and watermarks are reset to their defaults.
+    /// A connection does not return if it cannot be reused: `body` has closed, detached or half-closed it, the peer has
+    /// ended, a read, a write or a `peerGone()` is pending, unread input is buffered, or `body` has set a socket
+    /// option, or installed or removed a filter. To prevent reuse, call `connection.close()` in `body`. Time-outs,
+    /// limits and watermarks are reset to their defaults.
     ///
-    /// `body` must not use the resource after that. Put a time limit outside, `pool.with { … }.timeout(…)`: the
-    /// resource is then closed when the closure of `body` on another thread has returned. With a `timeout` inside, the
-    /// resource is closed at the limit, while that thread may still use it.
+    /// `body` must not use the resource after that. Put a time limit outside, `pool.with { … }.timeout(…)`, so that the
+    /// resource is closed when the closure of `body` on another thread has returned. With a `timeout` inside, that
+    /// thread may still use the closed resource.
     ///
     /// Cancelling the result while the request waits removes it from the line, and cancels the making of a resource
     /// that no other request needs.
     ///
     /// The peer may close a connection while a request is on its way. `body` then sees a reset, or an end instead of an
-    /// answer, although the server is well. `isIdempotent: true` retries the request, with another connection and
-    /// whatever the outcome of `body`, if a request has used the connection before and no byte of an answer has
-    /// arrived. A restarted server may have closed all connections, so this repeats until there is an answer, a
-    /// connection is new, or the pool is closed or drained. Only the caller knows whether a request may be repeated.
+    /// answer, although the server is well. `isIdempotent: true` retries the request, whatever the outcome of `body`,
+    /// if a request has used the connection before and no byte of an answer has arrived. A restarted server may have
+    /// closed all connections, so this repeats until there is an answer, a connection is new, or the pool is closed or
+    /// drained. Only the caller knows whether a request may be repeated.
     ///
     /// - Parameters:
     ///   - key: selects the resources, usually a server; `nil` for the pool's default key.
@@ -53,7 +53,6 @@ extension Pool {
         return again(checked, retry) { [self] in with(key, isIdempotent: true, body, file: file, line: line) }
     }
 
-    /// Calls `body` with the resource of the lease, which ends with the promise of `body`.
     @inlinable
     func use<Work: Thenable>(
         _ lease: PoolRequest, _ retry: PoolRetry?, _ body: (Resource) throws -> Work
@@ -75,10 +74,10 @@ extension Pool {
     /// let rows = try await sessions.with { session in try await session.query("SELECT 1") }
     /// ```
     ///
-    /// The body owns the resource until it returns, even after a cancellation of the task, so it may clean up. Only a
-    /// drain's deadline and the loop's end close the resource earlier.
-    /// - Throws: the errors of the form with promises, `CancellationError` if the task is cancelled while it waits, or
-    ///   `PromiseError.badInput` on a thread other than the loop's.
+    /// The body owns the resource until it returns, even if the task is cancelled. Only a drain's deadline and the
+    /// loop's end close the resource earlier.
+    /// - Throws: the errors of the form with promises, `CancellationError` while it waits, or `PromiseError.badInput`
+    ///   on a thread other than the loop's.
     public nonisolated(nonsending) func with<Value>(
         _ key: PoolKey? = nil, isIdempotent: Bool = false,
         _ body: nonisolated(nonsending) (Resource) async throws -> Value,
@@ -159,8 +158,7 @@ extension Pool {
     }
 
     /// Repeats the request of `outcome` if it has met a stale connection. Terminates: each retry leaves one reused
-    /// connection fewer, and a new connection is never stale. Inlinable, so that it is specialised for the types of
-    /// other modules.
+    /// connection fewer, and a new one is never stale. Inlinable, to be specialised for the types of other modules.
     @inlinable
     func again<Value>(
         _ outcome: Promise<Value>, _ retry: PoolRetry, _ request: @escaping () -> Promise<Value>

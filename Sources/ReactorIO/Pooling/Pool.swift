@@ -1,8 +1,8 @@
 import Promises
 import Reactor
 
-/// Resources that are made on demand, kept while idle, and reused: connections, or sessions with state beside their
-/// connection. Their number is limited, per key and in total. Further requests wait in order.
+/// Resources that are made on demand, kept while idle, and reused: connections, or sessions with state. Their number is
+/// limited, per key and in total. Further requests wait in order.
 ///
 /// ```swift
 /// let pool = Pool<Connection>(limits: PoolLimits(perKey: 4))
@@ -16,11 +16,9 @@ import Reactor
 /// A pool and its resources belong to this thread's loop. A server on several loops has a pool on each, in a
 /// `LoopLocal`.
 ///
-/// The idle resource of a key that was used last is reused first, so that surplus ones reach `idleTimeout`. Idle
-/// resources do not keep the loop alive.
-///
-/// Waiting requests, and resources being made or in use, retain the pool. Releasing its last reference closes the idle
-/// ones.
+/// The idle resource that was used last is reused first, so that surplus ones reach `idleTimeout`. Idle resources do
+/// not keep the loop alive. Waiting requests, and resources being made or in use, retain the pool. Releasing its last
+/// reference closes the idle ones.
 public final class Pool<Resource>: PoolOwner {
     // `@exclusivity(unchecked)`: one thread, and no foreign code runs during a change.
     @usableFromInline let loop: EventLoop
@@ -32,23 +30,22 @@ public final class Pool<Resource>: PoolOwner {
     let defaultKey: PoolKey
     let budget: MemoryBudget?
     @exclusivity(unchecked) var timer = PoolTimer()
-    /// The number of the loop's background sources that belong to this pool.
     @exclusivity(unchecked) var backgroundSources = 0
     @exclusivity(unchecked) var draining: PoolDrain?
 
-    /// Makes a pool on this thread's loop, without resources.
+    /// Makes a pool on this thread's loop.
     /// - Parameters:
-    ///   - limits: the number of resources, and time limits. A number below its minimum rejects each request with
+    ///   - limits: the limits of numbers and time. A number below its minimum rejects each request with
     ///     `PromiseError.badInput`.
-    ///   - make: makes a resource for a key. If it throws or its promise is rejected, the error rejects the longest
-    ///     waiting request. The promise is cancelled when no request needs the resource any more, and at `makeTimeout`.
-    ///     The cancelled work closes whatever it has opened. The pool retains this closure and the following ones.
+    ///   - make: makes a resource for a key. Its error rejects the longest waiting request. The promise is cancelled
+    ///     when no request needs the resource any more, and at `makeTimeout`. The cancelled work closes whatever it has
+    ///     opened. The pool retains this closure and the following ones.
     ///   - check: called before each reuse of a resource. If it throws or its promise is rejected, the resource is
     ///     closed, and the request gets another. Its time counts as waiting.
     ///   - close: ends a resource that the pool discards. Called exactly once for each resource.
     ///   - keepsAfter: returns true if a resource can be reused after this error of a body. Not called after a
-    ///     cancellation, which may have left anything half done, so the resource is closed. Without it, each error
-    ///     closes the resource.
+    ///     cancellation, which may have left anything half done and closes the resource. Without it, each error closes
+    ///     the resource.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public convenience init(
         limits: PoolLimits = PoolLimits(), make: @escaping (PoolKey) throws -> Promise<Resource>,
@@ -94,7 +91,6 @@ public final class Pool<Resource>: PoolOwner {
     }
 }
 
-/// A resource as an object.
 @usableFromInline
 final class PoolBox<Resource> {
     @usableFromInline let resource: Resource

@@ -1,4 +1,3 @@
-/// A side effect for a pool to execute.
 enum PoolAction {
     case make(PoolMember)
     case cancelMake(PoolMember)

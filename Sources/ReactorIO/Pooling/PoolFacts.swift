@@ -2,10 +2,9 @@ import Promises
 import Reactor
 
 extension PoolState: Inspected {
-    /// The maximum number of keys to show one by one.
     private static var mostKeys: Int { 20 }
 
-    /// All keys together, and then the first ones with their own numbers.
+    /// All keys together, then the first ones with their own numbers.
     package var facts: [InspectedFacts] {
         let open = members.count - makingCount
         var all = InspectedFacts(

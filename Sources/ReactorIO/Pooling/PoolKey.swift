@@ -1,7 +1,7 @@
 import Promises
 import Reactor
 
-/// Identifies the server that a pooled resource is connected to, or any other group of interchangeable resources.
+/// Identifies the server of a pooled resource, or any other group of interchangeable resources.
 ///
 /// All texts for one address are one key, equal to the address: `[::1]:80`, `[0::1]:80`. `localhost:80`, which has two
 /// addresses, is a separate key.

@@ -4,14 +4,13 @@ import Reactor
 // The objects that `PoolState` moves: resources, requests, and the state per key. Their fields are
 // `@exclusivity(unchecked)`: one thread, and no foreign code runs during a change.
 
-/// A resource of a pool, from its making to its end.
 final class PoolMember: Linked {
     enum Use {
         case making
         case idle(since: LoopInstant)
         case checked(PoolRequest)
         case leased
-        /// Closed, or about to be closed by an action.
+        /// Closed, or about to be.
         case gone
     }
 
@@ -21,7 +20,7 @@ final class PoolMember: Linked {
     @exclusivity(unchecked) var opened = LoopInstant.distantFuture
     /// The time that its peer keeps it without a request, if known.
     @exclusivity(unchecked) var idleLimit: Duration?
-    /// True when its lifetime is over. It is closed when its request has ended.
+    /// True when its lifetime is over, and its request's end closes it.
     @exclusivity(unchecked) var isOld = false
     enum List: Int { case all, ofLine, idle, aging }
     @exclusivity(unchecked) private var links: InlineArray<4, Links<PoolMember>> = .init(repeating: Links())
@@ -34,7 +33,6 @@ final class PoolMember: Linked {
     }
     @exclusivity(unchecked) var budget: MemoryBudget?
     @exclusivity(unchecked) var parking: Parking?
-    /// The filter that was installed before the first request.
     @exclusivity(unchecked) var filter: InstalledFilter?
     /// The making, the check or the request that uses the resource, until it settles.
     @exclusivity(unchecked) var work: PromiseCore?
@@ -64,7 +62,6 @@ package final class PoolRequest: Numbered, Linked {
     let number: Int
     let line: PoolLine
     let since: LoopInstant
-    /// The index in line.
     @exclusivity(unchecked) var place: Int?
     @exclusivity(unchecked) private var links = Links<PoolRequest>()
     /// The resource that is being checked for the request; `nil` while the request waits in line.
@@ -76,7 +73,6 @@ package final class PoolRequest: Numbered, Linked {
     @exclusivity(unchecked) var resolver: Resolver<PoolRequest>?
     /// The reason of an immediate refusal.
     @exclusivity(unchecked) var refusal: (any Error)?
-    /// The lent resource.
     @exclusivity(unchecked) private(set) var member: PoolMember?
     /// The pool that an unfinished lease returns to.
     @exclusivity(unchecked) private var owner: (any PoolOwner)?
@@ -127,11 +123,9 @@ package final class PoolRequest: Numbered, Linked {
     func note(_ work: PromiseCore) { if owner != nil { member?.begin(work) } }
 }
 
-/// The state of one key.
 final class PoolLine: Numbered {
     /// The first form of the key, and others that were used.
     var keys: [PoolKey]
-    /// Members in any state.
     @exclusivity(unchecked) var count = 0
     @exclusivity(unchecked) var leased = 0
     let making = LinkedList<PoolMember>(.ofLine)
@@ -163,7 +157,6 @@ protocol PoolOwner: AnyObject {
     func didLose(_ member: PoolMember)
     /// Called when the body of a lease no longer needs the resource.
     func didFinish(_ lease: PoolRequest)
-    /// Called when a lease was released before its request could begin, because the request was cancelled after the
-    /// lending.
+    /// Called when a lease was released before its request could begin, because the request was cancelled.
     func didNotUse(_ member: PoolMember)
 }

@@ -1,8 +1,6 @@
 import Promises
 import Reactor
 
-// The effect of time limits and of a pool's end on its resources and requests.
-
 extension PoolState {
     /// The time of the next `expire`; `distantFuture` for never.
     var nextDeadline: LoopInstant {

@@ -38,10 +38,10 @@ final class PoolState {
     @exclusivity(unchecked) private var lastKey: PoolKey?
     @exclusivity(unchecked) private var lastLine: PoolLine?
     let members = LinkedList<PoolMember>(.all)
-    /// The idle resources of all keys, longest idle first. All have the same time limit, so the first is due first, as
-    /// in `waiting` and `aging`.
+    /// The idle resources of all keys, longest first. All have the same time limit, so the first is due first, as in
+    /// `waiting` and `aging`.
     let idle = LinkedList<PoolMember>(.idle)
-    /// The requests of all keys without a resource.
+    /// The requests without a resource.
     let waiting = LinkedList<PoolRequest>(())
     /// The resources whose lifetime is not over.
     let aging = LinkedList<PoolMember>(.aging)
@@ -155,7 +155,6 @@ final class PoolState {
         }
     }
 
-    /// Serves the requests in line: lends idle resources, and has others made while there is room.
     func advance(_ line: PoolLine) {
         while let request = line.waiting.first, let member = line.idle.last {
             line.waiting.remove(request)
@@ -200,7 +199,7 @@ final class PoolState {
         if let request = member.line.waiting.first { lend(member, to: request) } else { park(member, at: now) }
     }
 
-    /// Rejects the longest waiting request with the error of making its resource. For the next request another is made.
+    /// Rejects the longest waiting request, and makes another resource for the next.
     func makeDidFail(_ member: PoolMember, _ error: any Error) {
         guard member.isMaking else { return }
         let line = member.line
@@ -212,8 +211,7 @@ final class PoolState {
         advance(line)
     }
 
-    /// Handles the result of `check`. If the resource cannot be reused, the request takes the next one, at its old
-    /// place in line.
+    /// If the resource cannot be reused, the request takes the next one, at its old place in line.
     func didCheck(_ member: PoolMember, isUsable: Bool) {
         guard case .checked(let request) = member.use else { return }
         if isUsable { return lend(member, to: request) }
@@ -237,8 +235,8 @@ final class PoolState {
         if isReusable && !member.isOld && phase != .closed { park(member, at: now) } else { close(member) }
     }
 
-    /// Makes the resource idle, or lends it at once if a request waits. If another key's request has waited longer, and
-    /// only the total limit keeps it from a resource, this one gives up its place.
+    /// Makes the resource idle, or lends it at once. If another key's request has waited longer, and only the total
+    /// limit keeps it from a resource, this one gives up its place.
     private func park(_ member: PoolMember, at now: LoopInstant) {
         let line = member.line
         let next = line.waiting.first?.number ?? .max
@@ -250,7 +248,6 @@ final class PoolState {
         if next == .max { actions.append(.park(member)) } else { advance(line) }
     }
 
-    /// Closes an idle resource that is no longer usable: its peer has closed, for example.
     func didLose(_ member: PoolMember) {
         if case .idle = member.use { close(member) }
     }

@@ -1,13 +1,13 @@
 import Promises
 import Reactor
 
-/// The one timer of a pool. While set, it also reports the end of the loop to the pool.
+/// The one timer of a pool. While set, it also reports the loop's end to the pool.
 struct PoolTimer {
     private var timer: EventLoop.Timer?
     private var deadline = LoopInstant.distantFuture
     private var keepsAlive = true
 
-    /// Makes the timer fire at `deadline` or earlier, and run the job that `job` makes if none is waiting.
+    /// Makes the timer fire at `deadline` or earlier, and run the job of `job` if none is waiting.
     mutating func set(to deadline: LoopInstant, keepsAlive: Bool, on loop: EventLoop, _ job: @autoclosure () -> Job) {
         if let timer {
             if deadline < self.deadline {
