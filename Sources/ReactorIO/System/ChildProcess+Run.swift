@@ -6,9 +6,9 @@ import ReactorLibc
 public struct ChildOutput: Hashable, Sendable {
     /// The program's end. A nonzero exit code is not an error; see `isSuccess`.
     public let status: ChildExitStatus
-    /// The complete standard output.
+    /// The complete output.
     public let standardOutput: [UInt8]
-    /// The complete standard error.
+    /// The complete error output.
     public let standardError: [UInt8]
 
     /// The standard output as text. Invalid UTF-8 becomes U+FFFD.
@@ -22,18 +22,17 @@ extension ChildProcess {
     /// ChildProcess.run("git", ["rev-parse", "HEAD"], timeout: .seconds(5)).done { print($0.text) }
     /// ```
     ///
-    /// If the promise is rejected or cancelled, the program is killed, and its output is lost. A program that leads a
-    /// process group is killed with the whole group, even after its own end. To keep partial output, read the streams
-    /// of `spawn`. In other cases the promise waits for the end of the program and of both its streams, and so also for
-    /// a background process that keeps these open.
+    /// If the promise is rejected or cancelled, the program is killed, with the process group that it leads, even after
+    /// its own end, and its output is lost. To keep partial output, read the streams of `spawn`. If not, the promise
+    /// waits for the end of the program and of both its streams, and so also for a background process that keeps these
+    /// open.
     ///
     /// The promise is rejected with:
     /// - the `SystemError` of `spawn`;
     /// - `SystemError` of `read` with `EFBIG` if the program writes more than `limit` bytes to one of its streams;
     /// - `PromiseError.timedOut` if `timeout` expires.
     ///
-    /// The program need not read all of `input`. `limit` is the maximum number of bytes of each stream. The other
-    /// arguments are as for `spawn`.
+    /// The program need not read all of `input`. `limit` is per stream. The other arguments are as for `spawn`.
     @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
     public static func run(
         _ name: String, _ arguments: [String] = [], input: [UInt8] = [], environment: [String: String]? = nil,
@@ -58,7 +57,6 @@ extension ChildProcess {
             fulfilled: output.all(child.standardOutput!, limit), errors.all(child.standardError!, limit), end
         ).done { _ in isComplete = true }
         let promise = (timeout.map { all.timeout($0, file: file, line: line) } ?? all).ensure {
-            // After a rejection the program, or only the rest of its group, may still run.
             end.cancel()
             if ownGroup && !isComplete { try? child.kill(SIGKILL, wholeGroup: true) }
             child.standardInput?.abort()

@@ -46,8 +46,7 @@ public final class ChildProcess {
     /// Starts a program.
     ///
     /// The child has the default action for each signal and blocks none. Its only descriptors are the three standard
-    /// streams. (With a C library before 2.34, it has none of the library's descriptors, and none that is
-    /// close-on-exec.)
+    /// streams. (With a C library before 2.34, it has none of the library's, and none that is close-on-exec.)
     /// - Parameters:
     ///   - name: a name to look up along this process's `PATH`, or a path, which contains a slash.
     ///   - arguments: the arguments after the program's own name, which is `name`.
@@ -58,8 +57,8 @@ public final class ChildProcess {
     ///   - standardOutput: the child's standard output.
     ///   - standardError: the child's standard error.
     ///   - ownGroup: true if the child leads a new process group, which can be signalled as a whole, even after the
-    ///     child's end: until this object is released, the child remains a zombie, so that no other process gets its
-    ///     number. The terminal's Ctrl-C does not reach the group.
+    ///     child's end: until this object is released, the child remains a zombie, so that its number is not reused.
+    ///     The terminal's Ctrl-C does not reach the group.
     /// - Throws: a `SystemError` of `posix_spawn`, of `pipe2`, or of the loop's own descriptors, such as `EMFILE`.
     ///   `posix_spawn` fails with:
     ///   - `ENOENT`, `EACCES`, and the others of execve(2); `ENOENT` also for a name that is in no folder of `PATH`;
@@ -117,9 +116,8 @@ public final class ChildProcess {
     /// The child's process ID, which the kernel may reuse after the child's end.
     public var processID: CInt { end.child.process }
 
-    /// A guarantee of the child's exit status. A read that waits on one of the child's pipes first receives the child's
-    /// last output. Cancelling the guarantee, or a chain that waits for it, does not affect the child; see
-    /// `waitOrKill()`.
+    /// A guarantee of the child's exit status, after reads that wait on its pipes have received its last output.
+    /// Cancelling the guarantee does not affect the child; see `waitOrKill()`.
     public var exit: Guarantee<ChildExitStatus> { Guarantee(end.wait(kills: false)) }
 
     /// The exit status; `nil` while the child runs. Makes no system call.
@@ -136,8 +134,7 @@ public final class ChildProcess {
         try end.child.kill(signal, wholeGroup: wholeGroup)
     }
 
-    /// Lets the loop end before the child. Like other connections, its pipes still keep the loop alive while operations
-    /// wait.
+    /// Lets the loop end before the child. Its pipes still keep the loop alive while operations wait.
     public func unref() { end.child.setReferenced(false) }
 
     /// Makes the child keep the loop alive again.

@@ -7,10 +7,9 @@ import Reactor
 /// try nextSignal(SIGTERM).then { server.shutDown() }.done { EventLoop.current.stop() }
 /// ```
 ///
-/// The guarantee handles a single delivery and then restores the process's previous action, so a second SIGTERM ends
-/// the process, unless `nextSignal` is called again or an `onSignal` is active; see `EventLoop.onSignal`.
-///
-/// The loop stays alive until the signal has arrived, or the guarantee is cancelled.
+/// Handles a single delivery and then restores the process's previous action, so a second SIGTERM ends the process,
+/// unless `nextSignal` is called again or an `onSignal` is active; see `EventLoop.onSignal`. The loop stays alive until
+/// then, or until the guarantee is cancelled.
 /// - Throws: `SystemError` of `sigaction`, like `onSignal`.
 @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
 public func nextSignal(
@@ -20,7 +19,6 @@ public func nextSignal(
     return Guarantee(wait.start().traced(root: "nextSignal", Guarantee<Void>.self, file, line))
 }
 
-/// The watch for one signal, retained by its handler.
 private final class SignalWait: IOProducer {
     private var watch: EventLoop.Watch?
     private var promise: PromiseCore?

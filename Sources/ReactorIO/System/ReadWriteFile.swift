@@ -7,17 +7,17 @@ import Synchronization
 /// The way that `writeFile` treats an existing file.
 public enum FileWriting: Sendable {
     /// Overwrites the file from its beginning. A concurrent reader sees a part of the new content, and a failure or a
-    /// cancellation leaves a part of it.
+    /// cancellation leaves a part.
     case replacing
     /// Appends the bytes. (Two concurrent appends may interleave, chunk by chunk.)
     case appending
-    /// Replaces the file as a whole: it has either its old or its new content, even after a failure, a cancellation, or
-    /// a power loss.
+    /// Replaces the file as a whole: it has its old or its new content, even after a failure, a cancellation, or a
+    /// power loss.
     ///
-    /// The bytes go to another file in the same folder, which takes the name once it is on the disk. Until its bytes
-    /// are complete, only the owner can open it. Then it gets the permissions of the old file and, if the process may
-    /// set it, its group, but not its owner and access control list. If the group cannot be set, it gets no permission
-    /// that others lack. A symbolic link is replaced, not followed.
+    /// The bytes go to another file in the same folder, which takes the name once it is on the disk. Until complete,
+    /// only the owner can open it. Then it gets the permissions of the old file and, if the process may set it, its
+    /// group, but not its owner and access control list. If the group cannot be set, it gets no permission that others
+    /// lack. A symbolic link is replaced, not followed.
     case atomically
 }
 
@@ -54,10 +54,10 @@ package func readFile(
 /// writeFile(text.utf8, to: "settings", .atomically).catch { error in print(error) }
 /// ```
 ///
-/// The promise is fulfilled when the kernel has all bytes, and with `.atomically` when the disk has them. A cancelled
-/// write ends before the next chunk of 256 KiB. The promise is rejected with a `SystemError`, which has the path:
-/// `ENOSPC` or `EDQUOT` without room, and the errors of `readFile` for anything but a regular file. A new file has the
-/// permissions `mode`, before the process's umask applies.
+/// Fulfilled when the kernel has all bytes, and with `.atomically` when the disk has them. A cancelled write ends
+/// before the next chunk of 256 KiB. Rejected with a `SystemError`, which has the path: `ENOSPC` or `EDQUOT` without
+/// room, and the errors of `readFile` for anything but a regular file. A new file has the permissions `mode`, before
+/// the process's umask applies.
 public func writeFile(
     _ bytes: some Collection<UInt8>, to path: String, mode: UInt32 = 0o666, _ manner: FileWriting = .replacing,
     on pool: ThreadPool = .shared, file: StaticString = #fileID, line: UInt = #line
@@ -91,7 +91,6 @@ private func onPool<Value: Sendable>(
     return promise
 }
 
-/// Lets a job check whether its promise has been cancelled.
 private final class Interruption: Sendable {
     // The address of the promise's core; 0 before it is known. Unowned: the thread that runs the job retains the core,
     // and only that thread reads this.

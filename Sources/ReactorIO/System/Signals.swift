@@ -1,17 +1,17 @@
 import Promises
 import Reactor
 
-/// Makes an asynchronous sequence of the signals that this process receives, on this thread's loop; see
-/// `EventLoop.onSignal`.
+/// Makes an asynchronous sequence of the signals that this process receives, on this thread's loop.
 ///
 /// ```swift
 /// let stops = try signals(SIGTERM, SIGINT)
 /// for try await signal in stops { … }
 /// ```
 ///
-/// The sequence observes the signals from this call on, until it and its iterators are released. Then the process's
-/// previous action is restored. Signals without a waiting consumer are kept, each signal once. At the end they go to
-/// other watches or to that action, as with `onSignal`. The sequence keeps the loop alive while a consumer waits.
+/// The sequence observes the signals from this call on, until it and its iterators are released and restore the
+/// process's previous action. Signals without a waiting consumer are kept, each signal once. At the end they go to
+/// other watches or to that action, as with `EventLoop.onSignal`. The sequence keeps the loop alive while a consumer
+/// waits.
 /// - Returns: a sequence that does not end by itself.
 /// - Throws: `SystemError` of `sigaction`, like `onSignal`.
 @available(*, noasync, message: "an async function has no loop of its own; make it in a synchronous function")
