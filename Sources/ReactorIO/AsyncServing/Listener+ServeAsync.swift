@@ -26,9 +26,9 @@ extension Listener {
     /// ended.
     /// - Parameters:
     ///   - options: the limits, and the signals that stop the server.
-    ///   - onError: called with a handler's error and its connection. A cancellation is not reported, except by a
-    ///     failure of the connection, which is then the error. Connections that `drain` has ended are not reported.
-    ///     Without `onError`, `conf.logHandler` gets the error, as for `serve`.
+    ///   - onError: called with a handler's error and its connection, but not for connections that `drain` has ended,
+    ///     or for a cancellation, unless a failure of the connection is its reason and then the error. Without
+    ///     `onError`, `conf.logHandler` gets the error, as for `serve`.
     ///   - handler: handles one connection; called on the loop of the listener.
     /// - Returns: as `serve`. Also rejected at once with `DispatchError.badInput` if `handler` belongs to an actor that
     ///   is not on this loop.
@@ -44,14 +44,13 @@ extension Listener {
         }
     }
 
-    /// Like `serve(on:)`, with an async `handler`, as in `serveAsync`, which runs in a task on the loop of its
-    /// connection.
+    /// Like `serve(on:)`, with an async `handler`, as in `serveAsync`, in a task on the loop of its connection.
     ///
-    /// Values that a handler makes stay on that loop and need not be `Sendable`. Values that handlers share must be
-    /// `Sendable`, such as an actor, or a `LoopLocal`, whose value on this loop is `value(for: connection)`. `onError`
-    /// is also called on the connection's loop.
+    /// Values that a handler makes stay on that loop and need not be `Sendable`. Values that handlers share must be,
+    /// such as an actor, or a `LoopLocal`, whose value on this loop is `value(for: connection)`. `onError` is also
+    /// called on that loop.
     /// - Returns: as `serve(on:)`. Also rejected at once with `DispatchError.badInput` if `handler` belongs to an
-    ///   actor, such as the main actor.
+    ///   actor.
     @discardableResult
     public func serveAsync(
         on group: LoopGroup, _ options: ServeOptions = ServeOptions(),
@@ -65,8 +64,8 @@ extension Listener {
         }
     }
 
-    /// The error for a handler that belongs to `actor` and would not run on this loop. On a group, with its several
-    /// loops, any actor is refused.
+    /// The error for a handler that belongs to `actor` and would not run on this loop. A group, with its several loops,
+    /// refuses any actor.
     private func refusal(of actor: (any Actor)?, onGroup: Bool = false) -> DispatchError? {
         guard let actor, onGroup || !loop.runsJobs(of: actor) else { return nil }
         let (form, reason) =

@@ -2,20 +2,16 @@ import Promises
 import Reactor
 import ReactorLibc
 
-// Streams and listeners as asynchronous sequences.
-
 extension Connection {
-    /// The input as it arrives, in chunks of at most 64 KiB, until the peer ends its side. Fails like `receive`. Each
-    /// step is a `receive()`, so the two may alternate.
+    /// The input as it arrives, in chunks of at most 64 KiB, until the peer ends its side. Each step is a `receive()`,
+    /// and fails like it, so the two may alternate.
     public var chunks: LoopSequence<[UInt8]> { LoopSequence(ChunkSource(self)) }
 
-    /// The lines of the input, without `\n` or `\r\n`, until the peer ends its side, or a drain of the listener ends
-    /// them after a line; see `inputEnd`. A line may have at most 65,536 bytes. For another limit use
-    /// `frames(LineDecoder(limit:))`. Fails like `readLine`.
+    /// The lines of the input, without `\n` or `\r\n`, until the peer's end or a drain; see `inputEnd`. A line may have
+    /// at most 65,536 bytes. For another limit use `frames(LineDecoder(limit:))`. Fails like `readLine`.
     public var lines: LoopSequence<String> { LoopSequence(FrameSource(self, LineDecoder(), "connection.lines")) }
 
-    /// The frames that `decoder` finds in the input, until the peer ends its side, or a drain of the listener ends them
-    /// after a frame; see `inputEnd`.
+    /// The frames that `decoder` finds in the input, until the peer's end or a drain; see `inputEnd`.
     ///
     /// ```swift
     /// for try await line in child.output.frames(LineDecoder(lastLine: .accept)) { log(line) }
@@ -30,8 +26,8 @@ extension Connection {
 extension Listener {
     /// The clients of the listener, until it is closed.
     ///
-    /// A client is accepted when the consumer asks for the next. Other clients wait in the backlog. The consumer must
-    /// close each connection. Fails like `accept`.
+    /// A client is accepted when the consumer asks for the next. Others wait in the backlog. The consumer must close
+    /// each connection. Fails like `accept`.
     public var connections: LoopSequence<Connection> { LoopSequence(ConnectionSource(self)) }
 }
 
