@@ -3,22 +3,20 @@ import Reactor
 import ReactorLibc
 
 /// The sockets of a listener. Accepts clients while there is room, and pauses while the system refuses them. Accessed
-/// only on the loop's thread, and on the release of the listener.
+/// only on the loop's thread, and on the listener's release.
 final class Acceptor {
     private let loop: EventLoop
-    /// Empty once closed.
     private var sockets: [AcceptSocket]
     private var pause: EventLoop.Timer?
     /// True when the last call found a shortage of descriptors or memory.
     private var hasShortage = false
 
-    /// The number of connections accepted per turn, so that a burst leaves time for existing connections.
+    /// The number of connections accepted per turn, so that a burst leaves time for existing ones.
     private static var budget: Int { 64 }
-    /// The number of events with one `accept` each, after a second `accept` has found no client: this saves the call
-    /// that fails with EAGAIN.
+    /// The number of events with one `accept` each after a second `accept` found no client, to save the call that
+    /// fails.
     private static var singles: Int { 8 }
-    /// The number of connections accepted from a backlog: more than it holds, so that only repeated errors could reach
-    /// it.
+    /// More than a backlog holds, so that only repeated errors could reach it.
     private static var backlogBudget: Int { 65536 }
     /// The number of consecutive accept failures before a pause.
     private static var refusalLimit: Int { 64 }
@@ -30,7 +28,6 @@ final class Acceptor {
         for socket in self.sockets { loop.forget(socket.socket.fd) }
     }
 
-    /// Accepts the waiting clients, as far as there is room.
     func acceptBacklog(for listener: Listener) {
         for socket in sockets { accept(on: socket, for: listener, atMost: Self.backlogBudget) }
     }
@@ -48,7 +45,6 @@ final class Acceptor {
         updateInterest(for: listener)
     }
 
-    /// - Returns: the number of clients.
     @discardableResult
     private func accept(on socket: AcceptSocket, for listener: Listener, atMost limit: Int) -> Int {
         for count in 0..<limit {
@@ -75,9 +71,9 @@ final class Acceptor {
             hasShortage = true
             beginPause(socket.error(code), isNew: isNew, for: listener)
         case EBADF, EINVAL, ENOTSOCK: listener.fail(socket.error(code))
-        // Errors of one connection that failed before it was accepted. accept(2) lists the network errors that may
-        // occur here. EOPNOTSUPP is one of them: the listener is a stream socket. A connection refused before it leaves
-        // the backlog stays there, and the next call finds it again.
+        // Errors of one connection that failed before it was accepted: the network errors listed in accept(2), even
+        // EOPNOTSUPP, since the listener is a stream socket. A connection refused before it leaves the backlog stays
+        // there, and the next call finds it again.
         default:
             socket.refusals += 1
             if socket.refusals < Self.refusalLimit { return true }
@@ -113,7 +109,7 @@ final class Acceptor {
         }
     }
 
-    /// Closes the sockets. Any thread may call it once the loop has ended.
+    /// Any thread may call it once the loop has ended.
     func close() {
         if let pause = pause.take(), !loop.hasEnded { pause.cancel() }
         let closed = sockets
@@ -122,12 +118,11 @@ final class Acceptor {
     }
 }
 
-/// One socket of a listener, for the poller.
 final class AcceptSocket: ReadinessHandler {
     private let listening: ListeningSocket
     /// Retained while this socket waits for clients, since nothing else need refer to the listener.
     var listener: Listener?
-    /// The number of consecutive calls of `accept` that failed with the error of a single connection.
+    /// The number of consecutive failures of `accept` with the error of a single connection.
     var refusals = 0
     /// The number of next events with one `accept` each.
     var singles = 0

@@ -20,23 +20,19 @@ public struct DrainResult: Hashable, Sendable {
 
 /// The numbers of a listener's open and ended connections on all its loops. Any thread may use them.
 final class ConnectionCounts: Sendable {
-    /// The open connections, and the closed bit of the listener. One word, so that a connection that ends and a
-    /// listener that closes at the same time do not miss each other, and each change of the active connections is
-    /// observed once.
+    /// The open connections, and the closed bit of the listener. One word, so that a connection's end and a listener's
+    /// close at the same time do not miss each other, and each change is observed once.
     private let word = Atomic(0)
     private let isDraining = Atomic(false)
     private let idle = Atomic(0)
     /// The number of idle, delivered and aborted connections that are still open.
     private let leaving = Atomic(0)
-    /// The number of connections that ended with their loop.
     private let lost = Atomic(0)
-    /// The number of connections ended for `ServeOptions.memoryLimit`.
     private let evictedCount = Atomic(0)
-    /// The number of clients refused for `ServeOptions.overflow`.
     private let refusedCount = Atomic(0)
 
-    // The fields of `word`: one bit for a closed listener, then the active connections, then the lingering ones. Each
-    // count is below the number of descriptors, so no field overflows.
+    // The fields of `word`: one bit for a closed listener, then the active and the lingering connections. Each count is
+    // below the number of descriptors, so no field overflows.
     private static let closed = 1
     private static let oneActive = 2
     private static let oneLingering = 1 << 32
@@ -59,7 +55,6 @@ final class ConnectionCounts: Sendable {
 
     func countActive() { word.add(Self.oneActive, ordering: .relaxed) }
 
-    /// - Parameter limit: the maximum number of active connections.
     /// - Returns: true if the listener was at its limit, and must be notified.
     func countLingering(limit: Int) -> Bool {
         let left = word.add(Self.oneLingering - Self.oneActive, ordering: .acquiringAndReleasing).newValue
@@ -74,7 +69,7 @@ final class ConnectionCounts: Sendable {
         return left == Self.closed || !wasLingering && Self.active(in: left) == limit - 1
     }
 
-    /// Notes that the listener is closed, so that the end of the last connection is reported.
+    /// Makes the end of the last connection be reported.
     func noteClosed() { word.bitwiseOr(Self.closed, ordering: .acquiringAndReleasing) }
 
     func countEvicted() { evictedCount.add(1, ordering: .relaxed) }
@@ -89,7 +84,6 @@ final class ConnectionCounts: Sendable {
         return open
     }
 
-    /// Counts an idle connection that is being closed.
     func countIdle() {
         idle.add(1, ordering: .relaxed)
         countLeaving()
@@ -98,16 +92,14 @@ final class ConnectionCounts: Sendable {
     /// Counts a connection that is idle, has delivered its bytes, or is aborted.
     func countLeaving() { leaving.add(1, ordering: .relaxed) }
 
-    /// Counts the close of a leaving connection.
     func countLeft() { leaving.subtract(1, ordering: .relaxed) }
 
-    /// Counts a connection that has ended with its loop.
     func countLost() {
         if isDraining.load(ordering: .relaxed) { lost.add(1, ordering: .relaxed) }
     }
 
     /// Returns the result for the `all` connections at the drain's beginning. Open ones that are not leaving will be
-    /// aborted. A connection that ends on another thread during this call may be counted either way.
+    /// aborted. An end on another thread during this call may be counted either way.
     func result(_ all: Int) -> DrainResult {
         var result = DrainResult()
         result.aborted = lost.load(ordering: .relaxed) + max(open - leaving.load(ordering: .relaxed), 0)

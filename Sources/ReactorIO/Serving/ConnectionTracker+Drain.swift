@@ -1,13 +1,10 @@
 import Promises
 import Reactor
 
-// The drain of a listener on one loop. Ends idle connections, now and whenever one becomes idle.
-
 extension ConnectionTracker {
     /// The interval at which busy connections are checked for idleness.
     private static var interval: Duration { .milliseconds(20) }
-    /// The time without input after which a connection is idle, unless it is between two frames: the peer's bytes may
-    /// be on their way.
+    /// The time without input after which a connection is idle, unless between two frames: bytes may be on their way.
     private static var quietPeriod: Duration { .milliseconds(200) }
 
     func drain(within time: Duration) {
@@ -63,7 +60,7 @@ extension ConnectionTracker {
         if asIdle { server.counts.countIdle() } else { server.counts.countLeaving() }
     }
 
-    /// Counts a connection whose loop the drain has ended as idle once its handler has finished. Before, the handler
+    /// Counts a connection as idle whose loop the drain has ended and whose handler has finished. Before, the handler
     /// might have failed, or have worked until the deadline.
     func handlerDidFinish(_ connection: Connection) {
         if connection.inputEnd == .drained { note(connection, asIdle: true) }

@@ -12,11 +12,9 @@ final class ConnectionTracker {
     private let lingeringLimit: Int
     private var budget: MemoryBudget?
     var isDraining = false
-    /// True after the deadline of a drain.
     var isAborted = false
-    /// The timer that checks busy connections during a drain.
+    /// Checks busy connections during a drain.
     var sweeping: EventLoop.Timer?
-    /// Runs the tasks of async handlers.
     private lazy var executor = ThreadBoundExecutor(loop)
 
     /// - Parameter loops: the number of loops that share the limits of the server's options.
@@ -39,7 +37,7 @@ final class ConnectionTracker {
         return connections.insert(connection)
     }
 
-    /// Serves `connection`, and closes it when the handler's promise has settled. `transfer` is retained until the
+    /// Serves `connection`, and closes it when the handler's promise has settled. Retains `transfer` until the
     /// descriptor is closed.
     func serve<Done: Thenable>(
         _ connection: Connection, _ transfer: ConnectionTransfer?, _ handler: @escaping (Connection) throws -> Done
@@ -61,7 +59,6 @@ final class ConnectionTracker {
         if isAborted { served.cancel() }
     }
 
-    /// Serves `connection` with an async handler.
     func serve(
         _ connection: Connection, _ transfer: ConnectionTransfer?,
         awaiting handler: @escaping @isolated(any) (Connection) async throws -> Void, _ callSite: CallSite
@@ -80,14 +77,12 @@ final class ConnectionTracker {
         if ServedConnection.existing(of: connection)?.isLeaving != true { server.onError(error, connection) }
     }
 
-    /// Notes that a connection is still closing. It no longer counts as active, or a slow peer would keep other clients
-    /// from being served.
+    /// Stops counting a closing connection as active, or a slow peer would keep other clients from being served.
     fileprivate func didBeginLingering(_ place: Int, _ transfer: ConnectionTransfer?) {
         connections.beginLingering(place)
         transfer?.isLingering = true
         server.connectionDidBeginLingering()
-        // No eviction during a drain, which has a deadline, and whose listener accepts no client that would need the
-        // descriptors.
+        // No eviction during a drain, which has a deadline and accepts no client that would need the descriptors.
         while !isDraining, connections.unevictedCount > lingeringLimit, let oldest = connections.evictOldest() {
             oldest.close(linger: .zero)
         }
@@ -105,8 +100,7 @@ final class ConnectionTracker {
 
 // One core per connection instead of a chain of operators, since it lives as long as the connection.
 
-/// Waits for a handler's outcome, reports its error, closes the connection, and then frees its place. Fits into the
-/// waiting core.
+/// Waits for a handler's outcome, reports its error, closes the connection, and then frees its place.
 private struct Served: Operation {
     typealias Input = Never
     typealias Output = Void
@@ -125,7 +119,6 @@ private struct Served: Operation {
     }
 }
 
-/// Runs when the descriptor of a served connection has been closed.
 private struct ReleaseSlot: Operation {
     typealias Input = Never
     typealias Output = Void

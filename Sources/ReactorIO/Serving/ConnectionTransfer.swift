@@ -27,8 +27,7 @@ final class ConnectionTransfer: Job, @unchecked Sendable {
         server.connectionDidEnd(wasLingering: isLingering)
     }
 
-    /// Posts the connection to the loop of `member`.
-    /// - Returns: false if that loop has ended.
+    /// - Returns: false if the loop of `member` has ended.
     func dispatch(to member: LoopGroup.Member) -> Bool {
         destination = member
         member.load.add(1, ordering: .relaxed)
@@ -50,7 +49,7 @@ struct Accepted: Sendable {
     let peer: SocketAddress?
     let isUnix: Bool
 
-    /// Makes the connection. `loop` must be the current loop.
+    /// - Parameter loop: the current loop.
     func connection(on loop: EventLoop) -> Connection {
         loop.forget(fd)
         return Connection(Socket(fd, loop.kernel), peer: peer, isUnix: isUnix, on: loop)

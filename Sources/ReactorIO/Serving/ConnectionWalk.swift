@@ -4,7 +4,6 @@ import Reactor
 /// A connection in the console: counts and names, but none of its bytes.
 package struct ConnectionFacts: Sendable {
     package enum Wait: UInt8, Sendable {
-        /// The handler works, or waits for something else.
         case handler
         case read, write
         case readAndWrite
@@ -27,7 +26,6 @@ package struct ConnectionFacts: Sendable {
     package let wait: Wait
     /// The line of the read, if promises are traced.
     package let callSite: CallSite?
-    /// The type of its filter, such as TLS.
     package let filter: String?
     /// The listener that has accepted it, as in `InspectedFacts.identity`.
     package let listener: ObjectIdentifier?
@@ -53,13 +51,11 @@ package final class ConnectionWalk {
         trackers = InspectedObjects.all(ConnectionTracker.self, ofLoop: loop.serial)
     }
 
-    /// Names the connection whose read waits with the promise at `address`.
     package func reader(_ address: UnsafeMutableRawPointer) -> String? {
         guard let connection = readers[address], connection.reader.waiting?.pointer == address else { return nil }
         return "\(connection)"
     }
 
-    /// Visits the next connections.
     /// - Returns: false at the end.
     package func advance(atMost count: Int) -> Bool {
         for _ in 0..<count {
@@ -145,7 +141,6 @@ extension Listener: Inspected {
         return [facts]
     }
 
-    /// The reason why it serves no clients; `nil` if it does.
     private var condition: String? {
         if isDraining {
             let left = state.deadline.map { ", \(max(loop.now.duration(to: $0).components.seconds, 0)) s left" }

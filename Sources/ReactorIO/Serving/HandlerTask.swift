@@ -4,8 +4,8 @@ import Reactor
 /// The task of an async handler, as a promise that the task settles at its end.
 ///
 /// Cancelling the promise cancels the task. Unlike other promises, it stays pending until the task ends, so that the
-/// connection counts as active until its handler, with its clean-up, has finished. Only the loop's end rejects it
-/// earlier: the handler might then wait for something that never happens, such as a timer of the loop.
+/// connection counts as active until then. Only the loop's end rejects it earlier: the handler might then wait for
+/// something that never happens, such as a timer of the loop.
 // @unchecked: the properties are accessed on the loop's thread or, once the loop has ended, by the task.
 final class HandlerTask: @unchecked Sendable {
     let core: ExternalCore
@@ -26,8 +26,8 @@ final class HandlerTask: @unchecked Sendable {
         madeAt = callSite
         home = loop
         core = ExternalCore(Void.self, madeAt: callSite, isLeftToItsWork: true)
-        // Called only on the loop's thread: only the loop's `ConnectionTracker` and the `ServedConnection` get the
-        // promise. The task retains this object until it has settled the promise.
+        // Called only on the loop's thread: only the `ConnectionTracker` and the `ServedConnection` get the promise.
+        // The task retains this object until it has settled the promise.
         core.onCancel = { [unowned self] _, _ in cancelTask() }
     }
 
@@ -65,17 +65,15 @@ final class HandlerTask: @unchecked Sendable {
         if self.task != nil { connection.updateInterest() }
     }
 
-    /// Handles a failure of the connection, or the peer's leaving, that no pending read or write reports to the
-    /// handler.
+    /// Handles a failure, or the peer's leaving, that no pending read or write reports to the handler.
     func clientDidFail(_ error: any Error) {
         clientFailure = error
         cancelTask()
     }
 
-    /// Notes a call of `close`, possibly by the handler, which continues.
+    /// The handler may have called `close`, and continues.
     func connectionWillClose() { isClosing = true }
 
-    /// Handles the release of the connection.
     func connectionDidEnd(_ end: ConnectionEnd) {
         switch end {
         case .closed, .detached: break
@@ -83,7 +81,6 @@ final class HandlerTask: @unchecked Sendable {
         }
     }
 
-    /// Handles an `abort`, perhaps during a close.
     func connectionWasAborted() { cancelTask() }
 
     private func cancelTask() {

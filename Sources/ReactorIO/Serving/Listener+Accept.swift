@@ -17,7 +17,6 @@ extension Listener {
     /// - `EBUSY` while `serve` is running;
     /// - the error that ended the listener.
     ///
-    /// - Returns: a promise of the connection.
     @inlinable @inline(__always)
     public func accept(file: StaticString = #fileID, line: UInt = #line) -> Promise<Connection> {
         Promise(startAccept().core.traced(root: "accept", Promise<Connection>.self, file, line))

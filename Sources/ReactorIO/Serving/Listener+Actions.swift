@@ -9,8 +9,7 @@ extension Listener {
         while let action = state.nextAction() { perform(action) }
     }
 
-    /// Ends the watch of the signals.
-    /// - Returns: the pending promise of `serve`, which the caller settles.
+    /// Ends the watch of the signals, and returns the pending promise of `serve`, which the caller settles.
     func takeServing() -> PromiseCore? {
         guard let promise = serving.take() else { return nil }
         signals.take()?.end()

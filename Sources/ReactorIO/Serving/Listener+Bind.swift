@@ -1,8 +1,6 @@
 import Reactor
 import ReactorLibc
 
-// Creation of listeners.
-
 extension Listener {
     /// Listens on `endpoint` from now on. Clients can connect before the first `accept` or `serve`.
     ///
@@ -11,25 +9,24 @@ extension Listener {
     /// print("listening on \(listener.localAddress)")
     /// ```
     ///
-    /// Closing this listener frees the port for another at once (SO_REUSEADDR). An IPv6 listener accepts IPv6 only, so
+    /// Closing the listener frees the port at once (SO_REUSEADDR). An IPv6 listener accepts IPv6 only, so
     /// `["0.0.0.0:80", "[::]:80"]` can listen on one port. `localhost` is 127.0.0.1 and ::1, with the same port, since
     /// a client may try either, or one of them if the machine lacks the other.
     ///
     /// Several addresses make one listener, with one `serve` and one limit. If one address cannot be bound, none stays
     /// bound. If one socket fails later, all are closed. Each port 0 gets a different port.
     ///
-    /// A Unix path must not exist, unless it is a socket without a listener, such as a killed process leaves, which is
-    /// replaced. The file is removed with the listener.
+    /// A Unix path must not exist, unless it is a socket without a listener, as a killed process leaves. The file is
+    /// removed with the listener.
     /// - Parameters:
     ///   - endpoint: the address to listen on, or several. Host names are refused, because a server's addresses should
     ///     not depend on a name server.
-    ///   - backlog: the maximum number of connections that wait to be accepted, per address. The kernel limits it to
+    ///   - backlog: the maximum number of connections that wait to be accepted, per address, limited by
     ///     `net.core.somaxconn`.
-    ///   - mode: the permissions of a Unix path. Whoever may write the file may connect. Without a mode the process's
-    ///     umask decides.
+    ///   - mode: the permissions of a Unix path, to whose writers they open the connection; by default the process's
+    ///     umask.
     ///   - options: options of each listening socket. Its connections inherit most of them. `noDelay` is set on each
     ///     connection anyway.
-    /// - Returns: the listener, on this thread's loop.
     /// - Throws: `SocketAddress.ParseError` for a text that is no address, or `SystemError` with call and address:
     ///   - `EADDRINUSE`;
     ///   - `EACCES` for a privileged port;
@@ -71,14 +68,14 @@ extension Listener {
         return try ListeningSocket(adopting: descriptor, loop.kernel)
     }
 
-    /// Makes a listener on the sockets that the service manager has opened for this process: all of them as one, or
-    /// only those named `name` (LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES). It takes the sockets over, so call it once
-    /// for each. See sd_listen_fds(3).
+    /// Makes a listener on the sockets that the service manager has opened for this process: all as one, or only those
+    /// named `name` (LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES). Takes the sockets over, so call it once for each. See
+    /// sd_listen_fds(3).
     /// - Parameters:
     ///   - name: FileDescriptorName= of the socket unit.
-    ///   - unsettingEnvironment: true to remove the variables, so that child processes do not see them. The environment
-    ///     belongs to the whole process, and no other thread may read it during the call.
-    /// - Returns: `nil` if there is no such socket, for instance without a service manager.
+    ///   - unsettingEnvironment: true to remove the variables, which child processes would see. No other thread may
+    ///     read the environment, which belongs to the whole process, during the call.
+    /// - Returns: `nil` without a socket, for instance without a service manager.
     /// - Throws: `SystemError` of `fcntl`: `EINVAL` for invalid variables, `EBADF` for a number that is not open, or as
     ///   `init(adopting:)`. Nothing is taken over then.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")

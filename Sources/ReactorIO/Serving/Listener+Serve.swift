@@ -12,7 +12,7 @@ extension Listener {
     /// }
     /// ```
     ///
-    /// A rejection ends that connection only. A program that serves until SIGTERM or SIGINT waits for the result:
+    /// A rejection only ends its connection. A program that serves until SIGTERM or SIGINT waits for the result:
     ///
     /// ```swift
     /// let served = listener.serve(.untilStopped) { connection in
@@ -22,15 +22,14 @@ extension Listener {
     /// ```
     /// - Parameters:
     ///   - options: the limits, and the signals that stop the server.
-    ///   - onError: called with the error of a handler and its connection. Cancellations, and connections that `drain`
-    ///     has ended, are not reported. Without `onError`, `conf.logHandler` gets a `LogEvent.handlerFailed`, except
-    ///     for the doings of peers, which leave, are silent, do not read, or send bytes that a decoder or a filter
-    ///     refuses.
-    ///   - handler: handles one connection; called on the loop of the listener.
+    ///   - onError: called with the error of a handler and its connection, but not for cancellations, or connections
+    ///     that `drain` has ended. Without `onError`, `conf.logHandler` gets a `LogEvent.handlerFailed`, except for
+    ///     peers that leave, are silent, do not read, or send bytes that a decoder or a filter refuses.
+    ///   - handler: handles one connection; called on the listener's loop.
     /// - Returns: a promise of the ends of the connections that were open when a drain began; zeros without a drain.
-    ///   Fulfilled when the listener has been closed and the last connection has ended. With `stopSignals` at the
-    ///   latest when the drain ends, at its deadline or at the second signal. Rejected with the `SystemError` that
-    ///   ended the listener: `EBADF`, `EINVAL` or `ENOTSOCK` of `accept4`. Rejected at once with
+    ///   Fulfilled when the listener has been closed and the last connection has ended, with `stopSignals` at the
+    ///   latest at the drain's end. Rejected with the `SystemError` that ended the listener: `EBADF`, `EINVAL` or
+    ///   `ENOTSOCK` of `accept4`. Rejected at once with
     ///   - `EBADF` after `close`;
     ///   - `EBUSY` if `accept` or `serve` is running;
     ///   - `EINVAL` if `maxConnections` is below one or `maxLingering` below zero;
@@ -48,8 +47,7 @@ extension Listener {
     }
 
     /// Like `serve`, on the loops of `group`. This loop accepts the connections and transfers each to one of them,
-    /// which calls the handler. The connection and the handler's promises belong to that loop, and are used on its
-    /// thread only.
+    /// where the connection and the handler's promises belong.
     ///
     /// ```swift
     /// let group = try LoopGroup(name: "server")
@@ -61,10 +59,9 @@ extension Listener {
     /// ```
     ///
     /// `maxConnections`, `close`, `drain` and `activeConnections` apply to all loops together. The group is retained
-    /// until the last connection has ended, but not stopped. When a loop of the group ends, it gets no more
-    /// connections. Its own end with it, and those in transfer to it are closed. At a drain's deadline the promise does
-    /// not wait for the other loops, which abort their connections as soon as they respond. `onError` is called on the
-    /// connection's loop, like `handler`.
+    /// until the last connection has ended, but not stopped. A loop that ends gets no more connections. Its own end
+    /// with it, and those in transfer to it are closed. At a drain's deadline the promise does not wait for the other
+    /// loops, which abort their connections as soon as they respond. `onError` is called on the connection's loop.
     /// - Returns: as `serve`. Also rejected with `ECANCELED` of `accept4` when all loops of the group have ended.
     @discardableResult
     public func serve<Done: Thenable & SendableMetatype>(
@@ -89,7 +86,6 @@ extension Listener {
     ///
     /// For programs that list their clients, or end some of them: `body` may call the connection. Includes lingering
     /// connections. Omits connections whose loop ends before it answers.
-    /// - Parameter body: called once with each connection.
     /// - Returns: a guarantee of one result for each connection, in no particular order.
     @available(*, noasync, message: "on a loop write await firstly { … }.value, else use a synchronous function")
     public func collect<Value: Sendable>(
@@ -103,7 +99,6 @@ extension Listener {
 // MARK: All forms of serve
 
 extension Listener {
-    /// Begins to serve on the loops of `group`, or on this loop.
     /// - Parameters:
     ///   - onError: Sendable if there is a group, like `start`.
     ///   - start: begins to serve a connection, on the connection's loop.
@@ -142,7 +137,6 @@ extension Listener {
 }
 
 extension Reports {
-    /// Receives the errors of a server's handlers in place of a missing `onError`.
     static func ofHandlers(_ callSite: CallSite) -> @Sendable (any Error, Connection) -> Void {
         { error, connection in
             if !connection.peerHasCaused(error) { conf.log(.handlerFailed(error, request: nil, at: callSite)) }

@@ -10,27 +10,27 @@ import ReactorLibc
 /// try hang(served)
 /// ```
 ///
-/// Take connections with `serve`, or one by one with `accept`. Releasing the last reference to a listener closes it,
-/// unless it is serving or an `accept` is pending. Then it lives until `close`.
+/// Take connections with `serve`, or one by one with `accept`. Releasing the last reference closes the listener, unless
+/// it is serving or an `accept` is pending. Then it lives until `close`.
 ///
 /// An error of a single connection never ends the listener. Of the errors in accept(2) only the listening socket's do:
-/// `EBADF`, `EINVAL` and `ENOTSOCK`. These conditions make it pause for 100 ms at a time, while clients wait in the
-/// backlog, and are reported once per episode as `LogEvent.acceptPaused`:
+/// `EBADF`, `EINVAL` and `ENOTSOCK`. It pauses for 100 ms at a time, reported once per episode as
+/// `LogEvent.acceptPaused`, for
 /// - a shortage of descriptors or memory (`EMFILE`, `ENFILE`, `ENOBUFS`, `ENOMEM`);
 /// - 64 consecutive errors of single connections: a security module or seccomp may refuse all (`EPERM`, `EACCES`,
 ///   `ENOSYS`).
 public final class Listener: CustomStringConvertible {
     /// The local addresses, in the given order, with the actual ports in place of port 0.
     public let localAddresses: [SocketAddress]
-    /// `Listener(127.0.0.1:7000, [::1]:7000)`, with the local addresses.
+    /// `Listener(127.0.0.1:7000, [::1]:7000)`
     public var description: String { "Listener(\(localAddresses.map(\.description).joined(separator: ", ")))" }
     /// The first of `localAddresses`.
     public var localAddress: SocketAddress { localAddresses[0] }
-    /// The number of active connections of `serve` on all loops, whose handlers have not finished. Limited by
+    /// The number of active connections of `serve` on all loops: their handlers have not finished. Limited by
     /// `maxConnections`.
     public var activeConnections: Int { server?.counts.active ?? 0 }
-    /// The number of lingering connections of `serve` on all loops, whose handlers have finished, and whose descriptors
-    /// are still open. Limited by `maxLingering`.
+    /// The number of lingering connections of `serve` on all loops: their handlers have finished, but their descriptors
+    /// are open. Limited by `maxLingering`.
     public var lingeringConnections: Int { server?.counts.lingering ?? 0 }
     /// The number of connections, on all loops, that were reset for `ServeOptions.memoryLimit`.
     public var evictedConnections: Int { state.counts.evicted }
@@ -45,7 +45,6 @@ public final class Listener: CustomStringConvertible {
     @exclusivity(unchecked) var state = ListenerState()
     /// The waiting calls of `accept`, in order; none while `serve` is running.
     @exclusivity(unchecked) var waiting = LinkedOrder<PromiseCore>()
-    /// The connections of `serve`, until the last one has ended.
     var server: Server?
     /// The promise of `serve`, until it settles, and the signals that stop it.
     var serving: PromiseCore?
@@ -56,7 +55,6 @@ public final class Listener: CustomStringConvertible {
     /// pauses.
     private var ending = 0
 
-    /// - Parameter sockets: at least one.
     init(_ sockets: [ListeningSocket], on loop: EventLoop) {
         self.loop = loop
         localAddresses = sockets.map(\.address)
@@ -75,9 +73,9 @@ public final class Listener: CustomStringConvertible {
     }
 
     /// Stops listening. Active connections continue, and a pending `accept` is rejected with `ECANCELED`. The file of a
-    /// Unix listener is removed, if it is still the file that the listener has created.
-    /// - Parameter drain: true to accept the connections in the backlog first, instead of a reset by the kernel. Only
-    ///   for `serve`, and up to its limit.
+    /// Unix listener is removed, if the listener has created it.
+    /// - Parameter drain: true to accept the connections in the backlog first, which the kernel would reset. Only for
+    ///   `serve`, and up to its limit.
     public func close(drain: Bool = false) {
         // In a forked child the waiting clients belong to the parent.
         let withBacklog = drain && !loop.kernel.isForked
@@ -107,7 +105,6 @@ extension Listener: IOProducer {
         if !server.take(accepted) { failWithoutLoops() }
     }
 
-    /// Handles a cancelled `accept` or `serve`.
     package func stop(_ promise: PromiseCore) -> Bool {
         if serving === promise {
             _ = takeServing()
@@ -119,7 +116,6 @@ extension Listener: IOProducer {
         return true
     }
 
-    /// Notes that the server has room again, or that its last connection or loop has ended.
     func serverDidChange() {
         if server?.hasLostAllLoops == true { failWithoutLoops() }
         acceptor.updateInterest(for: self)

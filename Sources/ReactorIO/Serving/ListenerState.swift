@@ -2,7 +2,7 @@ import Reactor
 import ReactorLibc
 
 /// The states of a listener, of its `serve` and of its drain. Each event changes them and appends actions, which
-/// `Listener.change` executes in order. Without effects of its own, but shares `counts` with the connections.
+/// `Listener.change` executes in order. Shares `counts` with the connections.
 ///
 /// ```
 ///  [accepting] -- close(withBacklog:), drain --> [takingBacklog] -- endBacklog, close, fail --> [closed]
@@ -17,9 +17,7 @@ struct ListenerState {
     private enum Phase: Int { case accepting, takingBacklog, closed, draining, drained }
 
     private var phase = Phase.accepting
-    /// The deadline of the drain, from its first call on.
     private(set) var deadline: LoopInstant?
-    /// The number of connections at the beginning of the drain.
     private var all = 0
     /// The result of an ended drain; zeros before.
     private(set) var result = DrainResult()
@@ -43,7 +41,6 @@ struct ListenerState {
         if phase == .accepting { takeBacklog(withBacklog) } else if !withBacklog { endBacklog() }
     }
 
-    /// Ends the listener with an error.
     mutating func fail(_ error: SystemError) {
         if phase == .accepting { phase = .takingBacklog }
         endBacklog(error)
@@ -54,7 +51,6 @@ struct ListenerState {
         if isTaken && isServing { actions.append(.acceptBacklog) } else { endBacklog() }
     }
 
-    /// Closes after the backlog has been accepted, or left.
     mutating func endBacklog(_ error: SystemError? = nil) {
         guard phase == .takingBacklog else { return }
         phase = .closed
@@ -80,13 +76,11 @@ struct ListenerState {
         connectionsDidEnd()
     }
 
-    /// Ends the drain, because the deadline has passed or is no longer awaited.
     mutating func abort() {
         if deadline != nil { endBacklog() }
         if isDraining { actions.append(.countDelivered) }
     }
 
-    /// Continues after the connections with nothing left to do have been counted.
     mutating func didCountDelivered() {
         endDrain()
         actions.append(.abortConnections)
@@ -101,7 +95,6 @@ struct ListenerState {
 
     // MARK: Ending
 
-    /// Handles the end of a connection, perhaps the last one.
     mutating func connectionsDidEnd() {
         guard isClosed && isServing && counts.isEmpty else { return }
         endDrain()
@@ -123,7 +116,6 @@ struct ListenerState {
     }
 }
 
-/// An effect for a listener to execute.
 enum ListenerAction {
     /// Accept the waiting clients, and report by `endBacklog`.
     case acceptBacklog
@@ -141,7 +133,6 @@ enum ListenerAction {
     /// aborted.
     case endDrain(DrainResult)
     case abortConnections
-    /// Settle the promise of `serve`, if it is pending, and release the server: the last connection has ended, or the
-    /// loop ends.
+    /// Settle the pending promise of `serve`, and release the server: the last connection has ended, or the loop ends.
     case endService(DrainResult)
 }

@@ -1,10 +1,8 @@
 import Promises
 
-// The clients beyond `ServeOptions.maxConnections`.
-
 extension Server {
     /// Sends `answer` to a client beyond the limit, and closes its connection. If too many linger, ends the longest
-    /// lingering one.
+    /// one.
     func refuse(_ connection: Connection, _ answer: [UInt8]) {
         counts.countRefused()
         // The kernel has room for a new connection's output, unless the answer is very long.

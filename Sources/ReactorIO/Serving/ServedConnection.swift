@@ -3,7 +3,6 @@ import Reactor
 
 /// State that most served connections never use: work to cancel when the connection fails, and the progress of a drain.
 final class ServedConnection: ConnectionAttachment {
-    /// An async handler.
     private var task: HandlerTask?
     /// The promise of any other handler to cancel when its peer has gone, until the connection has ended.
     private var work: PromiseCore?
@@ -26,13 +25,11 @@ final class ServedConnection: ConnectionAttachment {
         return made
     }
 
-    /// Cancels `work`, the promise of a handler, when the connection fails or the peer leaves.
     func begin(cancelling work: PromiseCore) {
         self.work = work
         restingInterest = .peerGone
     }
 
-    /// Cancels the task of a handler when the connection fails, and with `whenPeerGone` when the peer leaves.
     func begin(cancelling task: HandlerTask, whenPeerGone: Bool) {
         self.task = task
         restingInterest = whenPeerGone ? .peerGone : [.error, .hangUp]

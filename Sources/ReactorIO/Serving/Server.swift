@@ -2,8 +2,8 @@ import Promises
 import Reactor
 import Synchronization
 
-/// The connections of a call of `Listener.serve`, until the last one has ended, on the loops of a group or only on the
-/// listener's own. Retained by the listener, and by each connection.
+/// The connections of a call of `Listener.serve`, on the loops of a group or only on the listener's own. Retained by
+/// the listener, and by each connection.
 // @unchecked: properties are constant since `init` or atomic, or belong to one tracker or to the listener's own thread,
 // which takes them out in `end`. `start` and `onError` are Sendable if there is a group. If not, only that thread uses
 // them.
@@ -13,16 +13,13 @@ final class Server: @unchecked Sendable {
 
     let options: ServeOptions
     let counts: ConnectionCounts
-    /// The line of the `serve`.
     let callSite: CallSite
     let onError: (any Error, Connection) -> Void
     private let start: Start
     private let home: LoopRemote
     /// `nil` if the listener's own loop serves the connections.
     private let group: LoopGroup?
-    /// The trackers of the group's loops.
     private let seats: [Seat]
-    /// The tracker of the listener's own loop.
     private var tracker: ConnectionTracker?
     /// Calls the listener, which it retains until the end: there is room again, or the last connection or loop has
     /// ended.
@@ -31,7 +28,6 @@ final class Server: @unchecked Sendable {
     @exclusivity(unchecked) var refused = OpenConnections()
     /// The registrations of `memberDidEnd`, one for each loop of the group.
     private var endWatches: [Int] = []
-    /// The number of loops of the group that have not ended.
     private let living: Atomic<Int>
 
     /// The tracker of a member's loop, while it has connections.
@@ -63,7 +59,6 @@ final class Server: @unchecked Sendable {
     }
 
     private var isBelowLimit: Bool { counts.active < options.maxConnections }
-    /// True when another client is served, or refused.
     var takesClients: Bool { isBelowLimit || options.overflow != .wait }
 
     /// True when no loop takes connections any more.
@@ -90,7 +85,6 @@ final class Server: @unchecked Sendable {
         return false
     }
 
-    /// Calls `body` with each connection, on the thread of its loop.
     func collect<Value: Sendable>(_ body: @escaping @Sendable (Connection) -> Value) -> Guarantee<[Value]> {
         guard let group else { return .value(tracker?.connections.all.map { body($0.connection) } ?? []) }
         return group.collect { [seats] (index: Int) in
@@ -110,7 +104,6 @@ final class Server: @unchecked Sendable {
     /// Counts the connections on this thread that only deliver. The sweeps of other loops do the same.
     func noteDelivered() { tracker?.noteDelivered() }
 
-    /// Ends the server: the listener is closed and its last connection has ended, or its loop ends.
     func end() {
         let released = (didChange.take(), tracker.take())
         if let group {

@@ -19,10 +19,8 @@ final class StopSignals: IOProducer {
     private var ending: Int?
     /// The time of the first signal, which drains the listeners.
     private var firstSignal: LoopInstant?
-    /// True after a second signal, which aborts the rest.
     private var aborts = false
     private var isOver = false
-    /// The promise of `Listener.drain(_:atFirstOf:)`, while it is pending.
     private var promise: PromiseCore?
     /// The indices of the awaited listeners.
     private var missing: Set<Int> = []
@@ -66,8 +64,8 @@ final class StopSignals: IOProducer {
         }
     }
 
-    /// Stops watching, and restores the process's previous actions. After the first signal it waits until no copy can
-    /// arrive, which would end a process that has stopped in order, unless `atOnce` because the loop ends.
+    /// Restores the process's previous actions. After the first signal it waits until no copy can arrive, which would
+    /// end a process that has stopped in order, unless `atOnce` because the loop ends.
     func end(atOnce: Bool = false) {
         let copiesEnd = atOnce || aborts ? nil : firstSignal?.advanced(by: Self.duplicateWindow)
         isOver = true
@@ -102,7 +100,6 @@ final class StopSignals: IOProducer {
 // MARK: Several listeners
 
 extension StopSignals {
-    /// Makes a promise of all listeners' results together.
     fileprivate func join() -> Promise<DrainResult> {
         let core = PromiseCore.pending(DrainResult.self, by: self)
         promise = core
@@ -146,8 +143,8 @@ extension StopSignals {
 
 extension Listener {
     /// Drains `listeners` when a signal asks the process to stop. The first of `signals` drains all of them within
-    /// `deadline`, and a second, of any kind, aborts the remaining connections at once. Further signals within 100 ms
-    /// of the first are ignored as copies; see `ServeOptions.stopSignals`.
+    /// `deadline`, and a second, of any kind, aborts the remaining connections. Further signals within 100 ms of the
+    /// first are ignored as copies; see `ServeOptions.stopSignals`.
     ///
     /// ```swift
     /// pages.serve { … }
@@ -157,14 +154,14 @@ extension Listener {
     ///
     /// For a single listener use `ServeOptions.stopSignals`.
     ///
-    /// The signals are watched from this call on, as by `EventLoop.onSignal`, and keep the loop alive. When the promise
-    /// settles, but not within those 100 ms, the process's previous actions are restored.
+    /// The signals are watched from this call on, and keep the loop alive. When the promise settles, but not within
+    /// those 100 ms, the process's previous actions are restored.
     /// - Parameters:
-    ///   - listeners: listeners of this thread's loop. If one of them does not serve yet, the promise waits for the
-    ///     first signal, which drains that listener, even if it is closed before.
+    ///   - listeners: listeners of this thread's loop. If one does not serve yet, the promise waits for the first
+    ///     signal, which drains that listener, even if closed before.
     ///   - signals: at least one.
     ///   - deadline: the time limit of the drain; see `drain(deadline:)`.
-    ///   - onSignal: called with each signal, before the listeners are drained or aborted.
+    ///   - onSignal: called with each signal, before the drain or abort.
     /// - Returns: a promise of all listeners' results together. Fulfilled when each listener has been drained, or is
     ///   closed without connections. A listener that is closed without a drain adds nothing. Rejected with
     ///   - `SystemError` of `sigaction`, at once, as `onSignal`, and with `EINVAL` if there is no signal;
