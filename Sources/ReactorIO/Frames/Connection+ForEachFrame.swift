@@ -1,8 +1,6 @@
 import Promises
 import Reactor
 
-// Loops over the frames of a stream.
-
 extension Connection {
     /// Calls `body` with each frame that `decoder` finds, and a reader of its bytes, until the peer ends. Each call
     /// waits for the previous call's promise.
@@ -21,7 +19,7 @@ extension Connection {
     /// **Nothing need be copied.** A decoder may return only what it has parsed, such as a type or the number of parts,
     /// and `body` reads the rest from the connection's buffer. `decode` may be called several times per frame, `body`
     /// once. The reader and its spans are valid until `body` returns, which the compiler enforces: a closure that runs
-    /// later needs a copy, such as `[UInt8](span)`. No memory is allocated for a frame.
+    /// later needs a copy, such as `[UInt8](span)`.
     ///
     /// Rejected with
     /// - the first error of `body` or of its promise. `ByteError.endOfInput` means that it has read beyond the frame;
@@ -44,7 +42,7 @@ extension Connection {
     }
 
     /// Like `forEachFrame(decoder, body).recover(policy: .allErrors, recover)`, without the promise between them, which
-    /// each connection of a server would keep while open. `recover` may read, and begin another loop.
+    /// each connection of a server would keep. `recover` may read, and begin another loop.
     @inlinable
     package func forEachFrame<Decoder: FrameDecoder, Next: Thenable>(
         _ decoder: Decoder, drainRule: DrainRule = .afterFrame,

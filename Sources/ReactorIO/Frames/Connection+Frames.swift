@@ -1,7 +1,5 @@
 import Promises
 
-// Reads of frames: a number of bytes, the bytes before a delimiter, or a frame that a decoder finds.
-
 extension Connection {
     /// Reads exactly `count` bytes.
     ///
@@ -16,7 +14,6 @@ extension Connection {
     /// - `StreamError.timedOut` at a limit of `frameTimeouts`;
     /// - a `SystemError` as `receive`, and with `EINVAL` if `count` is below one.
     /// - Parameter count: the number of bytes; at least one.
-    /// - Returns: a promise of exactly these bytes.
     @inlinable @inline(__always)
     public func read(exactly count: Int, file: StaticString = #fileID, line: UInt = #line) -> Promise<[UInt8]> {
         Promise(readBytes(exactly: count).traced(root: "read(exactly:)", Promise<[UInt8]>.self, file, line))
@@ -56,9 +53,9 @@ extension Connection {
     /// connection.readLine(limit: 1024).done { line in print(line ?? "the peer has ended") }
     /// ```
     ///
-    /// Rejected as `read(until:)`, and with `StreamError.notUTF8` if the line is not UTF-8. If the last line has no
-    /// end, the read is rejected with `StreamError.endedEarly`, and `receive()` returns that part.
-    /// `readFrame(LineDecoder(lastLine: .accept))` reads it as a line.
+    /// Rejected as `read(until:)`, and with `StreamError.notUTF8`. If the last line has no end, it is rejected with
+    /// `StreamError.endedEarly`, and `receive()` returns that part. `readFrame(LineDecoder(lastLine: .accept))` reads
+    /// it as a line.
     /// - Parameter limit: the maximum number of bytes of the line.
     /// - Returns: a promise of the line, without its `\n` or `\r\n`; `nil` if the peer ends before another byte.
     @inlinable @inline(__always)
@@ -91,15 +88,14 @@ extension Connection {
     /// }
     /// ```
     ///
-    /// The whole request is one read, where its parts would be several. `body` gets all buffered bytes. If it needs
-    /// more, the reader throws `ByteError.incomplete`, nothing is consumed, and `body` is called again from the front
-    /// when the missing bytes have arrived. So `body` must only read, and return copies instead of spans. Act on the
-    /// frame after the promise.
+    /// The whole request is one read. `body` gets all buffered bytes. If it needs more, the reader throws
+    /// `ByteError.incomplete`, nothing is consumed, and `body` is called again from the front when the missing bytes
+    /// have arrived. So `body` must only read, and return copies instead of spans. Act on the frame after the promise.
     ///
     /// Rejected as `readFrame` with a decoder, with `StreamError.limitExceeded` in place of `ByteError.limitExceeded`,
     /// and with any other error of `body`. For frames in very many parts, write a `FrameDecoder`, which remembers its
     /// progress.
-    /// - Parameter body: reads a frame, of at least one byte; called inside this call and by this thread's loop.
+    /// - Parameter body: reads a frame of at least one byte; called inside this call and by this thread's loop.
     /// - Returns: a promise of the result of `body`; `nil` if the peer ends before another byte.
     @inlinable @inline(__always)
     public func readFrame<Frame>(

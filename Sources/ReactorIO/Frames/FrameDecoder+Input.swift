@@ -1,13 +1,11 @@
 import Promises
 
-// Decoding a connection's input.
-
 extension FrameDecoder {
     /// True when a decoder of this type calls user code. A constant where the type is known.
     @inlinable @inline(__always)
     static var isUsers: Bool { Self.self != LineDecoder.self && Self.self != DelimiterDecoder.self }
 
-    /// Decodes the next frame, and consumes it; `nil` if it is incomplete.
+    /// Decodes and consumes the next frame; `nil` if it is incomplete.
     /// - Parameter received: received bytes that are not buffered, if any. Bytes after the frame are buffered then.
     @inlinable @inline(__always)
     mutating func next(
@@ -38,7 +36,6 @@ extension FrameDecoder {
         return nil
     }
 
-    /// Decodes all unconsumed bytes of a connection.
     @inlinable @inline(__always)
     mutating func decode(_ bytes: UnsafeRawBufferPointer, of connection: Connection) throws -> DecodedFrame<Frame> {
         let decoded: DecodedFrame<Frame>

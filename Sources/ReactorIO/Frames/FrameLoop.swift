@@ -8,7 +8,6 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
 
     @usableFromInline let source: Connection
     @usableFromInline let body: Body
-    /// Makes the promise that the result follows in place of an error.
     @usableFromInline let recovery: Recovery?
     // Unchecked: only one call at a time uses the decoder, and `decode` cannot reach it another way.
     @exclusivity(unchecked) @usableFromInline var decoder: Decoder
@@ -53,7 +52,7 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
     @inlinable var heldBytes: Int { decoder.heldBytes }
     @inlinable var expectation: StreamError.Expectation { decoder.expectation }
 
-    /// Called after the body's promise has settled, and whenever it may have.
+    /// Called when the body's promise may have settled.
     @inlinable
     func bodyDidSettle() {
         if !isAnswering { return }
@@ -74,8 +73,8 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
         return true
     }
 
-    /// The maximum number of frames that are handled or skipped at once, so that a flood of small frames does not delay
-    /// other connections.
+    /// The maximum number of frames that are handled or skipped at once, so that small frames do not delay other
+    /// connections.
     @inlinable static var framesInJob: Int { 64 }
 
     @inlinable
@@ -188,7 +187,6 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
         }
     }
 
-    /// Calls the body with a frame and its bytes.
     /// - Returns: the promise to wait for; `nil` if the next frame can follow at once.
     @inlinable @inline(__always)
     func handle(
@@ -206,7 +204,6 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
 }
 
 extension Connection {
-    /// Begins a loop over frames.
     /// - Parameters:
     ///   - readsAhead: true if neither this loop nor later reads wait for the program.
     ///   - drainRule: the way that a drain ends it.
@@ -252,7 +249,6 @@ extension Connection {
         return true
     }
 
-    /// Notes that the promise of a body is pending. The program may be slow.
     /// - Parameter held: the memory of the decoder. If zero, a read in the body does the accounting.
     @usableFromInline
     func beginAnswer(holding held: Int) {
