@@ -5,8 +5,8 @@ import ReactorLibc
 // Reads of the next bytes, as a pattern for other forms: the public call, its start, and its consumer.
 
 extension Connection {
-    /// Reads the next bytes, the peer's end, or a failure. Waits until the descriptor is readable, and then reads once:
-    /// at most `limit` bytes, and never more than 64 KiB.
+    /// Reads the next bytes, the peer's end, or a failure: once, when the descriptor is readable, at most `limit` bytes
+    /// and never more than 64 KiB.
     ///
     /// ```swift
     /// connection.read().done { outcome in
@@ -25,7 +25,7 @@ extension Connection {
     /// - `EBADF` after `close` or `abort`, and on a pipe's writer;
     /// - `ECANCELED` if `close` or `abort` is called during the read;
     /// - `EINVAL` if `limit` is below one.
-    /// - Parameter limit: the maximum number of bytes; at least one.
+    /// - Parameter limit: at least one.
     /// - Returns: a guarantee of the bytes, the end or the failure.
     @inlinable @inline(__always)
     public func read(
@@ -69,13 +69,11 @@ extension Connection {
         return InputLoop.read(ExactRead(connection: Uncounted(self), count: count))
     }
 
-    /// Makes the promise of a read, or a loop, that an argument prevents.
     func refusedRead(_ detail: String) -> PromiseCore {
         PromiseCore(error: SystemError(readCall, EINVAL, detail: detail))
     }
 }
 
-/// A read of the next bytes, by `read`.
 struct ByteRead: InputConsumer {
     let connection: Uncounted<Connection>
     let limit: Int

@@ -2,7 +2,6 @@ import Promises
 import Reactor
 import ReactorLibc
 
-/// The start of a write, which sends the bytes at once or queues them.
 @usableFromInline
 enum ByteWrite {
     @usableFromInline
@@ -33,21 +32,20 @@ enum ByteWrite {
 
     // MARK: In place
 
-    /// Takes the loop's empty array, whose memory the next write reuses. A write inside another one gets none.
+    /// Takes the loop's spare array, which a write inside another one does not get.
     @usableFromInline
     static func takeSpare(of connection: Connection) -> [UInt8] {
         connection.loop.assertOwner()
         return connection.loop.takeSpareOutput()
     }
 
-    /// Keeps the memory of `bytes` for the next write, unless it is larger than an ordinary write needs.
+    /// Keeps the memory of `bytes` for the next write, unless unusually large.
     @usableFromInline
     static func giveBack(_ output: inout ByteWriter, to connection: Connection) {
         if output.written.capacity > 2 * WriteQueue.coalesceLimit { return }
         connection.loop.giveBack(spareOutput: &output.written)
     }
 
-    /// Sends the contents of a spare array.
     @usableFromInline
     static func start(_ output: inout ByteWriter, on connection: Connection) -> Promise<Void> {
         if output.shared != nil {
@@ -100,7 +98,6 @@ enum ByteWrite {
         return true
     }
 
-    /// Handles a post that cannot wait for the end of the turn, or must be queued or refused.
     @inline(never)
     private static func postAtOnce(
         _ bytes: UnsafeRawBufferPointer, of array: [UInt8]?, to connection: Connection, _ overflow: WriteOverflow
@@ -122,7 +119,7 @@ enum ByteWrite {
         return sent >= 0
     }
 
-    /// Handles a write that cannot go straight to the kernel: passes it through the filter, or refuses it.
+    /// Passes a write through the filter, or refuses it.
     @inline(never)
     private static func filter(_ bytes: UnsafeRawBufferPointer, of connection: Connection) -> Promise<Void> {
         guard connection.lifecycle.isOpenOrFailed, let filter = connection.cold?.filter else {
@@ -133,12 +130,12 @@ enum ByteWrite {
 
     // MARK: At once
 
-    // These return the number of bytes that were gathered or that the kernel has taken; zero if the bytes must be
-    // queued; below zero if the connection has failed. Nothing is queued before.
+    // These return the number of bytes that were gathered or that the kernel has taken, zero if the bytes must be
+    // queued, and below zero if the connection has failed. Nothing is queued before.
     //
-    // Answers to requests that arrived together are sent together. While a connection has buffered input, its writes
-    // are gathered in a block, and fulfilled. One call sends the block: with the answer to the last request, when a
-    // read must wait for the kernel, at the end of the turn, or when the block is full.
+    // While a connection has buffered input, its writes are gathered in a block, and fulfilled. One call sends the
+    // block: with the answer to the last request, when a read must wait for the kernel, at the end of the turn, or when
+    // the block is full.
 
     @inline(__always)
     private static func sendAtOnce(_ bytes: UnsafeRawBufferPointer, on connection: Connection) -> Int {
@@ -205,7 +202,6 @@ enum ByteWrite {
 
     // MARK: Refused
 
-    /// The error for a write that finds the queue full.
     static func refusalAsFull(_ connection: Connection, _ reason: String = "") -> SystemError {
         let writes = (connection.writer.queue?.writes ?? 0) + (connection.cold?.filter?.deferred.count ?? 0)
         let (bytes, weight) = (connection.queuedBytes, connection.queuedWeight)

@@ -12,7 +12,6 @@ final class ColdState {
     /// The listener that serves the connection, or the pool in which it is idle.
     // `@exclusivity(unchecked)`: see `Connection`.
     @exclusivity(unchecked) var attachment: ConnectionAttachment?
-    /// Stands between the descriptor and the reads and writes.
     var filter: InstalledFilter?
     var memory: MemoryShare?
     @exclusivity(unchecked) var frameClock: FrameClock?
@@ -33,12 +32,11 @@ final class ColdState {
         return made
     }
 
-    /// The events of the peer's end that the poller must report.
     var watchedEnds: Interest { attachment?.endsWithPeer == true ? .peerGone : peerWatches.ends }
 
     /// Called when a close begins, which has its own limit, and when the descriptor is released: no timer may fire for
-    /// a descriptor whose number another connection may have. The lifecycle changes before, because the end of a pause
-    /// registers the interest again, unless the descriptor has been released.
+    /// a number that another connection may have. The lifecycle changes before, because the end of a pause registers
+    /// the interest again, unless the descriptor has been released.
     func endTimersAndPause(on loop: EventLoop) {
         close?.cancelTimer()
         rare?.idleClock?.cancelTimer()
@@ -48,8 +46,7 @@ final class ColdState {
         filter?.cancelTimer()
     }
 
-    /// Handles the release of the descriptor, perhaps on another thread. Called last, since it may release user
-    /// objects.
+    /// Called last, perhaps on another thread, since it may release user objects.
     /// - Parameter usual: the end to report if no other was recorded.
     func descriptorWasClosed(_ usual: ConnectionEnd) {
         memory.take()?.end()
@@ -69,7 +66,6 @@ final class RareState {
     var failure: ConnectionFailure?
     /// The connection's end, unless it follows from its failure.
     var end: ConnectionEnd?
-    /// Cached after the first use.
     var localAddress: SocketAddress?
     var idleClock: StallClock?
     var writeClock: StallClock?
@@ -77,7 +73,6 @@ final class RareState {
     var writeLimits = WriteLimits()
     /// The type of the error with which a decoder has last refused the input.
     var refusedInput: ObjectIdentifier?
-    /// The pending promises of `deferDrain`.
     var deferred = DeferredAnswers()
 }
 
@@ -101,6 +96,5 @@ struct WriteLimits {
             watermarks = (low: min(max(watermarks.low, 0), high - 1), high: high)
         }
     }
-    /// The promise of `writable()`, which waits for the queue to drain.
     var writable: PromiseCore?
 }

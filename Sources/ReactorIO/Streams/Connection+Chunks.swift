@@ -11,14 +11,14 @@ extension Connection {
     ///
     /// A chunk is lent to `body`: it lies in a buffer of the loop, is at most 64 KiB, and is not copied. In the steady
     /// state a message costs no allocation. The promise of `body` is the backpressure: reading continues when it is
-    /// fulfilled. If it is already, as with most writes, it costs nothing. `body` is called by this thread's loop,
-    /// never inside this call, and once per turn, so that a flood of input leaves other connections their turns.
+    /// fulfilled. `body` is called by this thread's loop, never inside this call, and once per turn, so that a flood of
+    /// input leaves other connections their turns. It may end the reading with `StopReading`.
     ///
     /// Cancelling the returned promise stops reading, and cancels the promise of `body` if it has no other waiters.
-    /// Until then, other reads are refused with `EBUSY`. `body` may end the reading with `StopReading`.
-    /// - Parameter body: called with each chunk. The span is valid during the call only.
-    /// - Returns: a promise that is fulfilled at the peer's end. Rejected with the `SystemError` that `receive` would
-    ///   report, or with the error of `body` or of its promise.
+    /// Until it has settled, other reads are refused with `EBUSY`.
+    /// - Parameter body: called with each chunk, valid during the call only.
+    /// - Returns: a promise that is fulfilled at the peer's end. Rejected with the `SystemError` of `receive`, or with
+    ///   the error of `body` or of its promise.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
     public func forEachChunk<Value>(
@@ -54,7 +54,6 @@ extension Connection {
     }
 }
 
-/// The body of a loop over chunks.
 @usableFromInline
 struct ChunkBody<Value> {
     @usableFromInline let function: (RawSpan) throws -> Promise<Value>
@@ -132,6 +131,5 @@ struct ChunkLoop: ~Copyable, InputConsumer {
         return true
     }
 
-    /// Ends the loop in a drain.
     private struct LastCall: Error {}
 }

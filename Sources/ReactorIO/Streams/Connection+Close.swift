@@ -2,14 +2,13 @@ import Promises
 import Reactor
 import ReactorLibc
 
-// The three calls that end a connection, and how it has ended. In a forked child they only close the copy of the
-// descriptor, and the connection continues in the parent.
+// The three calls that end a connection. In a forked child they only close the copy of the descriptor, and the
+// connection continues in the parent.
 
 extension Connection {
     // MARK: Half-close
 
-    /// Ends the write side: the peer reads everything that was queued and then the end. Reading continues here. See
-    /// shutdown(2), SHUT_WR.
+    /// Ends the write side: the peer reads everything that was queued and then the end. See shutdown(2), SHUT_WR.
     ///
     /// ```swift
     /// connection.write(request)
@@ -18,8 +17,8 @@ extension Connection {
     /// ```
     ///
     /// On a pipe's writer it closes the descriptor, which ends the pipe.
-    /// - Returns: a promise that is fulfilled when the end has been passed to the kernel. A further call has no effect
-    ///   and returns an equivalent promise. Rejected with a `SystemError`:
+    /// - Returns: a promise that is fulfilled when the end has been passed to the kernel. A further call returns an
+    ///   equivalent promise. Rejected with a `SystemError`:
     ///   - `ENOTSOCK` if one descriptor is both sides and is not a socket, such as a terminal;
     ///   - `EBADF` on a pipe's reader, and once the connection is closed;
     ///   - `EPERM` in a forked child;
@@ -38,11 +37,11 @@ extension Connection {
     /// connection.write(answer).ensure { connection.close() }
     /// ```
     ///
-    /// A pending read fails with `ECANCELED`, which counts as a cancellation. Later operations fail with `EBADF`.
+    /// A pending read fails with `ECANCELED`, which counts as a cancellation, and later operations with `EBADF`.
     /// Further input is read and discarded until the peer ends too: closing a socket with unread input makes the kernel
     /// send a reset, which destroys data that the peer has not read.
     ///
-    /// Whatever the peer does, the descriptor is closed
+    /// The descriptor is closed, whatever the peer does,
     /// - 30 seconds after the call;
     /// - after 5 seconds in which the peer has taken and sent less than 5 KiB together. An occasional byte is not
     ///   progress.
@@ -55,11 +54,10 @@ extension Connection {
     ///
     /// With a `time` the connection, even a pipe, is closed within it, and the peer need not make progress. Zero or
     /// less waits for nothing: what the kernel accepts at once is sent, and up to 1 MiB of arrived input is discarded.
-    /// If that was everything, the connection is closed in an orderly way. If not, it is aborted.
+    /// If that was not everything, the connection is aborted.
     ///
     /// A further call returns a guarantee of the same end, and its time replaces the first call's limits.
-    /// - Parameter time: the limit for delivering the queued writes and for the peer's end, from now on; `nil` for the
-    ///   limits above.
+    /// - Parameter time: the limit for the queued writes and the peer's end; `nil` for the limits above.
     /// - Returns: a guarantee that is fulfilled when the descriptor is closed.
     @discardableResult
     @inlinable @inline(__always)
@@ -71,9 +69,8 @@ extension Connection {
 
     // MARK: Abort
 
-    /// Drops everything and resets: the peer's reads fail with `ECONNRESET`, or end on a pipe or a Unix socket, which
-    /// have no reset. Pending operations fail with `ECANCELED`, which counts as a cancellation: see
-    /// `Error.isCancelled`.
+    /// Drops everything and resets: the peer's reads fail with `ECONNRESET`, or end on a pipe or a Unix socket. Pending
+    /// operations fail with `ECANCELED`, which counts as a cancellation: see `Error.isCancelled`.
     ///
     /// ```swift
     /// let half = pipe(from: source, to: sink)
@@ -102,8 +99,8 @@ extension Connection {
 
     // MARK: The end
 
-    /// A guarantee of the connection's end, fulfilled when its descriptor has been released. (`isClosed` is already
-    /// true after the call of `close`.) Use it to log a client's end and to release its state.
+    /// A guarantee of the connection's end, fulfilled when its descriptor has been released, to log a client's end and
+    /// release its state. (`isClosed` is already true after the call of `close`.)
     ///
     /// ```swift
     /// let client = connection.description
@@ -111,9 +108,8 @@ extension Connection {
     /// ```
     ///
     /// Every access returns the same promise. It does not retain the connection, does not keep the loop alive, and
-    /// cannot be cancelled. It is also fulfilled when the last reference to the connection is released, on any thread.
-    /// A failed connection keeps its descriptor until it is closed or released. A handler that uses the connection
-    /// retains it.
+    /// cannot be cancelled. The release of the last reference, on any thread, also fulfills it. A failed connection
+    /// keeps its descriptor until it is closed or released. A handler that uses the connection retains it.
     @available(*, noasync, message: "an async function has no loop of its own; use it before you await")
     public var closed: Guarantee<ConnectionEnd> {
         loop.assertOwner()

@@ -2,10 +2,8 @@ import Promises
 import Reactor
 import ReactorLibc
 
-// Making connections from descriptors, and detaching them.
-
 extension Connection {
-    /// Makes two connections on this thread's loop that are each other's peers: a socketpair(2).
+    /// Makes two connections on this thread's loop that are each other's peers.
     /// - Throws: `SystemError` of socketpair(2): `EMFILE` or `ENFILE` without a free descriptor, `ENOMEM`.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public static func pair() throws(SystemError) -> (Connection, Connection) {
@@ -18,10 +16,10 @@ extension Connection {
         return (make(ends.0), make(ends.1))
     }
 
-    /// Makes a pipe(2) with both ends on this thread's loop: bytes written to `writer` arrive at `reader`.
+    /// Makes a pipe(2) with both ends on this thread's loop.
     ///
-    /// Each end has one direction, and the other direction's operations fail with `EBADF`. When the writer is closed or
-    /// shut down, the reader ends. A writer without a reader fails with `EPIPE`, without a signal.
+    /// An operation in the wrong direction fails with `EBADF`. When the writer is closed or shut down, the reader ends.
+    /// A writer without a reader fails with `EPIPE`, without a signal.
     /// - Throws: `SystemError` of pipe(2): `EMFILE` or `ENFILE` without a free descriptor, `ENOMEM`.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public static func pipe() throws(SystemError) -> (reader: Connection, writer: Connection) {
@@ -36,8 +34,8 @@ extension Connection {
     /// Makes a connection that takes over an open descriptor: a connected stream socket, an end of a pipe or of a FIFO,
     /// or a device that epoll can watch, such as a terminal.
     ///
-    /// It is set to close-on-exec and to non-blocking. Non-blocking is a property of the open file description, so it
-    /// affects every copy of the descriptor, even in other processes: do not adopt a shell's terminal.
+    /// It is set to close-on-exec and to non-blocking, which affects every copy of the descriptor, even in other
+    /// processes: do not adopt a shell's terminal.
     /// - Throws: `SystemError`. The caller then still owns the descriptor, unchanged:
     ///   - `EINVAL` of `fstat` for a descriptor that is not a stream, with the reason: a regular file, a directory, a
     ///     datagram socket, a listening socket, a device that epoll cannot watch;
@@ -52,8 +50,8 @@ extension Connection {
         self.init(fd, kind, peer: peer, on: loop)
     }
 
-    /// Gives up the descriptor, open and non-blocking: the caller owns it from now on, and this connection is closed.
-    /// Use it to pass the descriptor to another thread, which adopts it with `init(adopting:)`, or to another process.
+    /// Gives up the descriptor, open and non-blocking, and closes this connection. The caller may pass it to another
+    /// thread, which adopts it with `init(adopting:)`, or to another process.
     ///
     /// ```swift
     /// let descriptor = try connection.detach()
@@ -61,7 +59,7 @@ extension Connection {
     /// ```
     ///
     /// No operation may be pending and no input buffered, since neither can be passed on. Input in the kernel stays
-    /// there for the new owner.
+    /// there.
     /// - Returns: the descriptor, which the caller must close.
     /// - Throws: `SystemError` of `fcntl`. The connection is then unchanged:
     ///   - `EBUSY` if a read or a write is pending, if bytes were read beyond a frame, or if the connection has a

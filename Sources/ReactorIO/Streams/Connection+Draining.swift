@@ -1,15 +1,13 @@
 import Promises
 import Reactor
 
-// A connection whose listener drains.
-
 extension Connection {
     /// True while the listener that serves this connection drains: the next frame or pause ends the connection, or its
     /// loop. A protocol that can announce its end does so with its next answer, like HTTP with `Connection: close`.
     public var isDraining: Bool { reader.isDraining }
 
-    /// The reason why no further frame is read; `nil` as long as more may come. Tells the three ends of a loop apart,
-    /// of `forEachFrame`, `forEachLine` and `forEachChunk`, and of `lines` and `frames`:
+    /// The reason why no further frame is read; `nil` as long as more may come. Tells the three ends of a loop over the
+    /// input apart:
     ///
     /// ```swift
     /// connection.forEachLine { line in
@@ -31,14 +29,13 @@ extension Connection {
     }
 
     /// Declares a pending answer to the peer that neither a read nor the write queue shows. Until `answer` has settled,
-    /// `Listener.drain` does not treat this connection as idle, and the connection is retained: releasing the last
-    /// other reference does not close it. This does not handle a rejection of `answer`.
+    /// `Listener.drain` does not treat this connection as idle, and the connection is retained. Does not handle a
+    /// rejection of `answer`.
     ///
     /// Not needed while the promise of a body of `forEachFrame`, `forEachLine` or `forEachChunk` is pending, which
     /// already makes the connection busy. There are two uses:
-    /// - the answer to a frame of such a loop, or of `lines` or `frames`, which reads the next frames while it is
-    ///   pending. In a drain the loop reads no further frame, and ends when the answers declared since its first frame
-    ///   have settled;
+    /// - the answer to a frame of a loop, or of `lines` or `frames`, which reads on while it is pending. In a drain the
+    ///   loop reads no further frame, and ends when the answers declared since its first frame have settled;
     /// - a request that is read in several steps, such as a header and a body. Between them nothing is buffered, and
     ///   the connection looks as if it waited for the next request. Only the handler knows whether a read continues a
     ///   request. A loop over frames that begins while `answer` is pending, or whose promise is declared at once, is
@@ -49,8 +46,6 @@ extension Connection {
     ///     connection.deferDrain(until: connection.read(exactly: length(line)).then { handle(line, $0) })
     /// }
     /// ```
-    /// - Parameter answer: the pending answer.
-    /// - Returns: `answer`.
     @discardableResult
     @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
     public func deferDrain<Answer: Thenable>(until answer: Answer) -> Answer {
@@ -69,7 +64,7 @@ extension Connection {
 
     // MARK: Where loops end
 
-    /// Returns the position in the input of the next unconsumed byte.
+    /// The position in the input of the next unconsumed byte.
     /// - Parameter unbuffered: the number of received bytes that are neither consumed nor buffered.
     func position(unbuffered: Int) -> Int { deliveredByteCount - bufferedByteCount - unbuffered }
 
@@ -100,7 +95,7 @@ extension Connection {
     @usableFromInline
     func numberOfNextLoop() -> Int32 { cold?.rare?.deferred.numberOfNextLoop() ?? 0 }
 
-    /// Returns how a loop over frames, or a sequence, continues between two frames, while the listener drains.
+    /// Decides how a loop over frames, or a sequence, continues between two frames, while the listener drains.
     /// - Parameters:
     ///   - number: from `numberOfNextLoop`.
     ///   - unbuffered: the number of received bytes that are neither consumed nor buffered.
@@ -155,7 +150,6 @@ extension Connection {
         return true
     }
 
-    /// Begins the last part of the drain's time.
     func beginLastCall() {
         if reader.isLastCall { return }
         reader.beginLastCall()

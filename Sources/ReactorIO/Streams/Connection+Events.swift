@@ -2,8 +2,6 @@ import Promises
 import Reactor
 import ReactorLibc
 
-// Events from the loop and from promises, and the next interest for the loop.
-
 extension Connection: ReadinessHandler {
     package func loopWillEnd() {
         guard lifecycle.hasDescriptor else { return }
@@ -62,7 +60,7 @@ extension Connection: ReadinessHandler {
             || lifecycle == .flushing && path == .discarding && !reader.hasEnded && cold?.close?.inputHasEnded == false
     }
 
-    /// Updates the poller's interest from the reader, the writer and the watches. Called after each change of them.
+    /// Updates the poller's interest, after each change of the reader, the writer and the watches.
     // Inline: each message calls it once or twice, and a call would cost 14 of 5,000 instructions.
     @inline(__always)
     func updateInterest() {
@@ -109,10 +107,8 @@ extension Connection: ReadinessHandler {
         return reader.hasEnded ? resting.subtracting(.readHangUp) : resting
     }
 
-    /// True when the kernel has something for the pending operations; see `isReady`.
     var isReadyInKernel: Bool { isReady(toRead: pollsForInput, toWrite: writer.isQueued) }
 
-    /// Notes that the descriptor was ready, without input or room to write.
     @inline(never)
     func noteSpuriousReadiness(_ call: SystemCall) {
         loop.noteSpuriousReadiness(

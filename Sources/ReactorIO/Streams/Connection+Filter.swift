@@ -1,11 +1,9 @@
 import Promises
 import Reactor
 
-// A filter between a connection's bytes and its users.
-
 extension Connection {
-    /// Puts `filter` between the bytes of this connection and its users. The promise is fulfilled with this connection
-    /// when the filter is ready: after its handshake, or at once without one.
+    /// Puts `filter` between the bytes of this connection and its users. Fulfilled with this connection when the filter
+    /// is ready: after its handshake, or at once without one.
     ///
     /// ```swift
     /// connect(to: address).then { $0.filter(TLSClient(name: "example.org")) }.then { connection in
@@ -17,8 +15,7 @@ extension Connection {
     /// }
     /// ```
     ///
-    /// Everything works as without a filter: reads, frames and chunks of plain bytes, writes, backpressure, half-close,
-    /// time-outs, `close`. The differences:
+    /// Everything works as without a filter, with these differences:
     /// - until the filter is ready, reads, writes and `shutdownWrite` are refused with `EBUSY`, and the connection is
     ///   not idle for `Listener.drain`;
     /// - `shutdownWrite` and `close` send the filter's end record after the queued writes. `abort`, and releasing the
@@ -26,14 +23,14 @@ extension Connection {
     /// - cancelling a write that waits for the kernel has no effect, because its bytes are part of the stream;
     /// - writes are not gathered: each is fulfilled when the kernel has taken the filter's output for it;
     /// - the connection also reads when the filter needs input, within limits: see `ConnectionFilter`;
-    /// - `bytesReceived` and `bytesSent` count the descriptor's bytes. `queuedBytes`, watermarks and `writeQueueLimit`
-    ///   count the filter's output;
+    /// - `bytesReceived` and `bytesSent` count the descriptor's bytes, `queuedBytes`, watermarks and `writeQueueLimit`
+    ///   the filter's output;
     /// - `peerGone` reports the end of the descriptor, or an end record that a read has seen, but reads nothing itself;
     /// - `detach` is refused.
     ///
-    /// The filter's first input is the received bytes that were not consumed. Writes that were queued before leave
-    /// unfiltered. A connection has one filter at a time. For two layers at once, one filter calls the other. For two
-    /// layers in sequence, the first filter leaves by `FilterOutput.removeFilter`.
+    /// The filter's first input is the unconsumed bytes. Writes that were queued before leave unfiltered. A connection
+    /// has one filter at a time. For two layers at once, one filter calls the other. For two layers in sequence, the
+    /// first filter leaves by `FilterOutput.removeFilter`.
     ///
     /// The promise is rejected with
     /// - the error that the filter throws, or `ConnectionFilterError.truncated` if the peer ends during the handshake;
@@ -46,7 +43,6 @@ extension Connection {
     /// - Parameter timeout: the limit for the handshake; `nil` for none. A delay of the loop counts as for
     ///   `idleTimeout`.
     /// - Parameter filter: the layer between the connection's bytes and its users.
-    /// - Returns: a promise of this connection.
     public func filter(
         _ filter: some ConnectionFilter, timeout: Duration? = .seconds(10), file: StaticString = #fileID,
         line: UInt = #line
@@ -55,9 +51,8 @@ extension Connection {
         return Promise(ready.core.traced(root: "filter", Promise<Connection>.self, file, line))
     }
 
-    /// The filter of this connection, from the call of `filter` until the connection is closed or the filter is
-    /// removed; `nil` without one. For state of a filter other than bytes, such as the certificate of a TLS peer. Of a
-    /// struct, a copy, taken between two calls.
+    /// The filter of this connection, until the connection is closed or the filter is removed. For state of a filter
+    /// other than bytes, such as the certificate of a TLS peer. Of a struct, a copy, taken between two calls.
     public var installedFilter: (any ConnectionFilter)? {
         loop.assertOwner()
         guard let filter = cold?.filter, !filter.isRemoved, !filter.isCalling else { return nil }

@@ -7,14 +7,13 @@ import ReactorLibc
 extension Connection {
     var turn: UInt32 { UInt32(truncatingIfNeeded: loop.turnNumber) }
 
-    /// Makes one system call.
     /// - Returns: the number of bytes that the kernel has taken; below zero if the connection has failed.
     @inline(__always)
     func transmit(_ bytes: UnsafeRawBufferPointer, in turn: UInt32) -> Int {
         didTransmit(callSend(bytes.baseAddress!, bytes.count), in: turn)
     }
 
-    /// Like the form with one piece, for as many of `pieces` as a call takes.
+    /// Sends as many of `pieces` as a call takes.
     func transmit(_ pieces: [SharedBytes]) -> Int {
         let most = min(pieces.count, WriteQueue.mostPieces)
         let result = withUnsafeTemporaryAllocation(of: iovec.self, capacity: most) { vectors in
@@ -46,7 +45,6 @@ extension Connection {
         noteActivity()
     }
 
-    /// True when writes go straight to the kernel.
     @inline(__always)
     var writesDirectly: Bool { lifecycle == .open && path == .direct && writer.takesWrites && kind.contains(.writes) }
 
@@ -57,7 +55,7 @@ extension Connection {
             ?? SystemError(writeCall, EPIPE, detail: "this side was shut down")
     }
 
-    /// Sends the gathered bytes, if any. Bytes that the kernel does not take are queued without a promise.
+    /// Sends the gathered bytes. Those that the kernel does not take are queued without a promise.
     @inline(__always)
     func sendGathered() {
         if writer.isGathering { _ = ByteWrite.sendGathered(with: .init(start: nil, count: 0), on: self) }
@@ -157,7 +155,7 @@ extension Connection {
     }
 }
 
-/// Sends the gathered and the corked bytes of a connection at the end of the turn.
+/// Sends gathered and corked bytes at the end of the turn.
 final class FlushJob: Job {
     private let connection: Connection
 

@@ -3,7 +3,7 @@ import Reactor
 
 extension Connection {
     /// The time limits for reads of frames: `readLine`, `read(exactly:)`, `read(until:)`, `readFrame`, `forEachLine`,
-    /// `forEachFrame`. `nil`, the default, means no limits.
+    /// `forEachFrame`. `nil`, the default, means none.
     ///
     /// ```swift
     /// connection.frameTimeouts = FrameTimeouts(idle: .seconds(60), frame: .seconds(10))
@@ -14,9 +14,8 @@ extension Connection {
     /// ```
     ///
     /// At a limit, the pending read is rejected with `StreamError.timedOut(got:)`, where `got` is 0 without a byte of a
-    /// frame. The connection stays usable, and the next read gets the bytes of the incomplete frame. See
-    /// `FrameTimeouts`. Limits that are set while a read waits count from then on, except for the time of a frame that
-    /// has begun.
+    /// frame. The connection stays usable, and the next read gets the bytes of the incomplete frame. Limits that are
+    /// set while a read waits count from then on, except for the time of a frame that has begun. See `FrameTimeouts`.
     public var frameTimeouts: FrameTimeouts? {
         get { cold?.frameClock?.limits }
         set {
@@ -32,16 +31,14 @@ extension Connection {
 
     /// Begins a message, as limited by `frameTimeouts.message`, at the next unconsumed byte.
     ///
-    /// In `forEachFrame`, `forEachLine` and `lines` each frame begins a message, which includes all reads in the body,
-    /// even those of an inner loop. Only other handlers call this, before the first read of each request, because each
-    /// of their reads would be a separate message. Has no effect without `frameTimeouts`.
+    /// In `forEachFrame`, `forEachLine` and `lines` each frame begins a message, which includes all reads in the body.
+    /// Other handlers call this before the first read of each request, because each of their reads would be a separate
+    /// message. Has no effect without `frameTimeouts`.
     public func beginMessage() {
         loop.assertOwner()
         cold?.frameClock?.beginMessage(of: self)
     }
 }
-
-// Notes of reads for the clock.
 
 extension Connection {
     /// Begins a message for the next frame of a loop, unless the loop is in the body of another. Each attempt to decode

@@ -3,19 +3,17 @@ import Reactor
 
 extension Connection {
     /// Fails the connection with `ETIMEDOUT` when it has neither received nor sent a byte for this long. Pending and
-    /// later reads and writes fail with that error, queued bytes are dropped, and TCP ends with a reset. `nil`, the
-    /// default, and values of zero or less mean no limit.
+    /// later operations fail with that error, queued bytes are dropped, and TCP ends with a reset. `nil`, the default,
+    /// and values of zero or less mean no limit.
     ///
-    /// The kernel is asked first: bytes for a pending read, the peer's end, and room for a pending write count as
-    /// activity, however long the loop was delayed and however many other descriptors are ready. If the loop was
-    /// delayed past the deadline, the connection gets another period as long as the delay, at most the time-out itself,
-    /// so that delayed handlers can answer.
+    /// Bytes in the kernel for a pending read, the peer's end, and room for a pending write count as activity, however
+    /// long the loop was delayed. If it was delayed past the deadline, the connection gets another period as long as
+    /// the delay, at most the time-out itself, so that delayed handlers can answer.
     ///
     /// A connection whose filter has failed still sends its queue. If the peer takes longer than the time-out, the
     /// queue is dropped.
     ///
-    /// Activity costs a clock reading, about 25 ns. The timer checks the last activity when it fires, and is set to the
-    /// remaining time, so it is moved once per period, not once per message.
+    /// Activity costs a clock reading, about 25 ns. The timer is moved once per period, not once per message.
     public var idleTimeout: Duration? {
         get { cold?.rare?.idleClock?.limit }
         set {

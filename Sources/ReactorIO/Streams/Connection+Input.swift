@@ -7,10 +7,10 @@ import Reactor
 
 extension Connection {
     /// The maximum number of bytes of a read, or of a call of the body of `forEachChunk`: the size of the loop's
-    /// buffer, into which they are read. Then other connections have their turn.
+    /// buffer.
     static var largestPiece: Int { 65_536 }
 
-    /// The number of received bytes that no read has consumed: an incomplete frame, or complete frames.
+    /// The number of received bytes that no read has consumed.
     package var bufferedByteCount: Int { cold?.input.count ?? 0 }
 
     @usableFromInline @inline(__always)
@@ -24,13 +24,12 @@ extension Connection {
     @inline(__always)
     private var uncountedCold: Uncounted<ColdState>? { Uncounted(self).borrow { $0.cold.map { Uncounted($0) } } }
 
-    /// Consumes at most `count` bytes.
     func takeInput(_ count: Int) -> [UInt8] {
         uncountedCold?.borrow { $0.input.take(min(count, $0.input.count)) } ?? []
     }
 
-    /// Lends the unbuffered `received` bytes, or the buffered ones if there are none, to `body`, and consumes as many
-    /// as it returns. The rest is buffered.
+    /// Lends the unbuffered `received` bytes, or else the buffered ones, to `body`, and consumes as many as it returns.
+    /// The rest is buffered.
     /// - Parameter callsUser: false if `body` calls no user code.
     @usableFromInline
     func consumeInput(
@@ -65,7 +64,6 @@ extension Connection {
         uncountedCold?.borrow { $0.input.begins(at: address) } == true
     }
 
-    /// Adds bytes that a filter has delivered.
     func appendInput(_ bytes: [UInt8]) { changeInput { $0.append(bytes) } }
 
     func appendInput(_ bytes: UnsafeRawBufferPointer) { changeInput { $0.append(bytes) } }
@@ -76,7 +74,7 @@ extension Connection {
         if !bytes.isEmpty, lifecycle.isOpenOrFailed { appendInput(bytes) }
     }
 
-    /// Receives once, directly into the buffer; see `InputBuffer.receive`.
+    /// Receives once, directly into the buffer.
     /// - Returns: as `receiveOnce`.
     func receiveInPlace(_ missing: Int, expecting expected: Int = 0) -> Int? {
         // A read of bytes takes them all at once.

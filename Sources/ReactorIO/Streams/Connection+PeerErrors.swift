@@ -2,7 +2,7 @@ import Promises
 import Reactor
 import ReactorLibc
 
-// Errors of a handler that its peer has caused. No program can prevent them, and a peer could fill a log with them.
+// Errors of a handler that its peer has caused, and that could fill a log.
 
 extension Connection {
     /// True when `error` means that the peer has left, does not read, or has broken the protocol of a filter.
@@ -34,7 +34,6 @@ extension Connection {
 
     private var hasSeenPeersEnd: Bool { reader.hasEnded || cold?.peerWatches.hasSeenEnd == true }
 
-    /// Notes that a decoder has refused the peer's input.
     @usableFromInline @inline(never)
     func noteRefusedInput(_ error: any Error) {
         ensuredRareState.refusedInput = ObjectIdentifier(type(of: error))

@@ -14,8 +14,8 @@ extension Connection {
     ///
     /// The watch reads nothing: later reads return all input, and then the end or the error. Several watches and one
     /// read may be pending at a time. A pending watch retains the connection and keeps the loop alive, like a read.
-    /// `close`, `abort`, `detach` and the end of the loop cancel it, so that its handlers are not called. It is
-    /// cancelled from the beginning if this side has closed the connection. Cancelling it ends the watch.
+    /// `close`, `abort`, `detach` and the end of the loop cancel it, so that its handlers are not called. On a closed
+    /// connection it is cancelled from the beginning. Cancelling it ends the watch.
     ///
     /// Only `SocketOption.keepAlive` or a write detects that the peer's machine has crashed or lost the network.
     /// - Parameter ignoringHalfClose: true to ignore the end of the peer's side alone. By default it counts, since most
@@ -30,19 +30,18 @@ extension Connection {
         return Guarantee(gone.core.traced(root: "peerGone", Guarantee<PeerGone>.self, file, line))
     }
 
-    /// Settles as the promise of `work`. If the peer leaves first, that promise is cancelled, and the result is
-    /// rejected with the `PeerGone`.
+    /// Settles as the promise of `work`. If the peer leaves first, cancels it, and is rejected with the `PeerGone`.
     ///
     /// ```swift
     /// connection.cancelWhenPeerGone { report(for: request) }.then { connection.write($0) }
     /// ```
     ///
-    /// As with `timeout`, the promise is not cancelled if it has other waiters. `work` is not called if an earlier
-    /// read, write or watch has found that the peer has gone, or if the connection is closed. A later `close`, `abort`
-    /// or `detach` on this side does not cancel the work. `peerGone` defines when a peer has gone.
+    /// As with `timeout`, the promise is not cancelled if it has other waiters. `work` is not called if the peer is
+    /// known to have gone, or if the connection is closed. A later `close`, `abort` or `detach` on this side does not
+    /// cancel the work.
     /// - Parameters:
     ///   - ignoringHalfClose: true to ignore the end of the peer's side alone; see `peerGone`.
-    ///   - work: starts the work; called at most once, inside this call.
+    ///   - work: called at most once, inside this call.
     /// - Returns: a promise of the work's value. Rejected with the error of `work` or of its promise, with `PeerGone`,
     ///   or with a `SystemError` with `EBADF` if this side has already closed the connection.
     @available(*, noasync, message: "an async function has no loop of its own; use it before you await")

@@ -1,5 +1,3 @@
-// Writes that no handler waits for.
-
 /// The treatment of bytes for a connection whose queue is full; see `Connection.post`.
 public enum WriteOverflow: Hashable, Sendable {
     /// Drops these bytes. The connection gets later ones once its queue has drained.
@@ -21,10 +19,8 @@ extension Connection {
     /// Through a filter each post is a separate write.
     ///
     /// True means that the bytes were taken, not that they have arrived: reads, later writes and `closed` report a
-    /// failure to send them. A later `close` or `shutdownWrite` delivers them first. An `abort` drops them.
-    /// - Parameters:
-    ///   - bytes: the bytes, such as `text.utf8`; may be empty.
-    ///   - overflow: the reaction if the queue reaches `writeQueueLimit` because the peer does not read.
+    /// failure. A later `close` or `shutdownWrite` delivers them first. An `abort` drops them.
+    /// - Parameter overflow: the reaction if the queue reaches `writeQueueLimit` because the peer does not read.
     /// - Returns: false if the bytes were dropped: the queue is full, the connection has failed, this side has been
     ///   ended by `close`, `abort` or `shutdownWrite`, or a handshake has not finished.
     @inlinable @discardableResult
@@ -46,7 +42,7 @@ extension Connection {
 ///   - bytes: the bytes. Connections whose peers do not read share large ones.
 ///   - connections: connections of this thread's loop.
 ///   - overflow: the reaction to a full queue.
-/// - Returns: the number of connections that took the bytes; see `Connection.post`.
+/// - Returns: the number of connections that took the bytes.
 @discardableResult
 public func broadcast(
     _ bytes: some Collection<UInt8>, to connections: some Sequence<Connection>, overflow: WriteOverflow

@@ -5,8 +5,7 @@ extension Connection {
     /// The maximum number of bytes per second to receive. `nil`, the default, and values below one mean no limit.
     ///
     /// A peer that has sent less may catch up with the bytes of one second at once. Beyond that the connection reads
-    /// the bytes of a tenth of a second at a time, so the kernel's buffers fill, and the peer must wait. Bytes count as
-    /// the kernel delivers them, before a filter.
+    /// the bytes of a tenth of a second at a time, so that the peer must wait. Bytes count before a filter.
     ///
     /// Pauses count neither for `idleTimeout` nor for a pending read's `frameTimeouts`. The peer's end is found after a
     /// pause, a reset at once. The arrived bytes are then read without pauses, like those that `close` discards.
@@ -89,7 +88,7 @@ final class ReadPace {
         if !isUnlimited { full = max(full, now).advanced(by: .nanoseconds(time(of: count))) }
     }
 
-    /// Begins a pause, because there is input but no allowance. Events for other operations in a pause also call this.
+    /// Begins a pause. Events for other operations in a pause also call this.
     func pause() {
         guard let connection else { return }
         if timer == nil {

@@ -2,11 +2,10 @@ import Promises
 import Reactor
 import ReactorLibc
 
-// Waiting for input: how a read begins to wait, how an event of the descriptor ends the wait, and how it ends without
-// input. `InputLoop` is the rest, for each form of reads.
+// Waiting for input. `InputLoop` is the rest of a read, for each form.
 
 extension Connection {
-    /// The number of bytes received so far, after the filter if there is one.
+    /// The number of bytes received so far, after the filter.
     var deliveredByteCount: Int { cold?.filter?.deliveredCount ?? bytesReceived }
 
     // MARK: Waiting
@@ -34,8 +33,8 @@ extension Connection {
         count = min(count, Int(CInt.max)) + min(bufferedByteCount, Int(CInt.max))
     }
 
-    /// Returns true when a loop that begins has nothing to do before there is input. A loop over chunks has been
-    /// admitted, and already has the reader.
+    /// Returns true when a loop that begins has nothing to do before there is input. A loop over chunks already has the
+    /// reader.
     @usableFromInline
     func mustWait(_ form: InputForm) -> Bool {
         // In a drain a loop over frames first checks whether it can begin.
@@ -74,7 +73,6 @@ extension Connection {
         refusalToContinue ?? (reader.isLastCall ? refuseAtLastCall() : nil)
     }
 
-    /// The error for a read, or a loop, that cannot continue.
     @inline(never)
     var refusalToContinue: SystemError? {
         if let refusal = refusal(of: readCall, .reads) { return refusal }
@@ -109,7 +107,6 @@ extension Connection {
     /// If more bytes than this are missing, a read requests only these, and receives them in place, so that the array
     /// that collects them can be returned without a copy. If fewer are missing, it also requests the next frames, whose
     /// copy costs less than another call.
-    /// less than another call.
     private static var largestReadAhead: Int { 4096 }
 
     /// Like `receiveInput`, for reads of frames and of large pieces, and for buffered input.
@@ -150,7 +147,6 @@ extension Connection {
         if count > 0 { inputDidArrive(isInEvent: true) } else { streamDidEnd(count) }
     }
 
-    /// Reads the descriptor once, and counts the result.
     /// - Parameter limit: the maximum number of bytes; at least one, since reading none would look like the end.
     /// - Returns: the number of bytes; 0 at the end of the stream, and the negative errno of an error. `nil` if there
     ///   was nothing to read, or `readRate` pauses.
@@ -247,7 +243,6 @@ extension Connection {
         rejectRead(reported(error))
     }
 
-    /// Ends the cancelled read of `promise`.
     /// - Returns: false if `promise` does not wait for input.
     func withdrawRead(_ promise: PromiseCore) -> Bool {
         guard reader.isWaiting(promise), let core = takeReader() else { return false }

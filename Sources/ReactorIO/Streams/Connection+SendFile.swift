@@ -7,7 +7,7 @@ extension Connection {
     package var sendsFiles: Bool { writesDirectly && kind.contains(.socket) }
 
     /// Like `write`, for a head before an immediate `sendFile`: both may leave in one segment. A small head is
-    /// gathered, so its promise is fulfilled at once.
+    /// gathered.
     package func gather(beforeFile head: (inout ByteWriter) -> Void) -> Promise<Void> {
         guard sendsFiles, !writer.isQueued, loop.isBeingDriven else { return write(head) }
         var output = ByteWriter(ByteWrite.takeSpare(of: self))

@@ -2,8 +2,6 @@ import Promises
 import Reactor
 import ReactorLibc
 
-// The end of the write side, by `shutdownWrite` or by `close`.
-
 extension Connection {
     @usableFromInline
     func startShutdown() -> Promise<Void> {
@@ -24,13 +22,11 @@ extension Connection {
         return Promise(core)
     }
 
-    /// Queues the end record of a filter, if it has one.
-    /// - Returns: false if it must wait. The filter then ends this side when it can.
+    /// - Returns: false if the end record of a filter must wait. The filter then ends this side when it can.
     func queueEndRecord() -> Bool {
         path != .filtered || cold?.filter?.queueEnd() != false
     }
 
-    /// Ends this side after the queue.
     func endWriter() { if writer.end() { sendEnd() } }
 
     func sendEnd() {

@@ -1,8 +1,6 @@
 import Reactor
 import ReactorLibc
 
-// Socket options of open connections.
-
 extension Connection {
     /// Sets an option of the socket.
     ///
@@ -23,7 +21,7 @@ extension Connection {
         try socket.apply(setting)
     }
 
-    /// Reads an option from the kernel. The value may differ from the value that was set.
+    /// Reads an option from the kernel, whose value may differ from the value that was set.
     /// - Throws: `SystemError` with the option; as for `set`.
     public func value<Value>(of option: SocketOption<Value>) throws(SystemError) -> Value {
         guard lifecycle.hasDescriptor else {

@@ -1,8 +1,6 @@
 import Reactor
 import ReactorLibc
 
-// The system calls of a connection, by the kind of its descriptor.
-
 extension Connection {
     var socket: Socket { Socket(fd, loop.kernel) }
     var readCall: SystemCall { kind.contains(.socket) ? .receive : .read }
@@ -17,9 +15,9 @@ extension Connection {
         return SystemError(call, EBADF, detail: "this end of the pipe only \(direction == .reads ? "writes" : "reads")")
     }
 
-    /// Returns true when the kernel has something for the pending operations: input or the end for a read, room for a
-    /// write, or an error. The loop may not have seen it yet: it was delayed, it takes 256 events at a time, or a
-    /// signal has interrupted it. Also true when the kernel cannot tell, for lack of memory.
+    /// Returns true when the kernel has something for the pending operations: input or the end, room, or an error. The
+    /// loop may not have seen it yet: it was delayed, it takes 256 events at a time, or a signal has interrupted it.
+    /// Also true when the kernel cannot tell, for lack of memory.
     func isReady(toRead reads: Bool, toWrite writes: Bool) -> Bool {
         let events = (reads ? POLLIN : 0) | (writes ? POLLOUT : 0)
         return events != 0 && loop.kernel.poll(fd, Int16(events)) != 0

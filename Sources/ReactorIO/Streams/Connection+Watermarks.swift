@@ -1,14 +1,12 @@
 import Promises
 import Reactor
 
-// The write queue, for producers that fill it without waiting for each write.
-
 extension Connection {
     /// The maximum memory of queued writes, in bytes. Beyond it, further writes are rejected with `ENOBUFS`. The
     /// default is 4 MiB. A single write may be larger. Code that waits for each write stays far below the limit.
     ///
-    /// Each queued write, even an empty one, counts its bytes and 192 more, for its promise and its entry. So the
-    /// default admits 4 MiB of large writes, or 21,700 writes of one byte.
+    /// Each queued write counts its bytes and 192 more, for its promise and its entry. So the default admits 4 MiB of
+    /// large writes, or 21,700 writes of one byte.
     public var writeQueueLimit: Int {
         get { cold?.rare?.writeLimits.queueLimit ?? WriteLimits.defaultQueueLimit }
         set { changeWriteLimits { $0.queueLimit = newValue } }
@@ -18,8 +16,8 @@ extension Connection {
     /// when it has drained to `low`. The default is 32 KiB and 64 KiB. `high` is clamped to at least one, `low` to at
     /// least zero and below `high`.
     ///
-    /// Only the bytes of the writes count. If small writes reach `writeQueueLimit` first, which also counts the
-    /// overhead per write, `isWritable` becomes false there and true again at half of it.
+    /// Only the bytes of the writes count. If small writes reach `writeQueueLimit` first, `isWritable` becomes false
+    /// there and true again at half of it.
     public var writeWatermarks: (low: Int, high: Int) {
         get { cold?.rare?.writeLimits.watermarks ?? WriteLimits.defaultWatermarks }
         set { changeWriteLimits { $0.watermarks = newValue } }
@@ -28,8 +26,7 @@ extension Connection {
     /// Written bytes that the kernel has not taken. With a filter, bytes of its output.
     public var queuedBytes: Int { writer.queuedBytes + (cold?.filter?.deferred.byteCount ?? 0) }
 
-    /// True when a producer should write more: the queue is short, and the connection takes writes. While false,
-    /// further writes are still accepted, up to `writeQueueLimit`.
+    /// True when a producer should write more. While false, further writes are still accepted, up to `writeQueueLimit`.
     public var isWritable: Bool { !writer.isCongested && takesWrites }
 
     /// Waits until the queue has drained to the low watermark, after reaching the high one. Fulfilled at once while
@@ -42,8 +39,7 @@ extension Connection {
     /// }
     /// ```
     ///
-    /// After it, write without checking `isWritable` again, as here: the error of that write ends the producer if the
-    /// connection has failed.
+    /// Then write without checking `isWritable` again, as here: the error of that write ends the producer.
     @inlinable @inline(__always)
     public func writable(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
         Guarantee(waitUntilWritable().core.traced(root: "writable", Guarantee<Void>.self, file, line))
@@ -67,7 +63,6 @@ extension Connection {
         signalWritableIfNeeded()
     }
 
-    /// The memory of the writes that wait for the kernel or for a filter.
     var queuedWeight: Int { (writer.queue?.weight ?? 0) + (cold?.filter?.deferred.weight ?? 0) }
 
     var isFull: Bool {
@@ -76,8 +71,7 @@ extension Connection {
     }
 
     func updateCongestion() {
-        // Gathered bytes leave at the end of the turn, and only the bytes that the kernel does not take are queued
-        // then.
+        // Gathered bytes leave at the end of the turn, and only those that the kernel does not take are queued.
         let isOpen = !writer.isCongested && !writer.isGathering && failure == nil
         if isOpen && (queuedBytes >= writeWatermarks.high || isFull) { writer.isCongested = true }
         // A close has its own limits.

@@ -1,8 +1,6 @@
 import Promises
 import Reactor
 
-// The forms of `write`. Connection+Flush.swift and WriteQueue.swift send and queue the bytes.
-
 extension Connection {
     /// Writes all of `bytes`.
     ///
@@ -10,9 +8,9 @@ extension Connection {
     /// connection.write([0x01, 0x00]).then { connection.read(exactly: 2) }
     /// ```
     ///
-    /// The promise is fulfilled when the kernel has taken the bytes. This is the backpressure: a slow reader slows down
-    /// a handler that waits for each write. Writes keep the order of the calls, and an empty write is fulfilled after
-    /// earlier ones. The first write of a turn is sent at once. Later small writes of the turn are sent together.
+    /// The promise is fulfilled when the kernel has taken the bytes. So a slow reader slows down a handler that waits
+    /// for each write. Writes keep the order of the calls, and an empty write is fulfilled after earlier ones. The
+    /// first write of a turn is sent at once. Later small writes of the turn are sent together.
     ///
     /// **Answers to pipelined requests are sent together.** While the connection has buffered bytes of the next
     /// request, a handler's write of at most 16 KiB is gathered, and its promise is fulfilled at once. One call sends
@@ -55,16 +53,16 @@ extension Connection {
         write(Array(text.utf8), file: file, line: line)
     }
 
-    /// Writes all lent bytes, such as a chunk of `forEachChunk`, and copies only what the kernel does not take at once;
-    /// see the form with bytes.
+    /// Writes lent bytes, such as a chunk of `forEachChunk`, and copies only what the kernel does not take at once; see
+    /// the form with bytes.
     @inlinable @inline(__always)
     public func write(_ span: RawSpan, file: StaticString = #fileID, line: UInt = #line) -> Promise<Void> {
         let promise = span.withUnsafeBytes { ByteWrite.start($0, on: self) }
         return Promise(promise.core.traced(root: "write", Promise<Void>.self, file, line))
     }
 
-    /// Writes all of `bytes` in place: bytes that the kernel does not take share their memory until then. Fewer than 16
-    /// KiB are copied, and a filter gets a copy. See the form with bytes.
+    /// Writes `bytes` in place: those that the kernel does not take share their memory until then. Fewer than 16 KiB
+    /// are copied, and a filter gets a copy. See the form with bytes.
     @inlinable @inline(__always)
     public func write(_ bytes: SharedBytes, file: StaticString = #fileID, line: UInt = #line) -> Promise<Void> {
         write({ $0.append(bytes) }, file: file, line: line)
@@ -81,7 +79,6 @@ extension Connection {
     ///
     /// `body` may call the connection: bytes that it writes there precede those that it appends.
     /// - Parameter body: appends the bytes; called once, inside this call. If it throws, nothing is written.
-    /// - Returns: as the form with bytes.
     /// - Throws: the error of `body`.
     @inlinable @inline(__always)
     public func write(
@@ -95,8 +92,8 @@ extension Connection {
         return Promise(ByteWrite.start(&output, on: self).core.traced(root: "write", Promise<Void>.self, file, line))
     }
 
-    /// Writes several buffers in order as if they were one, without copying large arrays. One call (sendmsg(2),
-    /// writev(2)) sends up to 1024 buffers. See the form with bytes.
+    /// Writes several buffers as if they were one, without copying large arrays. One call (sendmsg(2), writev(2)) sends
+    /// up to 1024 buffers. See the form with bytes.
     @inlinable
     public func write<Buffers: Collection>(
         _ buffers: Buffers, file: StaticString = #fileID, line: UInt = #line
@@ -107,15 +104,15 @@ extension Connection {
     }
 }
 
-/// Writes all bytes from `source` to `sink`, until the source ends. Fulfilled with the number of bytes.
+/// Writes all bytes from `source` to `sink`, until the source ends.
 ///
 /// ```swift
 /// pipe(from: client, to: server, endingSink: true)
 /// ```
 ///
-/// Nothing is read while a write is pending, so a slow reader of the sink slows the source down. Bytes are copied only
-/// if the kernel does not take them at once. Neither connection is closed. With `endingSink` the sink is shut down for
-/// writing when the source has ended, so two pipes, one in each direction, make a proxy.
+/// Nothing is read while a write is pending, so a slow reader of the sink slows the source down. Neither connection is
+/// closed. With `endingSink` the sink is shut down for writing when the source has ended, so two pipes, one in each
+/// direction, make a proxy.
 ///
 /// Rejected with the error of the read or write that fails. A rejection or a cancellation loses bytes that were read
 /// and not written.

@@ -49,7 +49,7 @@ public final class Connection {
     @exclusivity(unchecked) var pendingAnswers: Int32 = 0
     @exclusivity(unchecked) var reader = ConnectionReader()
     @exclusivity(unchecked) var writer = ConnectionWriter()
-    /// Bytes read from the kernel so far, before a filter, including those that `close` discards.
+    /// Bytes read from the kernel so far, including those that a filter consumes or `close` discards.
     @exclusivity(unchecked) public internal(set) var bytesReceived = 0
     /// Bytes that the kernel has taken so far, after a filter.
     @exclusivity(unchecked) public internal(set) var bytesSent = 0
@@ -89,7 +89,7 @@ public final class Connection {
     var ensuredRareState: RareState { ensuredColdState.ensuredRareState }
 
     /// This side's address; `nil` if there are no addresses, or if first used after the connection's end. The first use
-    /// costs a system call, whose result is cached.
+    /// costs a system call.
     public var localAddress: SocketAddress? {
         if let known = cold?.rare?.localAddress { return known }
         guard lifecycle.hasDescriptor, kind.contains(.socket), let address = socket.localAddress else { return nil }
@@ -111,16 +111,14 @@ public final class Connection {
 
     /// The first error of the descriptor, or of its filter.
     var failure: SystemError? { cold?.rare?.failure?.error }
-    /// The error that rejects promises, if the connection has failed.
     var reportedFailure: (any Error)? { cold?.rare?.failure?.reported }
 
-    /// Returns the error that rejects the promise of a read or write that failed with `error`.
     func reported(_ error: SystemError) -> any Error {
         if let failure = cold?.rare?.failure, error == failure.error { failure.reported } else { error }
     }
 
-    /// The reason why the library itself has ended the connection: its peer made it take too much memory. Later reads,
-    /// such as the next of a loop, also report it.
+    /// The reason why the library itself has ended the connection: its peer made it take too much memory. Later reads
+    /// also report it.
     package var ownEnd: SystemError? {
         guard isClosed, let failure, failure.code == ENOBUFS else { return nil }
         return failure
@@ -163,7 +161,6 @@ public final class Connection {
     }
 }
 
-/// The path of a connection's bytes.
 enum ConnectionPath: UInt8 {
     /// Directly between the descriptor and the reads and writes.
     case direct
@@ -174,7 +171,6 @@ enum ConnectionPath: UInt8 {
 }
 
 extension Connection: CustomStringConvertible {
-    /// `Connection(127.0.0.1:54321)`, with the peer's address; without one, with the descriptor's number:
-    /// `Connection(descriptor 7)`.
+    /// `Connection(127.0.0.1:54321)`, with the peer's address, or `Connection(descriptor 7)` without one.
     public var description: String { "Connection(\(peerAddress?.description ?? "descriptor \(fd)"))" }
 }

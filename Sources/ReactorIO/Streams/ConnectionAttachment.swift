@@ -1,15 +1,13 @@
 import Promises
 import Reactor
 
-/// The receiver of a connection's events: its `ServedConnection`, or the `Parking` of the pool in which it is idle. A
-/// connection has one at a time, and calls it on the loop's thread. After the loop's end, it calls `connectionDidEnd`
-/// on any thread.
+/// The receiver of a connection's events: its `ServedConnection`, or the `Parking` of the pool in which it is idle.
+/// Called on the loop's thread. After the loop's end, `connectionDidEnd` is called on any thread.
 class ConnectionAttachment {
     /// True when it waits for the peer's end, which releases it; see `peerDidGo`.
     var endsWithPeer: Bool { false }
     /// The interest of the connection while nothing else waits.
     final var restingInterest: Interest = []
-    /// The drain of the listener, once it has begun.
     // `@exclusivity(unchecked)`: one thread, and no user code is called during an access.
     @exclusivity(unchecked) final var drain: ConnectionDrain?
 
@@ -21,11 +19,9 @@ class ConnectionAttachment {
     func peerDidEnd(bothSides: Bool) {}
     /// Called when the peer has gone, or the connection is about to be released.
     func peerDidGo() {}
-    /// Called when a close has begun.
     func connectionWillClose() {}
     /// Called when the program has called `abort`, perhaps during a close, and the connection has been released.
     func connectionWasAborted() {}
-    /// Called when the descriptor is closed.
     func connectionDidEnd(_ end: ConnectionEnd) {}
 }
 

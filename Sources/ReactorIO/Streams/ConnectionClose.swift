@@ -8,13 +8,11 @@ final class ConnectionClose {
     // The connection retains this object, and cancels the timer before its descriptor is closed. Until then the poller,
     // or the flush job, retains the connection.
     private unowned let connection: Connection
-    /// Fulfilled when the descriptor is closed.
     let promise = PromiseCore(root: Void.self)
     /// The time of the end, whatever the peer does.
     private var deadline: LoopInstant?
     /// The number of bytes that the peer must take and send per interval; `nil` for none.
     private var leastProgress: Int?
-    /// The progress at the last check.
     private var lastProgress = 0
     private var timer: EventLoop.Timer?
     /// True when the peer has ended while its input was discarded.
@@ -113,9 +111,7 @@ final class ConnectionClose {
 
     // MARK: Limits
 
-    /// The total time limit for `close()` on a socket.
     private static var timeLimit: Duration { .seconds(30) }
-    /// The interval at which a `close()` is checked for progress.
     private static var checkInterval: Duration { .seconds(5) }
     /// The number of bytes that the peer of a socket must take or send per interval: 1 KiB a second.
     private static var leastProgress: Int { 5 << 10 }
@@ -158,7 +154,7 @@ final class ConnectionClose {
         return leastProgress.map { progress - lastProgress < $0 } ?? false
     }
 
-    /// Ends the close at a limit. The kernel delivers what it has taken. The peer is reset only if written bytes are
+    /// Ends the close at a limit. The kernel delivers what it has taken. Resets the peer only if written bytes are
     /// lost.
     private func end() {
         if connection.lifecycle == .flushing { connection.flush() }

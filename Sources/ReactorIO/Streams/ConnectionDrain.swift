@@ -1,7 +1,5 @@
 import Promises
 
-// The point where the drain of a listener ends the loops over the input of a connection.
-
 /// The way that a drain ends a loop over frames.
 @usableFromInline
 package enum DrainRule {
@@ -14,10 +12,10 @@ package enum DrainRule {
     case inSilence
 }
 
-/// The drain of a connection. Its attachment has it from the beginning of the drain on.
+/// Held by the connection's attachment from the beginning of the drain on.
 struct ConnectionDrain {
-    /// The number of bytes that had arrived when it began, here and in the kernel. With a filter, the kernel's are not
-    /// yet filtered: the number may be too large, and the next pause ends the loop.
+    /// The number of bytes that had arrived when it began, here and in the kernel. Too large if a filter has not
+    /// filtered the kernel's: the next pause then ends the loop.
     let arrived: Int
     /// The position in the input at which a loop was idle, and ends.
     var end: Int?
@@ -81,7 +79,6 @@ struct DeferredAnswers {
     func hasRequest(before loop: Int32) -> Bool { pending.first.map { $0.loop < loop } ?? false }
 }
 
-/// The continuation of a loop over frames after a frame.
 @usableFromInline
 enum FrameBoundary {
     case goOn

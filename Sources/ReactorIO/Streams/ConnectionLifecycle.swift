@@ -51,7 +51,7 @@ enum ConnectionLifecycle: UInt8 {
         return before
     }
 
-    /// Notes that nothing is queued any more.
+    /// Notes that nothing is queued.
     /// - Returns: true if a close was waiting for that, so that the end of the stream is next.
     mutating func deliver() -> Bool {
         guard self == .flushing else { return false }
@@ -59,8 +59,7 @@ enum ConnectionLifecycle: UInt8 {
         return true
     }
 
-    /// Gives up the descriptor.
-    /// - Returns: true if the connection still had it, so that the caller must close it.
+    /// - Returns: true if the caller must close the descriptor.
     mutating func release(as end: ConnectionLifecycle = .closed) -> Bool {
         let hadDescriptor = hasDescriptor
         if hadDescriptor || self == .shutDown { self = end }

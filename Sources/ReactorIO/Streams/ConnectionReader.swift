@@ -29,9 +29,9 @@ enum InputForm: UInt8 {
 
 /// The reading side of a connection: the promise that waits for input, and whether more can come.
 ///
-/// A promise waits from `keep` until `take`, which is called when its input has arrived, on its cancellation, and when
-/// the read fails. A `forEachChunk` has the reader as long as its `ChunkLoop` exists, even while its body runs. In any
-/// state, `ColdState.input` may hold bytes that no read has consumed. Reads before the end get them first.
+/// A promise waits from `keep` until `take`. A `forEachChunk` has the reader as long as its `ChunkLoop` exists, even
+/// while its body runs. In any state, `ColdState.input` may hold bytes that no read has consumed. Reads before the end
+/// get them first.
 struct ConnectionReader: ~Copyable {
     // In the 16 bytes that the connection has for it.
     /// The waiting promise. Owned, and not counted when it moves to the queue of the loop.
@@ -95,7 +95,6 @@ struct ConnectionReader: ~Copyable {
 
     @inline(__always)
     var isWaiting: Bool { reference != nil }
-    /// True when a loop over frames, or a sequence, waits.
     var isWaitingForFrames: Bool { isWaiting && form == .frames }
 
     /// True when no other read is in progress.
@@ -104,7 +103,6 @@ struct ConnectionReader: ~Copyable {
 
     func isWaiting(_ promise: PromiseCore) -> Bool { reference == promise.ref }
 
-    /// The waiting promise, for inspection.
     var waiting: CoreRef? { reference }
 
     // MARK: The size of what is next

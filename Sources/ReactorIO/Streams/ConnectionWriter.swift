@@ -13,9 +13,9 @@
 ///     +-------------> [ended] <-----------------+
 /// ```
 ///
-/// A *gathering* writer has bytes of fulfilled writes, which leave with the answers to the buffered requests. Two
-/// properties are independent of the state. A writer is *corked* while a job will send its queue at the end of the
-/// turn. It is *congested* after its queue has reached the high watermark, until it drains to the low one.
+/// A *gathering* writer has bytes of fulfilled writes, which leave with the answers to the buffered requests. A writer
+/// in any state is *corked* while a job will send its queue at the end of the turn, and *congested* after its queue has
+/// reached the high watermark, until it drains to the low one.
 struct ConnectionWriter: ~Copyable {
     enum WriteState {
         /// Nothing waits: a write is sent at once.
@@ -25,7 +25,6 @@ struct ConnectionWriter: ~Copyable {
         /// Writes wait for the kernel, or for the end of the turn.
         case queued(WriteQueue)
         case queuedThenEnd(WriteQueue)
-        /// The end has been sent, or the connection has failed.
         case ended
     }
 
@@ -81,8 +80,6 @@ struct ConnectionWriter: ~Copyable {
 
     // MARK: Events
 
-    /// Queues writes after the pending ones.
-    /// - Parameter append: appends them to the queue.
     @inline(__always)
     mutating func enqueue(_ append: (WriteQueue) -> Void) {
         assert(!isGathering && takesWrites)
@@ -96,7 +93,6 @@ struct ConnectionWriter: ~Copyable {
     /// Larger writes are sent without a copy, after the gathered bytes. Copying 16 KiB takes half as long as a call.
     static var largestGathered: Int { 16_384 }
 
-    /// Returns true when a write of `count` bytes fits after the gathered bytes.
     func canGather(_ count: Int) -> Bool {
         count <= Self.largestGathered && gatheredCount + count <= Self.gatherLimit
     }
@@ -105,8 +101,7 @@ struct ConnectionWriter: ~Copyable {
         if case .gathering(let block) = state { block.count } else { 0 }
     }
 
-    /// Gathers `bytes`. Nothing may be queued.
-    /// - Returns: true if they are the first.
+    /// - Returns: true if the bytes are the first.
     // Not inlined: after the caller's earlier queries of the block, the optimizer would keep a second reference to it,
     // and each append would copy it.
     @inline(never)
@@ -120,7 +115,6 @@ struct ConnectionWriter: ~Copyable {
         return isFirst
     }
 
-    /// Ends gathering, because the caller sends the bytes.
     mutating func takeGathered() -> [UInt8] {
         guard case .gathering(let block) = state else { return [] }
         state = .open
@@ -129,9 +123,8 @@ struct ConnectionWriter: ~Copyable {
 
     // MARK: The queue
 
-    /// The bytes that wait for the kernel.
     var queuedBytes: Int { isGathering ? gatheredCount : queue?.count ?? 0 }
-    /// The memory of these bytes and their writes, including unused memory.
+    /// The memory of the queued bytes and their writes, including unused memory.
     var memory: Int {
         if case .gathering(let block) = state { block.capacity } else { queue?.memory ?? 0 }
     }
@@ -151,7 +144,6 @@ struct ConnectionWriter: ~Copyable {
         return true
     }
 
-    /// Leaves the next queued bytes to the flush job.
     mutating func cork() { isCorked = true }
 
     /// - Returns: true if the writer was corked.

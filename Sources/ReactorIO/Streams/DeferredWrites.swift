@@ -9,7 +9,6 @@ struct DeferredWrites {
 
     var isEmpty: Bool { writes.isEmpty }
     var count: Int { writes.numbers.count }
-    /// The approximate memory of the writes.
     var weight: Int { byteCount + count * WriteQueue.weightOfWrite }
 
     mutating func append(_ write: Write) {
@@ -26,7 +25,6 @@ struct DeferredWrites {
         if isEmpty { return nil }
         let next = writes.removeFirst()
         byteCount -= next.bytes.count
-        // Releases the memory.
         if isEmpty { self = DeferredWrites() }
         return next
     }

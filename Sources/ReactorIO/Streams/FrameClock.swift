@@ -21,7 +21,6 @@ final class FrameClock {
     private var gap = (offset: FrameClock.nowhere, since: LoopInstant.distantFuture)
     // Unchecked: no user code is called during an access, and each frame of a loop accesses it.
     @exclusivity(unchecked) private var message = Message()
-    /// The grace of the incomplete frame.
     @exclusivity(unchecked) private var grace = Grace()
     /// True when `deadline` is the message's.
     private var limitsMessage = false
@@ -42,9 +41,7 @@ final class FrameClock {
     private static var nowhere: Int { .min }
     private static var noTimer: UInt64 { .max }
 
-    /// - Parameters:
-    ///   - connection: the connection that reads.
-    ///   - clock: the clock that this one replaces, with its frame in progress.
+    /// - Parameter clock: the clock that this one replaces, with its frame in progress.
     init(_ limits: FrameTimeouts, of connection: Connection, continuing clock: FrameClock?) {
         shared = .of(connection, limits)
         guard let clock else { return }
@@ -54,7 +51,6 @@ final class FrameClock {
 
     // MARK: What happens to the input
 
-    /// Begins a message at the next unconsumed byte of `connection`.
     func beginMessage(of connection: Connection, unbuffered: Int = 0) {
         let offset = connection.deliveredByteCount - connection.bufferedByteCount - unbuffered
         if message.offset != offset { message = Message(offset: offset) }
@@ -191,7 +187,6 @@ final class FrameClock {
         }
         // A read that continues this frame gets the whole time again, or a handler that reads on after each time-out
         // would be called in every turn.
-        // time-out would be called in every turn.
         frame.offset = Self.nowhere
         waitSince = .distantFuture
         message.used = 0

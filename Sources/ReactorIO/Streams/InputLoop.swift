@@ -1,8 +1,8 @@
 import Promises
 import Reactor
 
-/// A read of a connection, or a loop over its input, which takes the arrived bytes and returns how to continue.
-/// `InputLoop` calls it, in an event of the connection, or in a job.
+/// A read of a connection, or a loop over its input, which takes the arrived bytes and returns how to continue. Called
+/// in an event of the connection, or in a job.
 @usableFromInline
 protocol InputConsumer: ~Copyable {
     associatedtype Output
@@ -13,7 +13,6 @@ protocol InputConsumer: ~Copyable {
     static var valueAtEnd: Output? { get }
     // Not counted: a loop retains it, and a waiting read need not; see `ConnectionInterest`.
     var connection: Uncounted<Connection> { get }
-    /// The memory of its decoder, in bytes.
     var heldBytes: Int { get }
     /// The expectation that `StreamError.endedEarly` names.
     var expectation: StreamError.Expectation { get }
@@ -88,7 +87,6 @@ struct InputLoop<Consumer: InputConsumer & ~Copyable>: ~Copyable, Operation {
         withExtendedLifetime(connection) {}
     }
 
-    /// Handles the arrival of the awaited input, or the end of the stream.
     @inlinable
     static func inputDidArrive(_ core: PromiseCore) {
         let received = core.payload.pointer(to: Self.self).pointee.consumer.connection.borrow { $0.takeReceived() }

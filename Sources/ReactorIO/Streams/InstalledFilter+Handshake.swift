@@ -2,10 +2,7 @@ import Promises
 import Reactor
 import ReactorLibc
 
-// From the call of `filter` until the filter is ready.
-
 extension InstalledFilter {
-    /// Puts `filter` between the descriptor of `connection` and its reads and writes.
     /// - Returns: the promise of `Connection.filter`.
     static func install(
         _ filter: any ConnectionFilter, on connection: Connection, _ timeout: Duration?

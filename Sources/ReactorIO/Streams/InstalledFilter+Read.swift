@@ -2,8 +2,7 @@ import Promises
 import Reactor
 import ReactorLibc
 
-// Received bytes on their way through a filter: from the kernel to the filter, and from the buffered input to the
-// pending read.
+// Received bytes on their way through a filter, and from the buffered input to the pending read.
 
 extension InstalledFilter {
     /// The connection stops reading at this much output that belongs to no write.
@@ -114,7 +113,6 @@ extension InstalledFilter {
 
     // MARK: To the read that waits
 
-    /// Continues the pending read, if the filter has delivered something for it or has ended the stream.
     /// - Parameter isInEvent: true if the body of a loop may be called here. If false, a job calls it.
     func serveRead(isInEvent: Bool) {
         let connection = connection

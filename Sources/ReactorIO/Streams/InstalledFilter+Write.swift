@@ -2,8 +2,6 @@ import Promises
 import Reactor
 import ReactorLibc
 
-// Written bytes on their way through a filter, whose output is queued, and leaves like other writes.
-
 extension InstalledFilter {
     var takesWrites: Bool {
         let connection = connection
@@ -46,7 +44,6 @@ extension InstalledFilter {
         return !isDeferred
     }
 
-    /// Passes the deferred writes through the filter, in order, until it needs more input.
     func sendDeferredWrites() {
         while isCurrent, connection.failure == nil, !isCalling, let next = deferred.takeFirst() {
             let isTaken = next.bytes.withUnsafeBytes { pass($0, of: next.bytes, next.promise) }

@@ -52,17 +52,13 @@ final class InstalledFilter {
     /// one call and reach the peer in one packet.
     private(set) var expectsWrite = false
 
-    /// Writes that are not in the connection's queue.
     var deferred = DeferredWrites()
-    /// The grace of the handshake.
     var grace = Grace()
     /// The received bytes that the filter held after its last call.
     private var heldByFilter = 0
     /// The filter's memory, apart from the connection's buffers.
     var heldMemory: Int { heldByFilter + deferred.weight }
 
-    /// The time from the call of `Connection.filter` until the filter is ready or has failed, in which it takes no
-    /// writes.
     struct Handshake {
         let promise: PromiseCore
         var limit = Duration.zero
@@ -112,7 +108,7 @@ final class InstalledFilter {
     // A connection that has its descriptor has this, until the filter is removed.
     var isCurrent: Bool { !isRemoved && !hasFailed && connection.lifecycle.hasDescriptor }
 
-    /// Processes the output of a call. `write` is the promise of the bytes to send, if any.
+    /// - Parameter write: the promise of the bytes to send, if any.
     func takeUp(_ output: FilterOutput, _ write: PromiseCore?) {
         let connection = connection
         var write = write
@@ -209,10 +205,8 @@ final class InstalledFilter {
 
     func cancelTimer() { handshake?.timer?.cancel() }
 
-    /// Takes the promises of the deferred writes, which are not sent any more.
     func takeDeferredPromises() -> [PromiseCore] { deferred.takeAll().map(\.promise) }
 
-    /// Handles the close of the descriptor.
     func connectionDidEnd(_ failure: SystemError?) {
         let error = failure ?? SystemError(.send, ECANCELED, detail: "the connection was closed")
         for promise in takeDeferredPromises() { promise.reject(error) }

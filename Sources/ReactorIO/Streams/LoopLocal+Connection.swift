@@ -1,8 +1,8 @@
 import Reactor
 
 extension LoopLocal {
-    /// Returns the value of the loop of `connection`, which is this thread's: state shared by the connections of a
-    /// loop, `Sendable` or not. Made at first use.
+    /// Returns the value of the loop of `connection`, which is this thread's: state shared by the loop's connections.
+    /// Made at first use.
     ///
     /// ```swift
     /// let counters = LoopLocal { Counters() }
@@ -15,14 +15,13 @@ extension LoopLocal {
     /// }
     /// ```
     ///
-    /// Like the connection, the value stays on its loop: the compiler lets neither be sent to another thread.
+    /// The compiler lets neither the value nor the connection be sent to another thread.
     @inlinable
     public func value(for connection: Connection) -> Value {
         if let known = known(to: connection) { return value(in: known) }
         return makeValue(for: connection)
     }
 
-    /// The box that the loop of `connection` has for this object.
     @usableFromInline
     func known(to connection: Connection) -> Unmanaged<LoopLocalValue>? {
         connection.loop.assertOwner()

@@ -5,10 +5,9 @@ import ReactorLibc
 /// The memory of a listener's or a pool's connections on one loop, and its limit; see `ServeOptions.memoryLimit`.
 /// Accessed only on the loop's thread.
 ///
-/// The sum is updated when a connection begins to hold more, and when it waits again. It is exact before a connection
-/// is ended, since all are examined first: at the end of the turn, which may have consumed the input, but no later than
-/// after the event or the job that has brought the sum a sixteenth above the limit, since a turn may have hundreds of
-/// them.
+/// The sum is updated when a connection begins to hold more, and when it waits again. Before a connection is ended, all
+/// are examined: at the end of the turn, which may have consumed the input, but no later than after the event or the
+/// job that has brought the sum a sixteenth above the limit, since a turn may have hundreds of them.
 final class MemoryBudget: Inspected {
     private let limit: Int
     /// The sum from which on the connections are examined at once.
@@ -16,7 +15,6 @@ final class MemoryBudget: Inspected {
     private let loop: EventLoop
     private let didEvict: () -> Void
     private let members: () -> [Member]
-    /// The connections' memory, as noted.
     private var held = 0
     private var hasJob = false
     private var hasUrgentJob = false
@@ -44,7 +42,6 @@ final class MemoryBudget: Inspected {
 
     package var facts: [InspectedFacts] { [InspectedFacts(.memory, "connections", limit: limit, inUse: held)] }
 
-    /// Counts a connection until it is closed.
     func begin(for connection: Connection) { connection.ensuredColdState.memory = MemoryShare(self) }
 
     /// Notes that a connection holds `change` more bytes.
@@ -132,8 +129,8 @@ final class MemoryBudget: Inspected {
     }
 }
 
-/// One block of shared memory, of which queues have parts. Only the queued parts count, since the program may own the
-/// block anyway.
+/// One block of shared memory, of which queues have parts. Only these count, since the program may own the block
+/// anyway.
 private struct SharedMemory {
     let size: Int
     /// The number of queues, or entries of a queue, that have each part.
@@ -170,8 +167,8 @@ private struct SharedMemory {
     }
 }
 
-/// The memory that one connection holds for its peer's bytes, and for writes that the kernel has not taken, as a budget
-/// counts it. Accessed on the loop's thread.
+/// The memory that one connection holds for its peer's bytes, and for writes that the kernel has not taken. Accessed on
+/// the loop's thread.
 final class MemoryShare {
     /// `nil` once the connection is closed.
     private(set) var budget: MemoryBudget?
@@ -199,8 +196,8 @@ final class MemoryShare {
     func end() { budget.take()?.end(noted) }
 }
 
-/// Bytes of a peer that a part of the library keeps beyond the read that returned them, such as the body of a message
-/// that is being gathered. They count as memory of the connection until this object is released.
+/// Bytes of a peer that the library keeps beyond the read that returned them, such as the body of a message that is
+/// being gathered. They count as memory of the connection until this object is released.
 package final class KeptBytes {
     private let share: MemoryShare
     /// The number of bytes, by the capacity of their storage.
@@ -225,7 +222,6 @@ extension Connection {
         return cold.input.memory + writer.memory + (cold.filter?.heldMemory ?? 0) + parts
     }
 
-    /// Notes that the memory of the connection may have changed.
     @inline(never)
     func noteHeldMemory() {
         if let share = cold?.memory { noteHeldMemory(in: share) }

@@ -2,7 +2,6 @@ import Promises
 import Reactor
 import ReactorLibc
 
-/// Detects the peer's end without a read.
 @usableFromInline
 enum PeerWatching {
     /// Returns the way that the peer has gone, if known without a system call.
@@ -35,8 +34,7 @@ enum PeerWatching {
         connection.updateInterest()
     }
 
-    /// Removes the watch whose core is `promise`.
-    /// - Returns: false if there is none.
+    /// - Returns: false if no watch has the core `promise`.
     static func withdraw(_ promise: ObjectIdentifier, from connection: Connection) -> Bool {
         guard let cold = connection.cold, let watch = cold.peerWatches.remove(promise) else { return false }
         connection.interest.watch(cold.watchedEnds)
@@ -158,7 +156,6 @@ struct PeerWatches {
 
     var isEmpty: Bool { watches.isEmpty }
 
-    /// The events that the poller must report for them.
     var ends: Interest { isEmpty ? [] : strictCount > 0 ? .peerGone : [.error, .hangUp] }
 
     mutating func insert(_ watch: PeerWatch) {

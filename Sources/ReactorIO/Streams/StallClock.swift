@@ -23,7 +23,6 @@ final class StallClock {
         lastProgress = loop.now
     }
 
-    /// Starts the clock, unless it runs.
     func start() {
         guard timer == nil, limit > .zero else { return }
         noteProgress()

@@ -4,8 +4,7 @@ import ReactorLibc
 /// A connection's bytes that the kernel has not taken, and the promises of their writes.
 ///
 /// Each write has an entry, or one per piece. A small write is copied. A large one keeps its own array, or shares its
-/// memory. One call sends many entries. A connection has a queue only while writes wait, which for most connections is
-/// never.
+/// memory. Most connections never have a queue.
 ///
 /// Entries are numbered in order, and a promise knows its number, so a withdrawal takes constant time.
 final class WriteQueue {
@@ -42,7 +41,6 @@ final class WriteQueue {
     /// The part of `blockMemory` that a budget counts separately, since others may share it.
     private(set) var sharedMemory = 0
     private(set) var count = 0
-    /// The number of bytes of filter output that belong to no write.
     private(set) var ownOutput = 0
     private(set) var writes = 0
     /// The number of entries that have been withdrawn since the last `compact`.
@@ -64,7 +62,6 @@ final class WriteQueue {
 
     var isEmpty: Bool { entries.isEmpty }
 
-    /// Adds up the results of `body` for each part of shared memory.
     func sum(_ body: (SharedBytes) -> Int) -> Int {
         entries.numbers.reduce(0) { sum, number in sum + (entries[number].kept.map { body($0.bytes) } ?? 0) }
     }
@@ -73,7 +70,7 @@ final class WriteQueue {
 
     // MARK: Appending
 
-    /// Queues `bytes`. The caller of `advance` settles the promise.
+    /// The caller of `advance` settles the promise.
     /// - Parameters:
     ///   - array: contains the bytes, to keep it instead of a copy.
     ///   - start: the number of bytes that have been sent.
@@ -206,8 +203,7 @@ final class WriteQueue {
 
     // MARK: Withdrawing
 
-    /// Withdraws a write.
-    /// - Returns: false if the kernel has taken some of its bytes: the stream cannot continue without the rest.
+    /// - Returns: false if the kernel has taken some of the bytes: the stream cannot continue without the rest.
     func withdraw(_ promise: PromiseCore) -> Bool {
         let number = promise.queuedWrite.pointee.number
         guard entries.numbers.contains(number), entries[number].promise === promise else { return false }
@@ -239,8 +235,7 @@ final class WriteQueue {
     }
 }
 
-/// Shared memory, or a part of it, that waits in a queue. Released with its entry: when the kernel has taken it, when
-/// its write is withdrawn, and when the connection fails or ends.
+/// Shared memory, or a part of it, that waits in a queue. Released with its entry.
 private final class KeptBlock {
     let bytes: SharedBytes
     private let budget: MemoryBudget?
