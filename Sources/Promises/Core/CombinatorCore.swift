@@ -14,15 +14,13 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
     /// Handles the settled source at `index`, and consumes the reference to it. Must end with `inputDidEnd`.
     func inputDidSettle(_ index: Int, _ source: AnySource) { preconditionFailure("abstract") }
 
-    /// Handles a source at `index` that brings no outcome: a cancellation has left it, or the loop is ending. Must end
-    /// with `inputDidEnd`.
+    /// Like `inputDidSettle`, for a source that brings no outcome: a cancellation has left it, or the loop is ending.
     func inputWillNotCome(_ index: Int) { preconditionFailure("abstract") }
 
     /// The cancellation that rejects the result once the remaining sources have settled, with its error if it brought
     /// one.
     private var rejection: (any Error)??
 
-    /// The nodes that wait for sources.
     var inputs: [PromiseCore] { preconditionFailure("abstract") }
 
     /// True when a cancellation will reject the result. Until then the outcomes of sources are only counted.
@@ -37,12 +35,10 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
 
     final override var asCombinator: CombinatorCore? { self }
 
-    /// True when the result needs all sources.
     var needsAllInputs: Bool { true }
 
     final func begin() { outstanding += 1 }
 
-    /// Releases everything that is kept only until the result settles.
     func releaseInputs() { preconditionFailure("abstract") }
 
     /// Counts a source that has settled, or is no longer awaited.

@@ -24,7 +24,6 @@ package struct CoreCode {
         self.init(bits: function)
     }
 
-    /// Wraps the function of a class.
     init(generic code: GenericCode.Type) {
         let address = unsafeBitCast(code, to: UInt.self)
         // Unlike a function, metadata is on the heap, whose addresses ARM64 can tag in bits 56 to 59.

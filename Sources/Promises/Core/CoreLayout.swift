@@ -4,8 +4,8 @@ import Reactor
 
 extension PromiseCore {
     /// The first misplaced field of this new core, which no other party has seen, and the code that relies on its
-    /// place. A debug build checks each new core, so a stored property added to `Job` or `PromiseCore` ends the first
-    /// program that makes a promise, instead of corrupting memory in a later one.
+    /// place. A debug build checks each new core, so that a stored property added to `Job` or `PromiseCore` ends the
+    /// first program that makes a promise, instead of corrupting memory.
     final func layoutFault(payloadOffset: Int = CorePayload.offset) -> String? {
         if address & ~StateWord.addressMask != 0 {
             return "the address of a core has low bits, which StateWord uses for its marks"

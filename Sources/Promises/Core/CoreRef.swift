@@ -2,7 +2,6 @@ import CLinux
 import Reactor
 import Synchronization
 
-/// A core in a list, in a word, or in the queue of a loop.
 @usableFromInline package typealias CoreRef = Uncounted<PromiseCore>
 
 extension Uncounted where Object: PromiseCore {
@@ -28,10 +27,8 @@ extension Uncounted where Object == PromiseCore {
     @inline(__always)
     init(_ job: Unmanaged<Job>) { self.init(at: job.toOpaque()) }
 
-    /// This waiter and the older ones.
     var list: some Sequence<CoreRef> { sequence(first: self) { $0.next } }
 
-    /// The waiters from this one on, in reverse order.
     func reversed() -> CoreRef { CoreRef(at: Job.reversed(job)!.toOpaque()) }
 
     /// The same reference, as a class that the caller knows.
@@ -51,7 +48,7 @@ extension CoreRef {
 }
 
 extension PromiseCore {
-    /// The next older waiter in the list. The lists of cores contain nothing but cores.
+    /// The next older waiter. The lists of cores contain nothing but cores.
     @inline(__always)
     final var nextWaiter: CoreRef? {
         get { next.map { CoreRef(at: $0.toOpaque()) } }
@@ -72,7 +69,6 @@ extension PromiseCore {
     @usableFromInline @inline(__always)
     package final func retain() { ref.retain() }
 
-    /// Releases a reference passed to the caller.
     @usableFromInline @inline(__always)
     final func release() { ref.release() }
 
@@ -102,10 +98,7 @@ func isOnlyReference(_ core: inout PromiseCore) -> Bool {
     return true
 }
 
-// The references in the words of a core.
-
 extension StateWord {
-    /// The newest waiter of a core that is pending or settling.
     @inlinable @inline(__always)
     var waiters: CoreRef? { CoreRef(addressOrZero: address) }
 
@@ -121,6 +114,5 @@ extension UpstreamWord {
     /// The source, if the node is in its list. Counted, so that it outlives a withdrawal.
     var source: PromiseCore? { isWaiting ? core.object : nil }
 
-    /// Releases the core in a word that owns it.
     func release() { core.release() }
 }

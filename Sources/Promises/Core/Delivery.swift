@@ -1,11 +1,9 @@
 import Reactor
 
-// The notification of waiters that were taken out of a list.
-
 extension PromiseCore {
     /// Notifies a waiter of this core that does not run inline, and schedules it on its loop. `word`, with its
     /// reference, becomes the waiter's `upstream`. Consumes the list's reference to the waiter.
-    /// - Returns: false if the waiter had been withdrawn, and only its node remained in the list. Releases both then.
+    /// - Returns: false if the waiter had been withdrawn. Releases node and word then.
     @discardableResult
     func deliver(_ word: UpstreamWord, toOwned node: CoreRef) -> Bool {
         // Counts no reference: the waiter must be released where it is discarded, not nested inside this call.
@@ -49,7 +47,6 @@ struct Delivery {
     private let core: CoreRef
     /// The waiters to notify, oldest first. Owned.
     private var rest: CoreRef?
-    /// The state after the delivery.
     private var outcome: StateWord
     private var isComplete = false
 
@@ -116,6 +113,5 @@ struct Delivery {
         isComplete = rest == nil
     }
 
-    /// Notes that a waiter receives the rejection.
     private mutating func noteHandled() { outcome = outcome.handled }
 }

@@ -20,7 +20,7 @@ public struct Guarantee<T> {
     ///
     /// Only `cancel()` cancels it, not a race or another promise that no longer needs it, because the closure could not
     /// be notified.
-    /// - Parameter body: runs at once, on this thread, with the closure that fulfills the guarantee.
+    /// - Parameter body: runs at once, with the closure that fulfills the guarantee.
     @inlinable
     public init(_ file: StaticString = #fileID, _ line: UInt = #line, resolver body: (@escaping (T) -> Void) -> Void) {
         core = ResolverCore(root: T.self, isOfGuarantee: true, file, line).traced(Self.self, file, line)
@@ -35,8 +35,7 @@ public struct Guarantee<T> {
     /// race(after(.seconds(1)), stop)          // may be written again, round by round: the race does not cancel `stop`
     /// ```
     ///
-    /// Only `cancel()` cancels it, not a race or another promise that no longer needs it, because the closure could not
-    /// be notified.
+    /// Only `cancel()` cancels it, as for the initializer.
     @inlinable
     public static func pending(
         _ file: StaticString = #fileID, _ line: UInt = #line
@@ -46,13 +45,13 @@ public struct Guarantee<T> {
         return (Guarantee(core), { resolver.fulfill($0) })
     }
 
-    /// Makes a guarantee that is fulfilled with `value`.
+    /// Makes a fulfilled guarantee.
     @inlinable
     public static func value(_ value: T) -> Guarantee<T> { Guarantee(PromiseCore.fulfilled(value)) }
 }
 
 extension Guarantee where T: Sendable {
-    /// Makes a guarantee that `body` fulfills, now or later, on any thread.
+    /// Makes a guarantee that `body` fulfills, on any thread.
     @inlinable
     public init(
         _ file: StaticString = #fileID, _ line: UInt = #line, resolver body: (@escaping @Sendable (T) -> Void) -> Void
@@ -87,7 +86,7 @@ extension Guarantee where T == Void {
 extension Guarantee: Sendable where T: Sendable {}
 
 extension Guarantee: Thenable {
-    /// Calls `handler` once the guarantee is fulfilled, inline: on the fulfilling thread, inside the fulfilling call.
+    /// Calls `handler` once the guarantee is fulfilled, on the fulfilling thread, inside the fulfilling call.
     /// - Parameter handler: called exactly once. Receives `PromiseError.abandoned` if the closure that would have
     ///   fulfilled the guarantee was released.
     @inlinable

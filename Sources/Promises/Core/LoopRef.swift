@@ -14,13 +14,11 @@ extension Uncounted where Object == EventLoop {
     @inline(__always)
     static var ofThisThreadIfAny: LoopRef? { clinux_get_current_loop().map { LoopRef(at: $0) } }
 
-    /// Counts a new core of this loop.
     @inline(__always)
     func coreDidBegin() {
         if isCurrent { borrow { $0.addOwnReference() } } else { EventLoop.addReference(to: unmanaged) }
     }
 
-    /// Stops counting a core of this loop, which no longer uses the loop.
     @inline(__always)
     func coreDidEnd() {
         if isCurrent { borrow { $0.removeOwnReference() } } else { EventLoop.removeReference(to: unmanaged) }

@@ -13,16 +13,16 @@ import Reactor
 /// run inside the call that attaches them or settles the promise, and so may capture anything of their thread. A
 /// promise of a `Sendable` value may be settled, observed and read on any thread.
 ///
-/// Making a promise starts its work. A promise is a value that refers to shared state, and its copies are the same
-/// promise. Semantics follow Promises/A+ 2.1 to 2.3 where Swift's types leave a choice.
+/// Making a promise starts its work. The copies of a promise are the same promise. Semantics follow Promises/A+ 2.1 to
+/// 2.3 where Swift's types leave a choice.
 public struct Promise<T> {
     @usableFromInline package let core: PromiseCore
 
     @inlinable
     package init(_ core: PromiseCore) { self.core = core }
 
-    /// Makes a promise that `body` settles, now or later, through the resolver. `body` runs at once, on this thread. An
-    /// error that it throws rejects the promise, unless already settled.
+    /// Makes a promise that `body` settles, now or later, through the resolver. `body` runs at once. An error that it
+    /// throws rejects the promise, unless already settled.
     ///
     /// ```swift
     /// let answer = Promise<Answer> { resolver in
@@ -30,7 +30,7 @@ public struct Promise<T> {
     /// }
     /// ```
     ///
-    /// - Parameter body: the work, or its start. An error thrown after settling the promise is ignored.
+    /// - Parameter body: the work, or its start.
     @inlinable
     public init(_ file: StaticString = #fileID, _ line: UInt = #line, resolver body: (Resolver<T>) throws -> Void) {
         core = ResolverCore(root: T.self, file, line).traced(Self.self, file, line)
@@ -54,7 +54,7 @@ public struct Promise<T> {
         return (Promise(core), Resolver(core))
     }
 
-    /// Makes a promise that is fulfilled with `value`.
+    /// Makes a fulfilled promise.
     ///
     /// ```swift
     /// func page(_ url: String) -> Promise<Page> {
@@ -65,7 +65,7 @@ public struct Promise<T> {
     @inlinable
     public static func value(_ value: T) -> Promise<T> { Promise(PromiseCore.fulfilled(value)) }
 
-    /// Makes a promise that is rejected with `error`.
+    /// Makes a rejected promise.
     @inlinable
     public init(error: any Error, _ file: StaticString = #fileID, _ line: UInt = #line) {
         core = PromiseCore(error: error, at: CallSite(file, line)).traced(Self.self, file, line)
@@ -94,8 +94,8 @@ extension Promise where T == Void {
 extension Promise: Sendable where T: Sendable {}
 
 extension Promise: Catchable {
-    /// Calls `handler` once the promise settles, inline: on the settling thread, inside the settling call, or at once
-    /// if the promise has settled. Combinators are built on this. Everywhere else use `done`, `catch` or `tap`.
+    /// Calls `handler` once the promise settles: on the settling thread, inside the settling call, or at once if
+    /// settled. Combinators are built on this. Everywhere else use `done`, `catch` or `tap`.
     /// - Parameter handler: called exactly once, with the outcome.
     @inlinable
     public func pipe(to handler: @escaping @Sendable (Result<T, any Error>) -> Void) {
@@ -103,7 +103,7 @@ extension Promise: Catchable {
     }
 
     /// The outcome; `nil` while pending. May be read on any thread. Reading an error here, or through `error`, handles
-    /// it: it is not reported as unhandled.
+    /// it.
     @inlinable
     public var result: Result<T, any Error>? {
         let outcome = outcome

@@ -6,7 +6,6 @@ extension CoreRef {
     @inlinable @inline(__always)
     package func storeWaiting<Op: Operation & ~Copyable>(_ operation: consuming Op) {
         payload.store(operation)
-        // Without a source.
         borrow { $0.upstream.store(.none) }
     }
 
@@ -42,7 +41,6 @@ extension CoreRef {
 }
 
 extension PromiseCore {
-    /// Destroys the cancelled operation, with its closure and captures.
     package func destroyWaiting() {
         upstream.store(.taken)
         destroyOperation()

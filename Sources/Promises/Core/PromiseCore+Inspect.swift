@@ -10,7 +10,6 @@ package enum PromiseWork: Sendable, Hashable {
     case input(String)
     /// A resolver, which any thread may use.
     case resolver
-    /// The handler is ready to run.
     case ready
     /// A promise that was made before tracing began, at this line if known.
     case untraced(CallSite?)

@@ -1,7 +1,6 @@
 import Reactor
 
-// Information about a core beyond its state, for reports and descriptions. `Tracing` makes its record, if any, in
-// `TraceRegistry`.
+// Information about a core beyond its state, for reports and descriptions.
 
 extension PromiseCore {
     /// The record of this core, which the caller retains.
@@ -12,7 +11,7 @@ extension PromiseCore {
         return TraceRegistry.withLock { Tracing.record(of: self, in: $0) }
     }
 
-    /// Returns the known facts about this promise. May be called on any thread.
+    /// May be called on any thread.
     func provenance(type: String? = nil, callSite: CallSite?) -> Provenance {
         TraceRegistry.provenance(record, type: type, callSite: callSite)
     }

@@ -41,7 +41,6 @@ extension PromiseCore {
         return seen.isPending ? nil : AnySource(ref, isFulfilled: seen.isFulfilled)
     }
 
-    // Few cores have been linked.
     @usableFromInline @inline(never)
     var settledRoot: AnySource? { root.settled }
 
@@ -127,8 +126,8 @@ extension PromiseCore {
         return isDone
     }
 
-    /// For the newest waiter of a list: returns true when it is the only one, belongs to this thread, is queued and not
-    /// run inline, receives the outcome, and has not been withdrawn.
+    /// For the newest waiter of a list: true when it is the only one, belongs to this thread, is queued and not run
+    /// inline, receives the outcome, and has not been withdrawn.
     @inline(__always)
     private func isLoneHandler(of source: UInt, _ here: LoopRef) -> Bool {
         next == nil && loop.is(here) && upstream.loadRelaxed() == .waiting(forCoreAt: source)
@@ -215,7 +214,6 @@ extension PromiseCore {
     @inline(__always)
     var handles: Bool { !role.contains(.leavesUnhandled) }
 
-    /// Marks a rejection as handled, so that it is not reported when this core is released.
     @usableFromInline
     package func markHandled() {
         let seen = state.loadRelaxed()

@@ -1,6 +1,6 @@
 import Reactor
 
-// How a core whose operation has run waits again: a sequence of promises is one core, which runs after each of them.
+// A core whose operation has run waits again: a sequence of promises is one core, which runs after each of them.
 
 extension PromiseCore {
     /// Makes this core, whose operation has run, run another one after `inner`. Consumes a reference to this core.
@@ -15,7 +15,7 @@ extension PromiseCore {
     @usableFromInline
     func prepareToWait(for inner: PromiseCore) -> Bool {
         guard isOpen else {
-            // Cancelled while its operation ran: the promise that the operation returned is no longer needed.
+            // Cancelled while its operation ran, so the promise that the operation returned is no longer needed.
             inner.cancelUnlessWanted()
             return false
         }
@@ -30,7 +30,6 @@ extension PromiseCore {
     /// Makes this core, whose operation has run, run another one in a job. Consumes a reference to this core.
     @inlinable
     package func enqueueAgain<Op: Operation & ~Copyable>(_ operation: consuming Op) {
-        // Cancelled while its operation ran.
         guard isOpen else { return release() }
         payload.store(operation)
         enqueueAgain()

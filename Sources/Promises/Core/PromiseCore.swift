@@ -1,14 +1,13 @@
 import Reactor
 
-/// The one object behind a promise: its state, its value, its place in every queue, and the operation that will settle
-/// it.
+/// The one object behind a promise: its state, its value, its place in every queue, and the operation that settles it.
 ///
 /// `map` makes one of these and nothing else: the child promise *is* the waiter in its parent's list, *is* the job in
 /// the loop's ready queue, *is* the mail to another thread. So a hop needs two blocks: the user's closure, and the
 /// core, which often comes from the loop's spare ones: see `SpareCores`.
 ///
-/// The class is not generic. A generic class's methods run unspecialised through its vtable, so its `deinit` would look
-/// up metadata for every value. Here the specialised code is a function, made in `@inlinable` code that knows the
+/// The class is not generic, since a generic class's methods run unspecialised through its vtable, and its `deinit`
+/// would look up metadata for every value. The specialised code is a function, made in `@inlinable` code that knows the
 /// types: see `CoreCode`.
 ///
 /// The contents of the `payload`, three words:
@@ -143,10 +142,8 @@ package class PromiseCore: Job, @unchecked Sendable {
 
     // MARK: The core as a job
 
-    /// The core as the job of a timer, which has fired.
     package override func run() { fulfill(()) }
 
-    /// The node as a job: its source has settled.
     package override func runAndRelease() {
         leaveLoop()
         let word = upstream.loadRelaxed()
@@ -206,7 +203,6 @@ package class PromiseCore: Job, @unchecked Sendable {
     }
 }
 
-/// The reason for calling a core's `code`.
 @usableFromInline
 package enum CorePhase {
     /// The source has settled: take the operation out and run it. The operation consumes the caller's reference to the

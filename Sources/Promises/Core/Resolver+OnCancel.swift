@@ -1,7 +1,7 @@
 extension Resolver {
     /// Calls `body` if the promise is cancelled before it settles, by `cancel()` on it or on a promise that waits for
-    /// it, to stop the work that would have settled it. `body` runs at most once, as a job of this thread's loop. If it
-    /// is not called, it is released when the promise settles.
+    /// it, to stop the work that would have settled it. `body` runs at most once, as a job of this thread's loop. If
+    /// not called, it is released when the promise settles.
     ///
     /// ```swift
     /// Promise<Answer> { resolver in
@@ -12,7 +12,6 @@ extension Resolver {
     ///
     /// The promise retains `body`. If `body` retains the resolver, even indirectly (like a query that retains its
     /// callback), the promise can never be detected as abandoned.
-    /// - Parameter body: stops the work.
     @available(*, noasync, message: "no loop runs the handler in an async function; call it on the loop's thread")
     public func onCancel(_ body: @escaping () -> Void) {
         token.core.attach(WatchingCore(watching: OnCancel(body: body), role: .stopsWork))
@@ -24,14 +23,14 @@ extension Resolver {
     /// ```swift
     /// resolver.onCancelThen { query.stop() }      // fulfilled when the query has really ended
     /// ```
-    /// - Parameter body: stops the work. The guarantee is not cancelled with the promise.
+    /// - Parameter body: stops the work. Its guarantee is not cancelled with the promise.
     @available(*, noasync, message: "no loop runs the handler in an async function; call it on the loop's thread")
     public func onCancelThen(_ body: @escaping () -> Guarantee<Void>) {
         token.core.attach(WatchingCore(watching: CleanUpOnCancel(body: body), role: .cleansUp))
     }
 }
 
-/// Calls the body if the promise was cancelled; see `Resolver.onCancel`. (A closure around it would need a block.)
+/// A closure around the body would need a block.
 private struct OnCancel: Operation {
     let body: () -> Void
 
@@ -42,7 +41,6 @@ private struct OnCancel: Operation {
     }
 }
 
-/// Runs the body if the promise was cancelled, and ends with the guarantee of the body; see `Resolver.onCancelThen`.
 private struct CleanUpOnCancel: Operation {
     let body: () -> Guarantee<Void>
 

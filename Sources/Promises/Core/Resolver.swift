@@ -25,8 +25,7 @@ public struct Resolver<T> {
     /// let answer = Promise<Int> { resolver in ask { number in resolver.fulfill(number) } }
     /// if !waiting.fulfill(lease) { lease.end() }
     /// ```
-    /// - Returns: true if this settled the promise. If false, nobody receives `value`, and any resource in it still
-    ///   belongs to the caller.
+    /// - Returns: true if this settled the promise. If false, any resource in `value` still belongs to the caller.
     @inlinable
     @discardableResult
     public func fulfill(_ value: T) -> Bool {
@@ -56,16 +55,15 @@ public struct Resolver<T> {
 
     /// Settles with a result, of any error type.
     ///
-    /// The overloads of `resolve` fit callbacks of the usual shapes: `Promise<Page> { fetch($0.resolve) }`. (Swift 6
-    /// mode needs the type of the value, there or by the context.)
+    /// `resolve` fits callbacks of the usual shapes: `Promise<Page> { fetch($0.resolve) }`. (Swift 6 mode needs the
+    /// type of the value, there or by the context.)
     @inlinable
     public func resolve<E: Error>(_ result: Result<T, E>) {
         switch result {
         case .success(let value): fulfill(value)
         case .failure(let error):
             // Converting an `E` to `any Error` boxes it. If `E` is `any Error`, the new box would contain the old one,
-            // one level deeper with each relay, so casting and releasing the error would take time proportional to the
-            // relays.
+            // so casting and releasing the error would take time proportional to the relays.
             if case .failure(let error)? = result as? Result<T, any Error> { reject(error) } else { reject(error) }
         }
     }
@@ -87,7 +85,7 @@ public struct Resolver<T> {
 
     // Where both orders fit, because the value is itself an error, the first one applies.
 
-    /// For callbacks of the forms `(error?, value?)` and `(error?, value)`; see the form with the other order.
+    /// For callbacks of the forms `(error?, value?)` and `(error?, value)`.
     @inlinable
     @_disfavoredOverload
     public func resolve(_ error: (any Error)?, _ value: T?) { resolve(value, error) }

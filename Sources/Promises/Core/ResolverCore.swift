@@ -1,6 +1,6 @@
 import Reactor
 
-/// An externally settled promise, with its call site. Any thread may read the call site at any time.
+/// An externally settled promise. Any thread may read its call site at any time.
 @usableFromInline
 final class ResolverCore: PromiseCore, @unchecked Sendable {
     private let madeAt: CallSite
@@ -11,11 +11,9 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
     /// only the party that has claimed it accesses this.
     @exclusivity(unchecked) private(set) final var isCancelled = false
 
-    /// Returns true when a node of the list is a clean-up of the promise. A cancellation runs it first, and rejects the
-    /// promise when it has ended.
+    /// Returns true for a clean-up of the promise. A cancellation runs it first, and then rejects the promise.
     private static func isCleanUp(_ node: CoreRef) -> Bool { node.borrow { $0.role.contains(.cleansUp) } }
 
-    /// Returns true when a node is notified with the clean-ups, which may wait for its effect.
     private static func isNotifiedFirst(_ node: CoreRef) -> Bool {
         node.borrow { !$0.role.isDisjoint(with: [.cleansUp, .stopsWork]) }
     }
@@ -105,7 +103,7 @@ package final class ExternalCore: PromiseCore, @unchecked Sendable {
     }
 }
 
-/// Calls a function when its last reference is released, anywhere: with a handler that has run, or that never will.
+/// Calls a function when its last reference is released: with a handler that has run, or that never will.
 package final class AtRelease {
     private let body: () -> Void
 

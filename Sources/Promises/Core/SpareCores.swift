@@ -47,8 +47,7 @@ private func makeNewSettledCore(_ state: StateWord, _ code: CoreCode) -> Promise
 }
 
 extension CoreRef {
-    /// Releases the caller's reference to a settled core whose outcome it has received. Keeps the core if it can be
-    /// reused.
+    /// Releases the caller's reference to a settled core whose outcome it has received, or keeps the core for reuse.
     @usableFromInline @inline(never)
     func releaseOrKeep() {
         guard let here = LoopRef.ofThisThreadIfAny else { return release() }
@@ -64,7 +63,6 @@ extension CoreRef {
 }
 
 enum SpareCores {
-    /// Makes a kept core one in this state.
     @inline(__always)
     fileprivate static func reuse(
         _ spare: CoreRef, _ loop: LoopRef?, _ code: CoreCode, as state: StateWord
@@ -80,7 +78,7 @@ enum SpareCores {
     }
 
     /// Releases the caller's reference to the node of a combinator that has left its list or its queue, and has nothing
-    /// to destroy. Keeps the node if it can be reused.
+    /// to destroy, or keeps the node for reuse.
     static func releaseOrKeep(node: CoreRef) {
         guard let here = LoopRef.ofThisThreadIfAny, node.borrow({ $0.state.loadRelaxed() == .pending }),
             node.borrow({ canKeep($0, at: here) })
@@ -141,7 +139,7 @@ enum SpareCores {
 }
 
 extension PromiseCore {
-    /// Destroys the value or the error, like the deinit. May run user code.
+    /// Like the deinit. May run user code.
     @inline(never)
     fileprivate func destroyOutcome() {
         destroyContents()

@@ -61,7 +61,6 @@ struct StateWord: Equatable {
 
     // MARK: Words
 
-    /// Pending, without a waiter.
     @inlinable @inline(__always)
     static var pending: StateWord { StateWord(bits: 0) }
 
@@ -112,13 +111,12 @@ struct StateWord: Equatable {
     @inline(__always)
     var isHandled: Bool { bits & Self.markBit != 0 }
 
-    /// True when fulfilled with a value that needs no destruction.
     @inline(__always)
     var isFulfilledTrivially: Bool {
         bits & (Self.kindMask | Self.markBit) == Self.fulfilledBits | Self.markBit
     }
 
-    /// For a pending core: true when a thread has locked the list of waiters.
+    /// For a pending core.
     @inline(__always)
     var isLocked: Bool { bits & Self.busyBit != 0 }
 
@@ -140,7 +138,6 @@ struct StateWord: Equatable {
     @inline(__always)
     var claimed: StateWord { StateWord(bits: bits | Self.markBit) }
 
-    /// A thread locks the list of waiters.
     @inline(__always)
     var locked: StateWord { StateWord(bits: bits | Self.busyBit) }
 
@@ -150,7 +147,6 @@ struct StateWord: Equatable {
         StateWord(bits: address | bits & ~Self.addressMask & ~Self.busyBit)
     }
 
-    /// A waiter is added.
     @inline(__always)
     func pushing(waiterAt address: UInt) -> StateWord { StateWord(bits: address | bits & ~Self.addressMask) }
 
