@@ -148,7 +148,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         nextStep(after: source, isCancellation: isCancelled)?()
     }
 
-    // Releases the closure before it returns, so that nobody sees the outcome before.
+    // Releases the closure before anybody sees the outcome.
     private func nextStep(after source: AnySource, isCancellation: Bool) -> (() -> Void)? {
         guard let plan = progress.withLock({ $0.plan }) else { return nil }
         switch plan(source) {
@@ -260,9 +260,9 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     // MARK: Cancellation
 
     // A promise that waits or follows receives the error from above. (Before it has stored its place, `wait` cancels it
-    // again.) A queued job without clean-up has its closure released. A running job decides when the promise ends.
+    // again.) A queued job without clean-up is dropped. A running job decides when the promise ends.
     override func cancelExternally(with error: (any Error)?) -> Cancellation.Step {
-        // Keeps the closures, to be released outside the lock.
+        // Releases the closures outside the lock.
         let previous = progress.withLock { progress in
             progress.cancel(with: error)
             let previous = progress
@@ -287,7 +287,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     private func dropJob(_ previous: Progress) {
         // So that the job no longer counts in the pool's queue.
         if let (workers, job) = previous.poolJob { workers.withdraw(job) }
-        // Before the job's count ends: a loop that waits only for the pool would end before the handlers have run.
+        // Before the count ends, or a loop that waits only for the pool would end before the handlers have run.
         home.beginExternalWork()
         if claim() { rejectCancelled(with: previous.first ?? nil, at: madeAt) }
         jobs.end(home)
@@ -298,7 +298,6 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
 private enum DispatchStage {
     case waiting, queued, running, following, ended
 
-    /// True when a dispatcher has the closure, or the promise awaits the closure's promise.
     var isElsewhere: Bool { self == .queued || self == .running || self == .following }
 }
 
@@ -326,7 +325,7 @@ private enum Jobs {
     }
 }
 
-/// Held by the job, so that the promise notices the job's release.
+/// Held by the job, to notice its release.
 private final class Ticket: Sendable {
     let promise: DispatchedPromise
 

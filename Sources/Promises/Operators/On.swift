@@ -158,8 +158,7 @@ extension Guarantee where T: Sendable {
         file: StaticString = #fileID, line: UInt = #line
     ) -> Guarantee<U> { map("map", on: dispatcher, body, file, line) }
 
-    /// Makes a guarantee of a promise. If the promise is rejected, the guarantee is never fulfilled, like a cancelled
-    /// one.
+    /// Makes a guarantee that is never fulfilled if the promise is rejected.
     package init(certain promise: Promise<T>) { self.init(promise.core) }
 
     func map<U: Sendable>(
