@@ -1,7 +1,7 @@
 import ReactorLibc
 import Reactor
 
-/// The result of a combinator that knows all its promises from the beginning. It keeps its sources as they settle.
+/// The result of a combinator that knows all its promises from the beginning, and keeps them as they settle.
 ///
 /// Each pending source has an `InputNode` in its list. All nodes run on the combinator's thread, so values that must
 /// not cross threads do not. A source that settles on that thread runs its node inline, without an extra job. Only the
@@ -124,7 +124,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     func seal() {
         isSealed = true
         if count == 0 { complete(self, 0) }
-        // An already settled source may have decided.
+        // A settled source may have decided.
         if rule.isRace {
             if !isOpen { stopSourcesLater() }
         } else if !isOpen {

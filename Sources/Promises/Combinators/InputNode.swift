@@ -1,4 +1,4 @@
-/// The waiter of a combinator for one source: a core whose payload holds the combinator and the source's number.
+/// A combinator's waiter for one source: a core whose payload holds the combinator and the source's number.
 struct InputNode {
     let core: CoreRef
 

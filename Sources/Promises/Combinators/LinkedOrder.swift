@@ -1,4 +1,4 @@
-/// Values in insertion order. Removes any of them by its number in constant time: a `LinkedList` in a dictionary.
+/// A `LinkedList` in a dictionary: removes values by their numbers in constant time.
 package struct LinkedOrder<Value> {
     private struct Entry {
         let value: Value
@@ -35,7 +35,7 @@ package struct LinkedOrder<Value> {
 }
 
 extension LinkedOrder {
-    /// Adds `value`, which belongs to `promise`, at the end. The value must retain the promise.
+    /// The value must retain the promise.
     package mutating func append(_ value: Value, of promise: PromiseCore) {
         append(value, Int(bitPattern: promise.address))
     }

@@ -1,4 +1,4 @@
-/// The result of a combinator that takes its sources one after another, with a limited number pending.
+/// The result of a combinator that takes its sources one after another.
 ///
 /// User code supplies the sources, so jobs of the loop take them, not the code that settles other sources as in a
 /// `FanInCore`. User code then runs on its own thread and never inside another handler, and a hundred thousand settled
@@ -43,7 +43,7 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
     }
 
     private func take() {
-        // If a source settles because user code drives the loop, the next source is taken after that code returns.
+        // The next source is taken after user code that drives the loop returns.
         guard !isTaking else { return }
         isTaking = true
         // A copy of `callbacks`, because user code may cancel the result.
@@ -60,7 +60,7 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
                 source.cancelUnlessWanted()
                 break
             }
-            // User code has rejected another source, and with it the result. This source continues like the others.
+            // User code has rejected another source, and with it the result.
             guard isOpen else {
                 source.annotate(.isDetached)
                 break
