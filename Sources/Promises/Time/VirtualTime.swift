@@ -28,7 +28,6 @@ public func withVirtualTime<Value>(_ body: () throws -> Value) rethrows -> Value
 ///     hang(late)                                 // waits for nothing
 /// }
 /// ```
-///
 @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
 @discardableResult
 public func withVirtualTime<Value>(_ body: (VirtualClock) throws -> Value) rethrows -> Value {
