@@ -16,7 +16,6 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         static var idle: UInt8 { 0 }
         /// The task has arrived, and its waiter is being added to the list.
         static var attaching: UInt8 { 1 }
-        /// The waiter is in the list, and can be withdrawn.
         static var waiting: UInt8 { 2 }
         /// Ended by the promise. `upstream` owns its report.
         static var notified: UInt8 { 3 }
@@ -27,7 +26,6 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
     // Retained by the suspended caller.
     private let promise: CoreRef
     @exclusivity(unchecked) private var job: UnownedJob?
-    /// The loop with a virtual clock that counts this wait.
     private let home: LoopRemote?
 
     private init(until promise: PromiseCore) {
@@ -35,8 +33,7 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         home = VirtualTasks.home(waitingFor: promise)
         let code = CoreCode { core, phase in
             core.as(AwaitingTask.self).sourceDidSettle()
-            // The waiter owns this reference. The outcome stays in `upstream` for the task, and is released with the
-            // waiter.
+            // The waiter owns this reference, and releases the outcome in `upstream` after the task has used it.
             if case .run = phase { core.release() }
         }
         // No payload: dropping the operation resumes the task.
@@ -93,12 +90,12 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         if pass(from: WaitPhase.idle, to: WaitPhase.attaching) {
             promise.borrow { $0.attach(self) }
             if pass(from: WaitPhase.attaching, to: WaitPhase.waiting) {
-                // Only once the waiter is in the list. Earlier, the loop could settle the promise, find no waiter, and
-                // advance its clock while this thread still adds the waiter.
+                // Earlier, the loop could find no waiter, and advance its clock while this thread still adds the
+                // waiter.
                 home?.beginWaitingForLoop()
                 return
             }
-            // The wait has ended during `attach`. If a cancellation ended it, it found no waiter to withdraw.
+            // The wait has ended during `attach`, where a cancellation found no waiter to withdraw.
             if isCancelled { withdrawAndCancel() }
         } else {
             cancelPromise()
@@ -116,7 +113,6 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         guard !promise.role.contains(.externallySettled), let loop = promise.loop, loop != .ofThisThread else {
             return cancelOnOwnThread()
         }
-        // If the promise has settled, the waiter is notified.
         loop.borrow { $0.performCleanup { [self] in cancelOnOwnThread() } }
     }
 
@@ -169,8 +165,7 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
     // A separate thread, because code that waits for this task may block all threads for async bodies.
     private static let thread = try! ThreadPool(name: "resuming", threads: 1, queueLimit: .max)
 
-    // The job runs on this executor. On Swift's pool, Swift would continue the task right here, inside the settling
-    // call.
+    // Not on Swift's pool, where Swift would continue the task inside the settling call.
     private func resumeHere() { job?.runSynchronously(on: asUnownedSerialExecutor()) }
 }
 
@@ -203,8 +198,8 @@ private actor SuspensionActor {
 }
 
 extension PromiseCore {
-    /// Throws if only this thread's loop can settle the promise and nothing drives it, because an async function has
-    /// made the promise on a thread of Swift's pool.
+    /// Throws if only this thread's loop can settle the promise and nothing drives it: an async function has made the
+    /// promise on a thread of Swift's pool.
     fileprivate func refuseToWaitForUndrivenLoop(_ type: Any.Type, _ isolation: (any Actor)?) throws {
         guard loop == .ofThisThread, !role.contains(.externallySettled), settled == nil,
             EventLoop.isLeftUndriven(by: isolation)

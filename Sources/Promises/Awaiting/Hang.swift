@@ -89,14 +89,13 @@ public func hang<T>(
     try hang(guarantee.asPromise(), timeout: timeout, file, line)
 }
 
-/// Turns the loop until this core has settled, and returns its outcome.
 @usableFromInline
 func driveLoop(
     until core: PromiseCore, _ timeout: Duration?, waitingFor what: @autoclosure () -> String, _ callSite: CallSite,
     endsWithLoop: Bool = true
 ) throws -> AnySource {
     let loop = LoopRef.ofThisThread
-    // An ended loop takes no waiter: the settling thread would release the waiter while this call uses it.
+    // An ended loop takes no waiter, which the settling thread would release while this call uses it.
     try loop.borrow { try $0.checkWhetherItCanWait() }
     // A promise that this thread's own jobs settle needs no wait and no wake-up.
     loop.borrow { $0.runReadyJobs() }
@@ -128,7 +127,7 @@ func driveLoop(
             continue
         }
         let isStuck = watch.isWatching && !loop.borrow { $0.canWakeItself }
-        // With a time limit, the report waits until this call's own timer has fired.
+        // With a time limit, the report waits for this call's timer.
         if isStuck && watch.isOver(isTimedOut: timer != nil) {
             HangReports.report(.stalled, core, what, callSite)
             continue
@@ -210,7 +209,7 @@ private final class WakeUp: PromiseCore, @unchecked Sendable {
 
     override func runAndRelease() {
         releaseSource()
-        // During a `hang`, the `hang` takes over the reference that arrives with the waiter.
+        // The `hang` takes over the reference that arrives with the waiter.
         if isAwaited { hasArrived = true } else { release() }
     }
 

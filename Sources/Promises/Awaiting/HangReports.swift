@@ -12,7 +12,7 @@ struct HangWatch {
 
     fileprivate static var now: Int64 { LoopClock.monotonic.now.nanoseconds }
 
-    /// Restarts the measurement, because something on the loop can settle the promise.
+    /// Called when something on the loop can settle the promise.
     mutating func restart() { began = 0 }
 
     mutating func end() { isWatching = false }

@@ -109,10 +109,9 @@ final class AsyncBodyExecutor: TaskExecutor {
             PoolJob { job.runSynchronously(on: self.asUnownedTaskExecutor()) })
     }
 
-    /// Starts a first thread, which stays, before a task is made.
+    /// The first thread stays.
     static func startThreadIfNeeded() throws(SystemError) { try threads.ofThisProcess.startThreadIfNeeded() }
 
-    /// Makes this thread's loop start a thread as soon as possible.
     static func startThreadLater() {
         EventLoop.ofCurrentThread.loopToNotify.startThreadLater(of: threads.ofThisProcess)
     }
@@ -120,7 +119,7 @@ final class AsyncBodyExecutor: TaskExecutor {
 
 private enum TaskStage {
     case running
-    /// The task should end, and the promise is rejected when it has.
+    /// The task should end. The promise is rejected when it has.
     case cancelled((any Error)?)
     case ended
 }
@@ -130,7 +129,7 @@ extension ExternalCore {
         ExternalCore(type, madeAt: CallSite(file, line))
     }
 
-    /// Starts the task that settles this promise. This thread's loop counts it as external work.
+    /// This thread's loop counts the task as external work.
     fileprivate func start(_ work: @escaping @Sendable () async -> Void) {
         let home = EventLoop.ofCurrentThread.loopToNotify
         let stage = LockedValue(TaskStage.running)
@@ -150,7 +149,7 @@ extension ExternalCore {
         let hold = loop.hold(at: callSite)
         let ending = loop.whenEnding { [self] in
             task?.cancel()
-            // The task may then wait for something that never happens, such as a timer of the loop.
+            // The task may then wait forever, for instance for a timer of the loop.
             if claim() { reject(PromiseError.loopEnded) } else { taskDidEnd(stage) }
         }
         // Sound because the task's executor is bound to this thread. No other thread uses `work`, its captures, or the

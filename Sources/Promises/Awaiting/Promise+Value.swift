@@ -51,7 +51,7 @@ extension Guarantee {
 }
 
 extension PromiseCore {
-    /// Suspends forever, for a caller that can neither return a value nor throw.
+    /// For a caller that can neither return a value nor throw.
     @usableFromInline
     func waitForever(
         _ type: String, _ error: any Error, _ isolation: isolated (any Actor)? = #isolation

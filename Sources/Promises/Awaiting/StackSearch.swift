@@ -2,7 +2,7 @@ import Reactor
 
 /// Searches for the handler on this thread's stack, or the job in a pool's queue, that a promise waits for.
 struct StackSearch {
-    /// The pool to search; `nil` for the stack.
+    /// `nil` for the stack.
     private let pool: ObjectIdentifier?
     /// The number of further cores to visit, beyond which the answer is `false`.
     private var limit = 1000
@@ -22,7 +22,6 @@ struct StackSearch {
             if let pool, core.role.contains(.externallySettled) {
                 let (isQueued, source) = core.placeOfJob(in: pool)
                 guard let source else { return isQueued }
-                // The source may have a time limit, or belong to another thread.
                 core = source
                 continue
             }

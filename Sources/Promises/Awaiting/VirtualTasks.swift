@@ -23,8 +23,8 @@ enum VirtualTasks {
         homes.withLock { $0[key] = nil }
     }
 
-    /// Returns the loop that counts the current task as external work. `nil` if its clock is not virtual, if `promise`
-    /// belongs to another loop, or if `promise` has a resolver.
+    /// The loop that counts the current task as external work. `nil` if its clock is not virtual, or if `promise`
+    /// belongs to another loop or has a resolver.
     static func home(waitingFor promise: PromiseCore) -> LoopRemote? {
         guard count.load(ordering: .relaxed) > 0 else { return nil }
         let key = currentTask
