@@ -15,7 +15,7 @@ public final class Configuration: Sendable {
     private let policy = Atomic<UInt8>(CatchPolicy.allErrorsExceptCancellation.rawValue)
     private let handler = LockedValue.ofProcess(ReportHandler<LogEvent> { LoopEvent.print($0.description) })
 
-    /// Sees every event before the limit, for a console.
+    /// Sees every event before the limit.
     private let observer = LockedValue.ofProcess(ReportHandler<LogEvent>?.none)
 
     private let limited = LimitedReports<LogKey> { key, count in
@@ -77,7 +77,7 @@ public final class Configuration: Sendable {
         get { handler.withLock { $0 }.call }
         set {
             let new = ReportHandler(newValue)
-            // The old handler is released outside the lock, because its captures may log when they are released.
+            // Released outside the lock, because the captures of the old handler may log.
             let old = handler.withLock { handler in
                 defer { handler = new }
                 return handler

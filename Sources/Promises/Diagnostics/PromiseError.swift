@@ -39,7 +39,7 @@ public enum PromiseError: Error, Sendable {
         errors.allSatisfy(\.isCancelled) ? .cancelled : .noWinner(errors)
     }
 
-    /// The text for a value, shortened because a value may be large and an error is often printed twice.
+    /// Shortened, because a value may be large and an error is often printed twice.
     @usableFromInline
     package static func shown<Value>(_ value: Value) -> String {
         let text = String(describing: value)

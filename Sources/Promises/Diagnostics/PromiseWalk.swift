@@ -15,10 +15,10 @@ package struct PromiseGroup: Sendable {
     package let type: String?
     /// Zero for promises of another loop.
     package internal(set) var count = 0
-    /// The creation times of the oldest and the youngest, by the monotonic clock.
+    /// By the monotonic clock.
     package internal(set) var oldest = Int64.max
     package internal(set) var youngest = Int64.min
-    /// The work that the oldest waits for, at the root of a tree.
+    /// The work of the oldest, at the root of a tree.
     package internal(set) var work: PromiseWork?
     package internal(set) var loss: Loss?
 }
@@ -32,11 +32,10 @@ package final class PromiseWalk {
     /// The number of visited parts, which have about equally many records.
     package private(set) var part = 0
     package static var partCount: Int { TraceRegistry.TracedPromises.partCount }
-    /// The maximum number of groups. Promises of further groups are only counted.
+    /// Promises of further groups are only counted.
     private static var mostGroups: Int { 2000 }
-    /// The longest path to follow. A longer chain begins anew there.
+    /// A longer chain begins anew.
     private static var mostSteps: Int { 200 }
-    /// The number of pending promises beyond the maximum of groups.
     package private(set) var ungrouped = 0
 
     private struct GroupKey: Hashable {
@@ -49,7 +48,6 @@ package final class PromiseWalk {
     private let isMine: (Int) -> Bool
     private var left = 0
     private let hasEnded: Bool
-    /// Describes the input that the promise at an address waits for.
     private let input: (UnsafeMutableRawPointer) -> String?
     private var indices: [GroupKey: Int] = [:]
     /// The groups of records, which are retained so that their addresses stay.
@@ -64,7 +62,7 @@ package final class PromiseWalk {
         self.input = input
     }
 
-    /// Lists the promises of ended loops, on any thread.
+    /// Of ended loops, on any thread.
     package init(except living: Set<Int>) {
         isMine = { $0 != 0 && !living.contains($0) }
         hasEnded = true
@@ -101,7 +99,7 @@ package final class PromiseWalk {
     private func group(of record: TraceRecord, _ table: inout TraceRegistry.TracedPromises, _ roots: inout Roots) -> Int
     {
         if let known = known[ObjectIdentifier(record)] { return known.group }
-        // Most promises wait for a visited promise, or for work, and nothing waits for them.
+        // Most promises wait for a visited one, or for work.
         let (source, workOfRecord) = wait(of: record, table, &roots)
         if source == nil || known[ObjectIdentifier(source!)] != nil {
             let parent = source.flatMap { known[ObjectIdentifier($0)]?.group }

@@ -14,7 +14,7 @@ public struct Provenance: Hashable, Sendable {
     /// The line of the `cauterize` that has logged the rejection; `nil` in other reports.
     package internal(set) var cauterizedAt: CallSite?
 
-    /// Describes a nonexistent promise, to test a `conf.logHandler`.
+    /// Describes no promise, to test a `conf.logHandler`.
     public init(name: String? = nil, type: String? = nil, callSite: CallSite? = nil) {
         self.name = name
         self.type = type

@@ -62,7 +62,7 @@ final class TraceRecord: @unchecked Sendable {
         kept = (parent?.kept ?? 0) + 1
     }
 
-    /// Drops the references of a record that has left the table, so that its core may be released.
+    /// Lets the core of a record that has left the table be released.
     func leave() {
         core = nil
         awaited = nil
@@ -73,7 +73,7 @@ final class TraceRecord: @unchecked Sendable {
         step.flatMap { $0.operation.text == Trace.Step.making.description ? $0.callSite : nil }
     }
 
-    /// Returns this record, or a copy with a shorter list, with room for one more.
+    /// Makes room for one more record in the list.
     private func shortened() -> TraceRecord {
         guard kept >= Self.mostKept else { return self }
         let chain = chain
@@ -113,8 +113,7 @@ final class TraceRecord: @unchecked Sendable {
         }
         let steps = chain.map { record in
             let step = record.step!
-            // A settled promise awaits nothing. (Without this test, the description of promises that wait for each
-            // other would not end.)
+            // A settled promise awaits nothing. (Promises that wait for each other would be described without end.)
             let isAwaiting = depth < Self.deepest && record.awaited != nil && record.isPending(&roots)
             let awaited = isAwaiting ? record.awaited?.trace(&roots, depth: depth + 1) : nil
             return Trace.Step(

@@ -22,7 +22,7 @@ enum TraceRegistry {
         /// Returns the record of the core at that address, which must have one.
         func record(at address: UnsafeMutableRawPointer) -> TraceRecord? { parts[Self.part(of: address)][address] }
 
-        /// Gives the core a record. The name of an existing record is kept.
+        /// Keeps the name of an existing record.
         @discardableResult
         mutating func insert(
             _ core: TracedCore, _ step: (operation: StaticText, callSite: CallSite)?, after parent: TraceRecord?,

@@ -14,13 +14,13 @@ struct TracedCore {
     }
 }
 
-/// Remembers which cores are pending during a search, so that each chain of links is followed once.
+/// Follows each chain of links once during a search.
 ///
-/// These cores have records, and their links own the cores that they lead to. Under the lock of `TraceRegistry` none of
-/// them is deallocated, so no address stands for two cores.
+/// Under the lock of `TraceRegistry` none of these cores, nor of those that their links own, is deallocated, so no
+/// address stands for two cores.
 struct Roots {
     private var known: [UnsafeMutableRawPointer: Bool] = [:]
-    /// The number of cores visited, for tests.
+    /// For tests.
     private(set) var visited = 0
 
     mutating func isPending(_ core: TracedCore) -> Bool {
@@ -40,7 +40,6 @@ struct Roots {
                 continue
             }
             if case .settled = progress { isPending = false }
-            // Most cores have no links, and are tested once.
             if !path.isEmpty { known[address] = isPending }
             break
         }
