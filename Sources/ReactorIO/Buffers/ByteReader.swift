@@ -57,7 +57,7 @@ public struct ByteReader: ~Escapable {
     /// True when further bytes may follow.
     @usableFromInline let mayGrow: Bool
 
-    /// The array that contains the bytes, if a connection lends them. The lender holds both as long as the bytes.
+    /// The array of lent bytes, which the lender holds as long as they are lent.
     @usableFromInline let owner: UnsafePointer<[UInt8]>?
 
     @usableFromInline var offset = 0
@@ -259,7 +259,7 @@ public struct ByteReader: ~Escapable {
 }
 
 extension FixedWidthInteger {
-    /// Makes an integer from decimal digits, after an optional `-`. `nil` unless all of `bytes` are, and fit.
+    /// Makes an integer from decimal digits, after an optional `-`. `nil` for other bytes, or if it does not fit.
     @inlinable
     public init?(decimal bytes: RawSpan) {
         let isNegative = bytes.byteCount > 0 && bytes.unsafeLoad(fromByteOffset: 0, as: UInt8.self) == 0x2D

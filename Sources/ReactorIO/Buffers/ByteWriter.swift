@@ -14,7 +14,7 @@ public struct ByteWriter: Sendable {
 
     @usableFromInline var written: [UInt8] = []
 
-    /// Shared memory to send in place, each after the first `place` bytes of `written`.
+    /// To send in place, each after the first `place` bytes of `written`.
     @usableFromInline var shared: [(place: Int, bytes: SharedBytes)]?
 
     /// Makes a writer.

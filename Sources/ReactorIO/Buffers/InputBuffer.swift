@@ -121,7 +121,7 @@ struct InputBuffer {
     @inline(never) @_optimize(none)
     private static func retaining(_ bytes: [UInt8]) -> [UInt8] { bytes }
 
-    /// Returns true when `address`, in a lent array that is still retained, is the first unconsumed byte.
+    /// - Parameter address: a position in a lent array that is still retained.
     func begins(at address: UnsafeRawPointer) -> Bool {
         !bytes.isEmpty && bytes.withUnsafeBytes { $0.baseAddress! + start == address }
     }
@@ -134,7 +134,7 @@ extension [UInt8] {
         Swift.min(missing, Swift.max(65_536, 15 * count))
     }
 
-    /// The memory of the bytes, and of the room after them that may have been written to.
+    /// The bytes, and the room after them that may have been written to.
     package var usedMemory: Int { Swift.min(capacity, Swift.max(2 * count, 4096)) }
 
     /// Makes room for `count` further bytes of a peer, and for later ones, so that each byte is moved at most a few

@@ -70,7 +70,7 @@ public struct SharedBytes: Sendable {
 
     var range: Range<Int> { start..<start + count }
 
-    /// The address of the memory, which identifies it, and its size. Valid while this value exists.
+    /// Identifies the memory. Valid while this value exists.
     var extent: (address: UnsafeRawPointer?, count: Int) {
         switch memory {
         case .array(let array): (array.withUnsafeBytes { $0.baseAddress }, array.capacity)
