@@ -77,7 +77,6 @@ final class ConnectRace: IOProducer {
         startNext()
     }
 
-    /// Starts an attempt with the next address that does not fail immediately.
     private func startNext() {
         nextStart?.cancel()
         nextStart = nil

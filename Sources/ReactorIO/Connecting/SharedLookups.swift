@@ -50,7 +50,6 @@ final class SharedLookups: Sendable {
             return waiting.popFirst()
         }
 
-        /// Called for a job that the pool has refused.
         /// - Returns: the name that now has no job.
         mutating func refused() -> String? {
             jobs -= 1
@@ -64,7 +63,6 @@ final class SharedLookups: Sendable {
 
     init(on pool: ThreadPool, _ find: @escaping Find) { (self.pool, self.find) = (pool, find) }
 
-    /// Starts a lookup, or joins the lookup of the same name.
     func begin(_ host: String, _ port: UInt16) -> PromiseCore {
         let caller = LookupCaller(host: host, port: port)
         caller.home.beginExternalWork()
