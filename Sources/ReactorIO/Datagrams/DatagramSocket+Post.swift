@@ -51,14 +51,13 @@ extension DatagramSocket {
         loop.enqueueAtEndOfTurn(InternalJob(send, ifLoopEnds: { [self] in loopWillEnd() }))
     }
 
-    /// Sends the posts that wait for the end of the turn, unless they wait for the kernel.
     func sendGathered() {
         if outgoing.isEmpty || waitsForRoom || isClosed { return }
         flush()
         updateInterest()
     }
 
-    /// Passes over the next post if the kernel has refused it twice: the first error may be an earlier datagram's.
+    /// Passes over a post that the kernel has refused twice: the first error may be an earlier datagram's.
     func pass(_ posts: inout Outgoing, _ error: SystemError) {
         if posts.refusal == nil {
             posts.refusal = error

@@ -3,7 +3,6 @@ import Reactor
 import ReactorLibc
 
 extension DatagramSocket {
-    /// The operation that waits for datagrams.
     struct Reception {
         let promise: PromiseCore
         let limit: Int
@@ -127,7 +126,7 @@ extension DatagramSocket {
         }
     }
 
-    /// Reports, in a job, an earlier datagram's error that a post has met.
+    /// Reports an earlier datagram's error in a job.
     func noteRefusal(_ error: SystemError) {
         guard let promise = reception?.promise else { return }
         let reportIt = { [self] in

@@ -102,8 +102,7 @@ extension DatagramSocket {
         SystemError(.sendMessages, CInt(-result), detail: (address ?? peerAddress)?.description)
     }
 
-    /// Sends the rest of `send`, and settles it. Returns false if the kernel accepts no more for now, which is
-    /// unexpected only if the socket has just been reported as ready.
+    /// Returns false if the kernel accepts no more for now, unexpectedly if the socket has just been reported as ready.
     private func advance(_ send: inout Outgoing, isReady: Bool) -> Bool {
         // At most 16 calls, as with streams. Then other work takes its turn.
         for _ in 0..<16 where send.sent < send.packets.count && !isClosed {
@@ -138,8 +137,7 @@ extension DatagramSocket {
     func flush() {
         defer { waitsForRoom = !outgoing.isEmpty }
         for number in 0..<32 {
-            // Removed from the queue during the call: an inline handler of its promise may close the socket, or send
-            // more.
+            // Removed first, because an inline handler of its promise may close the socket, or send more.
             guard !isClosed, !outgoing.isEmpty else { return }
             var send = outgoing.removeFirst()
             guard advance(&send, isReady: number == 0 && waitsForRoom) else { return outgoing.insert(send, at: 0) }
