@@ -1,6 +1,6 @@
 protocol Numbered: AnyObject {
     var number: Int { get }
-    /// The index in its order; `nil` if it is in none. Changed only by the order.
+    /// The index; `nil` if in no order. Changed only by the order.
     var place: Int? { get set }
 }
 

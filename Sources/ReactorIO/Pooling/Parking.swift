@@ -17,11 +17,10 @@ final class Parking: ConnectionAttachment {
 }
 
 extension Parking {
-    /// Starts watching an idle connection for the peer's end. The poller retains the connection, but the watch does not
-    /// keep the loop alive.
+    /// The poller retains the connection, but the watch does not keep the loop alive.
     func begin(on connection: Connection) {
         connection.attachment = self
-        // If the kernel refused the watch, the connection has failed, and its number may be closed.
+        // The kernel may have refused the watch, so that the connection has failed.
         if connection.attachment === self { Self.setReferenced(false, connection) }
     }
 
@@ -47,7 +46,6 @@ extension Parking {
         }
     }
 
-    /// Resets the settings that a request may have changed, for the next request.
     static func resetSettings(of connection: Connection) {
         connection.frameTimeouts = nil
         guard connection.cold?.rare != nil else { return }
@@ -58,14 +56,13 @@ extension Parking {
         connection.writeWatermarks = WriteLimits.defaultWatermarks
     }
 
-    /// Returns true when the next request can begin: nothing is in progress, buffered or failed.
+    /// True when nothing is in progress, buffered or failed.
     static func isReusable(_ connection: Connection) -> Bool {
         connection.lifecycle == .open && connection.reader.isFree && !connection.reader.hasEnded
             && !connection.owesAnything && connection.writer.isUnused && connection.cold?.peerWatches.isEmpty != false
     }
 
-    /// Returns true when the kernel reports unsolicited input, the peer's end, or an error, so that no request can
-    /// follow.
+    /// True for unsolicited input, the peer's end, or an error.
     static func hasUnexpectedEvent(_ connection: Connection) -> Bool {
         // POLLRDHUP, which the Glibc module lacks.
         connection.loop.kernel.poll(connection.fd, Int16(POLLIN | 0x2000)) != 0

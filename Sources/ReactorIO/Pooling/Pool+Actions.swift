@@ -38,8 +38,7 @@ extension Pool {
         var timer: EventLoop.Timer?
         var isLate = false
         member.budget = budget
-        // A `tap` on the promise itself: a cancelled one still receives a resource made in time, which nothing else
-        // would close.
+        // A `tap` receives a resource made in time even from a cancelled promise. Nothing else would close it.
         let making = firstly { try makeResource(member) }.tap { [self] outcome in
             timer?.cancel()
             member.work = nil
@@ -101,8 +100,8 @@ extension Pool {
 
     // MARK: Time
 
-    /// Sets the pool's one timer, for the earliest deadline or earlier, since reusing a resource does not move it. It
-    /// keeps the loop alive while waiting requests have a deadline.
+    /// Reusing a resource does not move the timer, which may fire early. Waiting requests with a deadline make it keep
+    /// the loop alive.
     private func updateTimer() {
         if loop.hasEnded { return }
         defer { updateBackgroundSources() }
@@ -113,8 +112,7 @@ extension Pool {
             InternalJob({ [weak self] in self?.timerFired() }, ifLoopEnds: { [weak self] in self?.loopWillEnd() }))
     }
 
-    /// Counts idle resources and this timer, which settle nothing, so that a `hang` that only they could end is
-    /// reported as stalled.
+    /// Idle resources and this timer settle nothing, so a `hang` that only they could end is reported as stalled.
     private func updateBackgroundSources() {
         let sources = state.idle.count + (timer.isUnreferenced ? 1 : 0)
         if sources == backgroundSources { return }

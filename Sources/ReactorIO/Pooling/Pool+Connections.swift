@@ -83,7 +83,6 @@ extension Pool {
         parking.begin(on: connection)
     }
 
-    /// Checks an idle connection before its reuse.
     func canServe(_ connection: Connection) -> Bool {
         Parking.end(on: connection)
         return Parking.isReusable(connection) && !Parking.hasUnexpectedEvent(connection)
@@ -100,7 +99,6 @@ extension Pool {
 }
 
 extension PoolMember {
-    /// True when no request has changed the connection's socket options and filter.
     fileprivate var hasOriginalSettings: Bool {
         guard let cold = connection?.cold else { return false }
         return !cold.hasChangedOptions && cold.filter === filter
@@ -116,7 +114,7 @@ extension PoolRequest {
     /// or reset it, and no byte of an answer has arrived.
     func isStale(after error: (any Error)?) -> Bool {
         guard let member, let connection = member.connection, error?.isCancelled != true else { return false }
-        // A filter's complete records, such as its end record, need not belong to an answer. An incomplete one may.
+        // Complete records, such as an end record, need not belong to an answer. An incomplete one may.
         let isInsideAnswer = member.filter.map { $0.isBusy || $0.isRemoved } ?? false
         guard isReused, member.deliveredBytes == bytesBefore, !isInsideAnswer else { return false }
         return switch connection.failure?.code {

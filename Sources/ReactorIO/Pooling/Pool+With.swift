@@ -97,7 +97,7 @@ extension Pool {
         }
     }
 
-    /// Makes a promise of a resource, which returns to the pool by `end`, or when the lease is released unused.
+    /// The resource returns to the pool by `end`, or when the lease is released unused.
     @usableFromInline
     func lease(_ key: PoolKey?, _ file: StaticString, _ line: UInt) -> Promise<PoolRequest> {
         loop.assertOwner()

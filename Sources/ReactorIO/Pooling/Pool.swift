@@ -104,7 +104,6 @@ extension PoolMember {
         unsafeDowncast(resource!, to: PoolBox<Resource>.self)
     }
 
-    /// Ends the resource and its connection, at most once.
     func close<Resource>(_ body: ((Resource) -> Void)?) {
         let ended = resource == nil ? nil : box(of: Resource.self)
         resource = nil

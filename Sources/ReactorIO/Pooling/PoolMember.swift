@@ -18,7 +18,7 @@ final class PoolMember: Linked {
     let line: PoolLine
     @exclusivity(unchecked) var use = Use.making
     @exclusivity(unchecked) var opened = LoopInstant.distantFuture
-    /// The time that its peer keeps it without a request, if known.
+    /// The time that its peer keeps it idle, if known.
     @exclusivity(unchecked) var idleLimit: Duration?
     /// True when its lifetime is over, and its request's end closes it.
     @exclusivity(unchecked) var isOld = false
@@ -49,7 +49,7 @@ final class PoolMember: Linked {
         _modify { yield &links[list.rawValue] }
     }
 
-    /// Cancels `work` if the user code that has just started it has also ended the pool or the request.
+    /// Cancels `work` if its start has also ended the pool or the request.
     func begin(_ work: PromiseCore) { if case .gone = use { work.cancel() } else { self.work = work } }
 
     var isLeased: Bool { if case .leased = use { true } else { false } }
@@ -64,7 +64,7 @@ package final class PoolRequest: Numbered, Linked {
     let since: LoopInstant
     @exclusivity(unchecked) var place: Int?
     @exclusivity(unchecked) private var links = Links<PoolRequest>()
-    /// The resource that is being checked for the request; `nil` while the request waits in line.
+    /// The resource that is being checked for the request, if any.
     @exclusivity(unchecked) var checks: PoolMember?
 
     // For the pool only.
@@ -99,7 +99,7 @@ package final class PoolRequest: Numbered, Linked {
         loop.performCleanup { if !loop.hasEnded { loop.enqueue { owner.didNotUse(member) } } }
     }
 
-    /// Makes this object a lease. Releasing the object returns it, unless `finish` was called.
+    /// Releasing the lease returns the resource, unless `finish` was called.
     func begin(with member: PoolMember, of owner: any PoolOwner) {
         (self.member, self.owner) = (member, owner)
         (isReused, bytesBefore) = (!member.isFresh, member.deliveredBytes)
@@ -109,8 +109,7 @@ package final class PoolRequest: Numbered, Linked {
     /// - Returns: false if the lease has already ended.
     func finish() -> Bool { owner.take() != nil }
 
-    /// Ends the lease before the promise of its body settles, because the body no longer needs the resource. The
-    /// promise must then be fulfilled.
+    /// Ends the lease before the promise of its body settles, which must then be fulfilled.
     /// - Parameter idleLimit: the time after which no request may reuse the resource, even if its peer has not ended
     ///   it; `nil` for the pool's limit.
     package func giveBack(idleLimit: Duration? = nil) {
@@ -118,7 +117,6 @@ package final class PoolRequest: Numbered, Linked {
         owner?.didFinish(self)
     }
 
-    /// Sets the work to cancel if the pool takes the resource back.
     @usableFromInline
     func note(_ work: PromiseCore) { if owner != nil { member?.begin(work) } }
 }
@@ -155,7 +153,6 @@ protocol PoolOwner: AnyObject {
     var loop: EventLoop { get }
     /// Called when the peer of an idle connection has closed, or the connection has failed.
     func didLose(_ member: PoolMember)
-    /// Called when the body of a lease no longer needs the resource.
     func didFinish(_ lease: PoolRequest)
     /// Called when a lease was released before its request could begin, because the request was cancelled.
     func didNotUse(_ member: PoolMember)

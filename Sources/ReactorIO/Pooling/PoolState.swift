@@ -45,7 +45,6 @@ final class PoolState {
     let waiting = LinkedList<PoolRequest>(())
     /// The resources whose lifetime is not over.
     let aging = LinkedList<PoolMember>(.aging)
-    /// The keys for whose first request only the total limit prevents another resource.
     @exclusivity(unchecked) var blocked = AscendingOrder<PoolLine>()
     @exclusivity(unchecked) private var nextMember = 0
     @exclusivity(unchecked) private var nextRequest = 0
@@ -74,7 +73,7 @@ final class PoolState {
         return line
     }
 
-    /// Forgets an empty line, since a pool may see any number of keys.
+    /// A pool may see any number of keys.
     private func forgetIfEmpty(_ line: PoolLine) {
         guard line.count == 0, line.waiting.isEmpty else { return }
         for key in line.keys { lines[key] = nil }
@@ -83,7 +82,7 @@ final class PoolState {
 
     // MARK: Requests
 
-    /// Requests a resource. One `lend` or `reject` answers it, unless it is cancelled first.
+    /// One `lend` or `reject` answers, unless cancelled first.
     func request(_ key: PoolKey, at now: LoopInstant) -> PoolRequest {
         var line = line(of: key)
         if closeOutlived(line, at: now) { line = self.line(of: key) }
@@ -129,8 +128,7 @@ final class PoolState {
         advance(request.line)
     }
 
-    /// Removes a request without a resource. Closes the resource that is being checked for it, since the check may
-    /// still be answered.
+    /// Closes the resource that is being checked for the request, since the check may still be answered.
     /// - Returns: true if the request had no answer yet.
     @discardableResult
     func withdraw(_ request: PoolRequest) -> Bool {
@@ -175,7 +173,7 @@ final class PoolState {
         actions.append(.check(member))
     }
 
-    /// Returns true when a request in line has no resource being made for it, and the limit of its key allows it.
+    /// True when a request in line has no resource being made, and its key's limit allows one.
     func needsMember(_ line: PoolLine) -> Bool {
         line.making.count < line.waiting.count && line.count < limits.perKey
     }
