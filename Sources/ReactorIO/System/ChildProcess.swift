@@ -102,7 +102,7 @@ public final class ChildProcess {
         return ChildProcess(try loop.spawn(request), ownEnds)
     }
 
-    /// Makes a pipe. This process's end is a connection. The child's end blocks, as programs expect.
+    /// The child's end blocks, as programs expect.
     private static func pipe(
         intoChild: Bool, _ loop: EventLoop
     ) throws(SystemError) -> (own: Connection, others: CInt) {
@@ -175,7 +175,7 @@ private final class ChildEnd: IOProducer {
     // The loop has ended before the report.
     deinit { while let (promise, _) = waiting.popFirst() { promise.producerDidEnd(.loopEnded) } }
 
-    /// Reports the child's exit status, after everything that the child has written.
+    /// Called after everything that the child has written.
     private func tell(_ status: ChildExitStatus, turnsLeft: Int) {
         let loop = EventLoop.ofCurrentThread
         if turnsLeft > 0, status != .unknown, outputs.contains(where: { $0.connection?.hasInputForRead == true }) {
