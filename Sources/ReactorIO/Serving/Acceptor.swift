@@ -2,8 +2,8 @@ import Promises
 import Reactor
 import ReactorLibc
 
-/// The sockets of a listener. Accepts clients while there is room, and pauses while the system refuses them. Accessed
-/// only on the loop's thread, and on the listener's release.
+/// The sockets of a listener, which pauses while the system refuses clients. Accessed only on the loop's thread, and on
+/// the listener's release.
 final class Acceptor {
     private let loop: EventLoop
     private var sockets: [AcceptSocket]
@@ -24,7 +24,7 @@ final class Acceptor {
     init(_ sockets: [ListeningSocket], on loop: EventLoop) {
         self.loop = loop
         self.sockets = sockets.map(AcceptSocket.init)
-        // A descriptor that was closed before its watch was cancelled may have left a registration under this number.
+        // A stale registration may have been left under this number.
         for socket in self.sockets { loop.forget(socket.socket.fd) }
     }
 
@@ -82,7 +82,7 @@ final class Acceptor {
         return false
     }
 
-    /// - Parameter isNew: true at the beginning of the episode, which is reported.
+    /// - Parameter isNew: true at the beginning of an episode, which is reported.
     private func beginPause(_ error: SystemError, isNew: Bool, for listener: Listener) {
         if isNew { conf.log(.acceptPaused(error)) }
         // The log handler may have closed the listener.
@@ -98,7 +98,7 @@ final class Acceptor {
     /// True while the system refuses clients.
     var isPaused: Bool { pause != nil }
 
-    /// Registers each socket exactly while there is room. A registered socket retains the listener.
+    /// Registers each socket, which then retains the listener, exactly while there is room.
     func updateInterest(for listener: Listener) {
         let waits = pause == nil && listener.takesClients
         for socket in sockets {
@@ -120,7 +120,7 @@ final class Acceptor {
 
 final class AcceptSocket: ReadinessHandler {
     private let listening: ListeningSocket
-    /// Retained while this socket waits for clients, since nothing else need refer to the listener.
+    /// Retained while this socket waits for clients.
     var listener: Listener?
     /// The number of consecutive failures of `accept` with the error of a single connection.
     var refusals = 0
@@ -132,7 +132,7 @@ final class AcceptSocket: ReadinessHandler {
     var socket: Socket { listening.socket }
     var address: SocketAddress { listening.address }
 
-    /// The text in `keepAliveReasons`: of several sockets, the address of the waiting one.
+    /// The text in `keepAliveReasons`, with the address of the waiting socket.
     package var label: String { "Listener(\(address))" }
 
     func error(_ code: CInt) -> SystemError { SystemError(.accept, code, detail: address.description) }

@@ -89,7 +89,6 @@ final class ConnectionCounts: Sendable {
         countLeaving()
     }
 
-    /// Counts a connection that is idle, has delivered its bytes, or is aborted.
     func countLeaving() { leaving.add(1, ordering: .relaxed) }
 
     func countLeft() { leaving.subtract(1, ordering: .relaxed) }

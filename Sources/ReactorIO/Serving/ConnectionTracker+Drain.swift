@@ -40,7 +40,6 @@ extension ConnectionTracker {
         return since.duration(to: now)
     }
 
-    /// Ends a connection that waits for another frame and owes its peer nothing.
     func endIfAnswered(_ connection: Connection) {
         if connection.isBetweenFrames { endIfIdle(connection) }
     }
@@ -66,8 +65,7 @@ extension ConnectionTracker {
         if connection.inputEnd == .drained { note(connection, asIdle: true) }
     }
 
-    /// Counts the connections whose handlers have finished, and whose bytes the kernel has taken. A drain does not
-    /// abort them.
+    /// A drain does not abort these connections, whose bytes the kernel has taken.
     func noteDelivered() {
         for entry in connections.all where entry.lingers && entry.connection.lifecycle == .lingering {
             note(entry.connection, asIdle: false)

@@ -98,7 +98,7 @@ final class ConnectionTracker {
     }
 }
 
-// One core per connection instead of a chain of operators, since it lives as long as the connection.
+// One core instead of a chain of operators, for as long as the connection lives.
 
 /// Waits for a handler's outcome, reports its error, closes the connection, and then frees its place.
 private struct Served: Operation {

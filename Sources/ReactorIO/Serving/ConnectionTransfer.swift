@@ -43,7 +43,6 @@ final class ConnectionTransfer: Job, @unchecked Sendable {
     }
 }
 
-/// A socket that accept4 has returned, before it becomes a connection.
 struct Accepted: Sendable {
     let fd: CInt
     let peer: SocketAddress?

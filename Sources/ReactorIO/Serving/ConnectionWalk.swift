@@ -12,7 +12,7 @@ package struct ConnectionFacts: Sendable {
         case close
         /// It is idle in a pool.
         case pool
-        /// The descriptor is gone, but the listener or the program holds the connection.
+        /// The listener or the program holds the connection without a descriptor.
         case nothing
     }
 
@@ -31,7 +31,7 @@ package struct ConnectionFacts: Sendable {
     package let listener: ObjectIdentifier?
 }
 
-/// Lists the connections of a loop, a few at a time, on its thread: of its listeners and pools, and waiting ones.
+/// Lists the connections of a loop, a few at a time, on its thread.
 package final class ConnectionWalk {
     package private(set) var facts: [ConnectionFacts] = []
     /// The connections whose read waits, by the address of its promise.

@@ -16,7 +16,6 @@ final class HandlerTask: @unchecked Sendable {
     private var isCancelled = false
     /// True when an orderly close of the connection has begun, whose end does not concern the handler.
     private var isClosing = false
-    /// The failure or end of the connection that has cancelled the task.
     private var clientFailure: (any Error)?
     /// Keeps the loop alive until the task has ended.
     private var hold: EventLoop.Hold?
@@ -31,7 +30,7 @@ final class HandlerTask: @unchecked Sendable {
         core.onCancel = { [unowned self] _, _ in cancelTask() }
     }
 
-    /// Calls `options.prepare`, if any, and `handler` in a task on the loop: at once, up to the first suspension.
+    /// Calls `options.prepare` and `handler` in a task on the loop: at once, up to the first suspension.
     func start(
         _ connection: Connection, _ executor: ThreadBoundExecutor, _ options: ServeOptions,
         _ handler: @escaping @isolated(any) (Connection) async throws -> Void
@@ -59,13 +58,13 @@ final class HandlerTask: @unchecked Sendable {
                 resolver.reject(error.isCancelled ? clientFailure ?? error : error)
             }
         }
-        // If closed, the task has ended, or its actions on the connection will cancel it.
+        // If not, the task has ended, or its actions on the connection will cancel it.
         if core.isOpen { self.task = task }
         if isCancelled { task.cancel() }
         if self.task != nil { connection.updateInterest() }
     }
 
-    /// Handles a failure, or the peer's leaving, that no pending read or write reports to the handler.
+    /// Called if no pending read or write reports the failure to the handler.
     func clientDidFail(_ error: any Error) {
         clientFailure = error
         cancelTask()

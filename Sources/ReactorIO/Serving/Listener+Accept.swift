@@ -16,7 +16,6 @@ extension Listener {
     /// - `ECANCELED` if `close` is called while it waits;
     /// - `EBUSY` while `serve` is running;
     /// - the error that ended the listener.
-    ///
     @inlinable @inline(__always)
     public func accept(file: StaticString = #fileID, line: UInt = #line) -> Promise<Connection> {
         Promise(startAccept().core.traced(root: "accept", Promise<Connection>.self, file, line))

@@ -51,8 +51,7 @@ public final class Listener: CustomStringConvertible {
     var signals: StopSignals?
     var deadline: EventLoop.Timer?
     lazy var drained = Guarantee<DrainResult>.pending()
-    /// The registration of `loopWillEnd`, for a listener that is not in the poller because it is at its limit or
-    /// pauses.
+    /// The registration of `loopWillEnd`, for a listener that is not in the poller.
     private var ending = 0
 
     init(_ sockets: [ListeningSocket], on loop: EventLoop) {
@@ -63,7 +62,7 @@ public final class Listener: CustomStringConvertible {
         InspectedObjects.add(self, ofLoop: loop.serial)
     }
 
-    // Nothing waits for it: a pending `accept`, or a connection of `serve`, would retain it.
+    // Nothing waits for it, which would retain it.
     deinit {
         InspectedObjects.remove(self)
         loop.performCleanup { [loop, acceptor, ending] in
@@ -90,7 +89,7 @@ public final class Listener: CustomStringConvertible {
 // MARK: Accepting
 
 extension Listener: IOProducer {
-    /// True when an `accept` waits, or `serve` is below its limit or refuses clients beyond it.
+    /// True when an `accept` waits, or `serve` serves or refuses another client.
     var takesClients: Bool {
         if state.isClosed { return false }
         return server?.takesClients ?? !waiting.isEmpty

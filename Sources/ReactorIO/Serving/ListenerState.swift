@@ -101,7 +101,7 @@ struct ListenerState {
         endService()
     }
 
-    /// Connections on other loops continue, but are not reported any more.
+    /// Connections on other loops continue unreported.
     mutating func loopWillEnd() {
         let error = SystemError(.accept, ECANCELED, detail: "the loop has ended")
         fail(error)

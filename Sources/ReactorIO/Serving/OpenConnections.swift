@@ -6,7 +6,7 @@ import Reactor
 struct OpenConnections {
     struct Entry {
         let connection: Connection
-        /// The work that ends with it: the core that waits for the handler's promise, or the task of an async handler.
+        /// The core that waits for the handler's promise, or the task of an async handler.
         var work: PromiseCore?
         /// True when its handler has finished, and its descriptor is still open.
         var lingers = false
@@ -27,7 +27,7 @@ struct OpenConnections {
 
     subscript(place: Int) -> Connection? { entries[place]?.connection }
 
-    /// The entries by place, for an observer that visits a few at a time.
+    /// For an observer that visits a few at a time.
     var places: Int { entries.count }
     func entry(_ place: Int) -> Entry? { entries[place] }
 
@@ -62,6 +62,6 @@ struct OpenConnections {
         candidates.append(connection, place)
     }
 
-    /// Removes the longest lingering connection from the candidates, to cut its close short.
+    /// Returns the longest lingering connection, whose close is cut short.
     mutating func evictOldest() -> Connection? { candidates.popFirst() }
 }

@@ -5,7 +5,7 @@ extension Server {
     /// one.
     func refuse(_ connection: Connection, _ answer: [UInt8]) {
         counts.countRefused()
-        // The kernel has room for a new connection's output, unless the answer is very long.
+        // The kernel has room, unless the answer is very long.
         connection.post(answer, overflow: .drop)
         let closed = connection.close()
         guard connection.lifecycle.hasDescriptor else { return }

@@ -6,11 +6,11 @@ final class ServedConnection: ConnectionAttachment {
     private var task: HandlerTask?
     /// The promise of any other handler to cancel when its peer has gone, until the connection has ended.
     private var work: PromiseCore?
-    /// Set when the listener begins to drain. Weak, because the tracker retains its connections.
+    /// Set by a drain. Weak, because the tracker retains its connections.
     weak var tracker: ConnectionTracker?
     /// True when the drain has counted the connection as idle, delivered or aborted.
     var isLeaving = false
-    /// The number of bytes that the drain has seen it receive, and the time of the last change.
+    /// The number of received bytes that the drain has seen, and the time of the last change.
     var received: (count: Int, since: LoopInstant)?
 
     static func existing(of connection: Connection) -> ServedConnection? {

@@ -21,8 +21,7 @@ final class Server: @unchecked Sendable {
     private let group: LoopGroup?
     private let seats: [Seat]
     private var tracker: ConnectionTracker?
-    /// Calls the listener, which it retains until the end: there is room again, or the last connection or loop has
-    /// ended.
+    /// Retains the listener until the end. Called when there is room again, or the last connection or loop has ended.
     private var didChange: (() -> Void)?
     /// The clients beyond the limit, until their connections are closed.
     @exclusivity(unchecked) var refused = OpenConnections()
@@ -101,13 +100,13 @@ final class Server: @unchecked Sendable {
         }
     }
 
-    /// Counts the connections on this thread that only deliver. The sweeps of other loops do the same.
+    /// The sweeps of other loops do the same.
     func noteDelivered() { tracker?.noteDelivered() }
 
     func end() {
         let released = (didChange.take(), tracker.take())
         if let group {
-            // The group's loops may far outlive the listener: their entries for this server must not accumulate.
+            // The group's loops may far outlive the listener, so their entries must not accumulate.
             for (remote, watch) in zip(group, endWatches) { remote.forgetWhenEnded(watch) }
             endWatches = []
             home.endExternalWork()

@@ -56,7 +56,7 @@ final class StopSignals: IOProducer {
             firstSignal = loop.now
         }
         onSignal?(signal)
-        // The closure may have ended this, or turned the loop so that another signal has arrived.
+        // The closure may have ended this, or turned the loop.
         for (index, listener) in listeners.enumerated() {
             if isOver { return }
             if isFirst { watch(listener.drain(deadline: timeout).core, of: index) }
@@ -120,7 +120,7 @@ extension StopSignals {
         core.fulfill(listeners.reduce(DrainResult()) { $0 + $1.state.result })
     }
 
-    /// Notes the end of a listener's drain, or of its `serve`, whichever comes first.
+    /// The outcome of a listener's drain, or of its `serve`, whichever comes first.
     private func watch(_ outcome: PromiseCore, of index: Int) {
         outcome.watch { [self] source in
             if source.isFulfilled {
