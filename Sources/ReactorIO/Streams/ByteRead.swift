@@ -87,7 +87,7 @@ struct ByteRead: InputConsumer {
         return connection.borrow { $0.hasInput ? .done(.bytes($0.takeInput(limit))) : .needs(limit) }
     }
 
-    /// The outcome has the error of the system, even if a filter has another.
+    /// Has the system's error, even if a filter has another.
     func recover(from error: any Error, _ core: PromiseCore) -> Bool {
         if error as? PromiseError == .cancelled { return false }
         let connection = connection.object

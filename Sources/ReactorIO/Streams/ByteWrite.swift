@@ -9,7 +9,7 @@ enum ByteWrite {
         bytes.withUnsafeBytes { start($0, of: bytes, on: connection) }
     }
 
-    /// - Parameter array: contains the bytes, if those that the kernel does not take need not be copied.
+    /// - Parameter array: contains the bytes, if the rest need not be copied.
     @usableFromInline @inline(__always)
     static func start(
         _ bytes: UnsafeRawBufferPointer, of array: [UInt8]? = nil, on connection: Connection
@@ -160,8 +160,7 @@ enum ByteWrite {
             if connection.failure != nil { return -1 }
             if connection.writer.isQueued { return 0 }
         }
-        // The answer to another request probably follows in this turn. Outside a turn no flush job would send the
-        // bytes.
+        // Another answer probably follows in this turn. Outside a turn no flush job would send the bytes.
         let expectsAnswers = connection.hasInput && !connection.reader.isWaiting && connection.loop.isBeingDriven
         if expectsAnswers && connection.writer.canGather(bytes.count) {
             if connection.writer.gather(bytes) { FlushJob.enqueue(for: connection) }
@@ -177,7 +176,7 @@ enum ByteWrite {
     }
 
     /// Sends the gathered bytes and then `last`.
-    /// - Parameter precedesFile: true if the caller sends a file at once, whose first bytes may fill the segment.
+    /// - Parameter precedesFile: true if a file follows at once, to fill the segment.
     @inline(never)
     static func sendGathered(
         with last: UnsafeRawBufferPointer, on connection: Connection, precedesFile: Bool = false

@@ -1,11 +1,10 @@
 import Promises
 import Reactor
 
-/// State that most connections never use; allocated on first use. A connection without it has only a pointer.
+/// State that most connections never use; allocated on first use.
 final class ColdState {
-    /// State that even a server's connection needs only when something fails.
+    /// State that even a server's connection rarely needs.
     private(set) var rare: RareState?
-    /// The promise of a `shutdownWrite` that waits for the queue.
     var shutdown: PromiseCore?
     var close: ConnectionClose?
     var closed: PromiseCore?
@@ -15,14 +14,13 @@ final class ColdState {
     var filter: InstalledFilter?
     var memory: MemoryShare?
     @exclusivity(unchecked) var frameClock: FrameClock?
-    /// The time of the last bytes received or sent, while `Connection.notesActivity` is set.
+    /// Kept while `Connection.notesActivity` is set.
     @exclusivity(unchecked) var lastActivity = LoopInstant(nanoseconds: 0)
     @exclusivity(unchecked) var peerWatches = PeerWatches()
-    /// True when a socket option was set since a pool last checked.
     @exclusivity(unchecked) var hasChangedOptions = false
     /// Received bytes that no read has consumed.
-    // Unchecked, because each write and each chunk checks whether it is empty. `InputBuffer.consume` calls a decoder
-    // during a change, and allows for a decoder that changes the buffer.
+    // Unchecked, because each write and chunk tests it. `InputBuffer.consume` allows for a decoder that changes the
+    // buffer.
     @exclusivity(unchecked) var input = InputBuffer()
 
     var ensuredRareState: RareState {
@@ -61,7 +59,7 @@ final class ColdState {
     }
 }
 
-/// State that a connection needs only with a limit, at a failure, or at its end.
+/// State for a limit, a failure, or the end.
 final class RareState {
     var failure: ConnectionFailure?
     /// The connection's end, unless it follows from its failure.
@@ -71,7 +69,7 @@ final class RareState {
     var writeClock: StallClock?
     var readPace: ReadPace?
     var writeLimits = WriteLimits()
-    /// The type of the error with which a decoder has last refused the input.
+    /// The type of a decoder's last error.
     var refusedInput: ObjectIdentifier?
     var deferred = DeferredAnswers()
 }
@@ -79,7 +77,7 @@ final class RareState {
 /// The first error of a descriptor. The kernel reports it once and then pretends an orderly end.
 struct ConnectionFailure {
     let error: SystemError
-    /// The error of a filter, for promises that can be rejected with any error.
+    /// The error of a filter.
     var cause: (any Error)?
 
     var reported: any Error { cause ?? error }

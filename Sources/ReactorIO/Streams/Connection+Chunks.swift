@@ -61,7 +61,7 @@ struct ChunkBody<Value> {
     @inlinable
     init(_ function: @escaping (RawSpan) throws -> Promise<Value>) { self.function = function }
 
-    /// The same function, without a closure around it, which would allocate a block per connection.
+    /// The same function, without a closure, which would allocate a block per connection.
     // Sound because a promise of any value is its core and nothing else. In a struct, because a bare closure would
     // first be wrapped in another one.
     @inlinable var erased: ChunkBody<Never> { unsafeBitCast(self, to: ChunkBody<Never>.self) }
@@ -106,7 +106,7 @@ struct ChunkLoop: ~Copyable, InputConsumer {
         return connection.borrow { $0.hasInput } ? .again : .needs(1)
     }
 
-    // Makes no call where input may come. A connection that the body has closed counts as cancelled.
+    // No call where input may come. A closed connection counts as cancelled.
     @inline(__always)
     func mayContinue() throws -> Bool {
         if connection.borrow({ $0.lifecycle.isOpenOrFailed && $0.reader.goesOn }) { return true }

@@ -92,7 +92,7 @@ extension Connection {
         }
         recordEnd(.aborted)
         noteFailure(SystemError(ended: writeCall, isCancellation: !atLimit, detail: "the connection was aborted"))
-        // In a forked child the parent shares the socket, and a reset is refused.
+        // In a forked child, which shares the socket, a reset is refused.
         failWrites(losesOutput: !atLimit)
         release()
     }
@@ -121,7 +121,7 @@ extension Connection {
         return Guarantee(core)
     }
 
-    /// Records the connection's end, unless a failure or an earlier call has decided it.
+    /// Has no effect after a failure or an earlier call.
     func recordEnd(_ end: ConnectionEnd) {
         let rare = ensuredRareState
         if rare.end == nil { rare.end = failure.map(ConnectionEnd.failed) ?? end }

@@ -52,7 +52,7 @@ extension Connection {
         loop.assertOwner()
         pendingAnswers += 1
         let declared = ensuredRareState.deferred.add()
-        // If the promise never settles, this is released without having run.
+        // Also released if the promise never settles.
         let end = AtRelease { [self] in
             pendingAnswers -= 1
             cold?.rare?.deferred.remove(declared)
@@ -68,8 +68,7 @@ extension Connection {
     /// - Parameter unbuffered: the number of received bytes that are neither consumed nor buffered.
     func position(unbuffered: Int) -> Int { deliveredByteCount - bufferedByteCount - unbuffered }
 
-    /// True when everything has been read that had arrived when a drain began, so that a protocol announces its end
-    /// with the answer to the last frame.
+    /// True when a drain's last frame has been read, so that a protocol announces its end in the answer.
     package var readsLastFrame: Bool {
         guard let drain = attachment?.drain else { return false }
         return reader.isLastCall || position(unbuffered: 0) >= drain.arrived
@@ -78,7 +77,7 @@ extension Connection {
     /// True in the last part of a drain's time, which only answers under way can prolong.
     package var hearsLastCall: Bool { reader.isLastCall }
 
-    /// A promise that is fulfilled when the declared answers have settled, in a drain; `nil` if none is pending.
+    /// In a drain, a promise of the end of the declared answers; `nil` if none is pending.
     package func answersUnderWay() -> Promise<Void>? {
         pendingAnswers > 0 ? attachment?.drain?.parkLoop() : nil
     }
@@ -91,7 +90,6 @@ extension Connection {
 
     func noteEndByDrain() { attachment?.drain?.hasEnded = true }
 
-    /// The number of a loop over frames that begins; see `DeferredAnswers`.
     @usableFromInline
     func numberOfNextLoop() -> Int32 { cold?.rare?.deferred.numberOfNextLoop() ?? 0 }
 
@@ -106,11 +104,10 @@ extension Connection {
         of number: Int32, unbuffered: Int, isInsideFrame: Bool, _ owesNothing: Bool = false
     ) -> FrameBoundary {
         guard let drain = attachment?.drain else { return .goOn }
-        // Little is left of the bytes that the peer has sent before its end.
         if (isInsideFrame || reader.hasEnded) && !reader.isLastCall { return .goOn }
         guard drain.isOver(at: position(unbuffered: unbuffered), reader) else { return .goOn }
         let deferred = cold?.rare?.deferred
-        // The loop is part of a request: of another loop's body, or as the program has declared.
+        // The loop is part of a request.
         if Int(pendingAnswers) > deferred?.count ?? 0 || deferred?.hasRequest(before: number) == true { return .goOn }
         if pendingAnswers > 0 || reader.readsAhead && !owesNothing && !reader.isLastCall {
             return (attachment?.drain?.parkLoop()).map { .wait($0.core) } ?? .goOn
@@ -121,29 +118,26 @@ extension Connection {
 
     // MARK: Idle connections
 
-    /// True when the connection waits for its peer and owes it nothing: a read is pending, no part of a request has
-    /// arrived, nothing is queued, and no answer is pending.
+    /// True when the connection waits for its peer and owes it nothing.
     var isIdle: Bool {
         lifecycle.isOpenOrFailed && reader.isWaiting && !mayOweAnswers && !owesAnything && !writer.isQueued
     }
 
-    /// True when code reads without waiting for its answers. Answers to frames have their time until the last call.
+    /// True when code reads without waiting for its answers. Those to frames have time until the last call.
     private var mayOweAnswers: Bool { reader.readsAhead && !(reader.isLastCall && reader.form == .frames) }
 
-    /// True when the connection owes its peer an answer, or has a part of a request.
+    /// Also true with a part of a request.
     var owesAnything: Bool { hasInput || pendingAnswers != 0 || cold?.filter?.isBusy == true }
 
-    /// True when a frame loop waits for the next frame after earlier input, since a new client is about to send its
-    /// first request. False for a protocol that announces its end.
+    /// True when a frame loop waits, but not for the first request, which is about to come, or if the protocol
+    /// announces its end.
     var isBetweenFrames: Bool {
         reader.isWaitingForFrames && deliveredByteCount > 0 && reader.drainRule != .inSilence
     }
 
-    /// Ends the waiting frame loop, so that its handler can finish.
     /// - Returns: false if there is none.
     func endWaitingLoop() -> Bool {
         guard reader.isWaitingForFrames, let core = takeReader() else { return false }
-        // The loop ends in its job, even if more has arrived by then.
         attachment?.drain?.end = position(unbuffered: 0)
         updateInterest()
         core.borrow { $0.enqueueAgain() }
@@ -173,7 +167,6 @@ extension Connection {
         return SystemError(ended: readCall, isCancellation: true, detail: "the listener drains")
     }
 
-    /// Ends a loop over chunks, which has no boundary, at the last call.
     /// - Returns: a promise that is rejected when the declared answers have settled.
     func endOfChunks() -> Promise<Void> {
         let error = endOfReads()

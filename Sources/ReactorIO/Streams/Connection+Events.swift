@@ -46,8 +46,7 @@ extension Connection: ReadinessHandler {
         if path == .discarding { cold?.close?.discardInput() } else { cold?.filter?.descriptorIsReadable() }
     }
 
-    /// True when the poller should report input: on the direct path while a read is pending (`reader.isWaiting`), on
-    /// other paths when the filter or the close needs it.
+    /// True for a pending read, or when the filter or the close needs input.
     @inline(__always)
     var pollsForInput: Bool { path == .direct ? reader.isWaiting : pollsIndirectly }
 
@@ -81,8 +80,8 @@ extension Connection: ReadinessHandler {
         do throws(SystemError) { try loop.setInterest(wanted, of: fd, handler: self) } catch { refuse(error) }
     }
 
-    /// Lets the poller report an error or a hang-up, but no input. Records the wanted interest, so that nothing
-    /// registers it again before it changes: only `ReadPace` knows of the pause.
+    /// Lets the poller report errors and hang-ups, but no input. Records the wanted interest, so that nothing registers
+    /// it again before it changes.
     func pauseReading() {
         let wanted = wantedInterest
         register(wanted.subtracting(.reading).union([.error, .hangUp]))
@@ -91,7 +90,7 @@ extension Connection: ReadinessHandler {
 
     func resumeReading() { register(wantedInterest) }
 
-    /// Fails because the kernel refuses the registration: no event would ever be reported.
+    /// Fails the connection, to which no event would ever be reported.
     @inline(never)
     private func refuse(_ error: SystemError) {
         interest.registered = []
@@ -99,8 +98,7 @@ extension Connection: ReadinessHandler {
         fail(error)
     }
 
-    /// The interest while nothing else is watched: the failure of a connection whose handler works, and perhaps the
-    /// peer's end. A pending read or write finds them itself.
+    /// The interest while a handler works: the failure of the connection, and perhaps the peer's end.
     @inline(never)
     private var restingInterest: Interest {
         guard lifecycle == .open, let resting = cold?.attachment?.restingInterest else { return [] }

@@ -2,8 +2,6 @@ import Promises
 import Reactor
 import ReactorLibc
 
-// Written bytes on their way to the kernel: sent at once if possible, or queued.
-
 extension Connection {
     var turn: UInt32 { UInt32(truncatingIfNeeded: loop.turnNumber) }
 
@@ -69,8 +67,7 @@ extension Connection {
         updateInterest()
     }
 
-    /// Sends the queue, and then the end if due. Makes at most 16 calls, so that a fast reader does not delay other
-    /// connections.
+    /// Makes at most 16 calls, so that a fast reader does not delay other connections.
     func flush() {
         guard let queue = writer.queue else { return }
         for call in 0..<16 {
@@ -119,13 +116,12 @@ extension Connection {
 
     // MARK: Failing
 
-    /// True when written bytes wait for the kernel. Other filter output, such as its end record, does not count.
+    /// Other output of a filter, such as its end record, does not count.
     private var hasUnsentWrites: Bool {
         guard let filter = cold?.filter else { return queuedBytes > 0 }
         return !filter.deferred.isEmpty || writer.hasQueuedPromises
     }
 
-    /// Rejects the pending writes, and drops their bytes.
     /// - Parameter losesOutput: true if bytes that have left the queue are lost as well.
     func failWrites(losesOutput: Bool = false) {
         guard let failure = cold?.rare?.failure else { return }
@@ -187,7 +183,7 @@ final class FlushJob: Job {
     // The promises of its writes report the outcome.
     override var isReportedUndelivered: Bool { false }
 
-    /// Ends the connection's writes with the loop, since the connection is not registered with the poller.
+    /// Ends the writes of a connection that is not registered with the poller.
     override func discardAndRelease() {
         connection.loopWillEnd()
         super.discardAndRelease()

@@ -51,7 +51,7 @@ extension Connection {
         return reader.isLastCall ? refusalToContinue : refuseRead()
     }
 
-    /// Notes that a decoder skips the first `count` of the `unconsumed` bytes, before they are dropped.
+    /// Called before the bytes are dropped.
     @usableFromInline @inline(never)
     func noteSkipped(_ count: Int, of unconsumed: Int) {
         cold?.frameClock?.skip(count, at: deliveredByteCount - unconsumed)

@@ -16,7 +16,7 @@ extension Connection {
     @usableFromInline @inline(__always)
     var hasInput: Bool { cold?.input.isEmpty == false }
 
-    /// True when the peer has ended its side in order, so that nothing follows the buffered bytes.
+    /// True when nothing follows the buffered bytes.
     @usableFromInline
     var hasLastInput: Bool { reader.hasEnded && reportedFailure == nil && hasInput }
 
@@ -54,7 +54,6 @@ extension Connection {
         return try cold.borrow { try $0.input.lend(body) }
     }
 
-    /// Drops the first `count` bytes, or the remaining ones.
     @usableFromInline
     func dropInput(_ count: Int) { uncountedCold?.borrow { $0.input.drop(min(count, $0.input.count)) } }
 
@@ -68,7 +67,7 @@ extension Connection {
 
     func appendInput(_ bytes: UnsafeRawBufferPointer) { changeInput { $0.append(bytes) } }
 
-    /// Adds bytes that the caller has received but not passed on, unless the connection has been closed.
+    /// Adds received bytes, unless the connection has been closed.
     @usableFromInline
     func keepInput(_ bytes: UnsafeRawBufferPointer) {
         if !bytes.isEmpty, lifecycle.isOpenOrFailed { appendInput(bytes) }
@@ -80,7 +79,7 @@ extension Connection {
         // A read of bytes takes them all at once.
         defer { if !reader.form.isOfBytes { noteHeldMemory() } }
         guard let limit = receiveLimit(.max) else { return nil }
-        // Only the call is made during the change of the buffer, because a pause or a report may run user code.
+        // Only the call: a pause or a report may run user code, which may not see the buffer change.
         let count = ensuredColdState.input.receive(missing, expecting: expected) {
             callReceive(into: $0, atMost: limit)
         }

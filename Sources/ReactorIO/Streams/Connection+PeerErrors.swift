@@ -5,7 +5,7 @@ import ReactorLibc
 // Errors of a handler that its peer has caused, and that could fill a log.
 
 extension Connection {
-    /// True when `error` means that the peer has left, does not read, or has broken the protocol of a filter.
+    /// True when the peer has left, does not read, or has broken the protocol of a filter.
     package func hasEnded(with error: any Error) -> Bool {
         // Errors of other connections, such as to a database, have the same types.
         let failure = cold?.rare?.failure

@@ -1,8 +1,7 @@
 import Promises
 import Reactor
 
-// Watches of the peer's end that need no read. The connection registers only EPOLLRDHUP, EPOLLHUP and EPOLLERR, so that
-// input stays in the kernel and does not wake the loop.
+// Registers only EPOLLRDHUP, EPOLLHUP and EPOLLERR, so that input stays in the kernel and does not wake the loop.
 
 extension Connection {
     /// Waits until the peer has gone, even if no read is pending or unread input precedes the end.

@@ -50,7 +50,7 @@ extension Connection {
     }
 }
 
-/// The bytes that a connection may receive: one second's at its rate, minus those that it has received in it.
+/// The bytes of one second at a connection's rate, minus those that it has received.
 final class ReadPace {
     let rate: Int
     // Weak, because the loop may retain this while another thread releases the connection.
@@ -105,8 +105,7 @@ final class ReadPace {
         connection?.resumeReading()
     }
 
-    /// Ends the limit because the peer has gone. Its last bytes are read without pauses, since the poller would report
-    /// the end repeatedly.
+    /// Ends the limit at the peer's end, which the poller would report repeatedly.
     /// - Returns: true if there was a pause, so that these bytes come before the end.
     func end() -> Bool {
         isUnlimited = true

@@ -10,7 +10,7 @@ extension Connection {
 
     // MARK: Waiting
 
-    /// Makes `core` wait for input, and takes over the caller's reference to it.
+    /// Takes over the caller's reference to `core`.
     /// - Parameters:
     ///   - count: the number of further bytes to wait for, or for `bytes` and `array` the maximum to receive.
     ///   - held: the memory of its decoder, in bytes.
@@ -33,11 +33,9 @@ extension Connection {
         count = min(count, Int(CInt.max)) + min(bufferedByteCount, Int(CInt.max))
     }
 
-    /// Returns true when a loop that begins has nothing to do before there is input. A loop over chunks already has the
-    /// reader.
+    /// Returns true when a loop has nothing to do before there is input. A loop over chunks already has the reader.
     @usableFromInline
     func mustWait(_ form: InputForm) -> Bool {
-        // In a drain a loop over frames first checks whether it can begin.
         !hasInput && !reader.hasEnded && (form == .chunk || !reader.isDraining && refuseRead() == nil)
     }
 
@@ -56,7 +54,7 @@ extension Connection {
         throw StreamError.endedEarly(expected: expectation(), got: count)
     }
 
-    /// Refuses a read that cannot begin. At the last call of a drain, notes that the drain has ended the input.
+    /// At the last call of a drain, notes that the drain has ended the input.
     /// - Returns: the error of the read; `nil` if it can begin.
     @usableFromInline @inline(__always)
     func refuseRead() -> SystemError? {
@@ -82,8 +80,7 @@ extension Connection {
 
     // MARK: The descriptor is readable
 
-    /// Reads the descriptor once, for the waiting promise, which gets the bytes in the loop's buffer if nothing is
-    /// buffered before them.
+    /// Reads the descriptor once, for the waiting promise.
     @inline(__always)
     func receiveInput() {
         let form = reader.form
@@ -109,7 +106,7 @@ extension Connection {
     /// copy costs less than another call.
     private static var largestReadAhead: Int { 4096 }
 
-    /// Like `receiveInput`, for reads of frames and of large pieces, and for buffered input.
+    /// Like `receiveInput`, for frames, large pieces and buffered input.
     @inline(never)
     private func receiveIntoInput(_ form: InputForm) {
         // It waits on the path `.filtered`.
@@ -212,7 +209,6 @@ extension Connection {
     func takeReader() -> CoreRef? {
         guard let core = reader.take() else { return nil }
         if reader.form.isOfFrames {
-            // The decoder of a single read is released with it.
             if reader.form == .frame { cold?.memory?.inDecoder = 0 }
             cold?.frameClock?.endWait(at: loop)
         }
@@ -229,7 +225,6 @@ extension Connection {
         core.run(rejectedAs: source)
     }
 
-    /// Ends the pending read and the watches, because this side ends the connection.
     func cancelRead(_ reason: StaticString = "the connection was closed") {
         if reader.isWaiting {
             let isAsked = failure?.isCancellation ?? true

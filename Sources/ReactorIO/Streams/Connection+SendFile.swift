@@ -30,7 +30,6 @@ extension Connection {
         if writer.isGathering {
             _ = ByteWrite.sendGathered(with: .init(start: nil, count: 0), on: self, precedesFile: sendsFiles)
         }
-        // Bytes that wait for the end of the turn precede the file.
         if writer.uncork() {
             flush()
             updateInterest()

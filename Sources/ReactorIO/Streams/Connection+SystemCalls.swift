@@ -6,7 +6,6 @@ extension Connection {
     var readCall: SystemCall { kind.contains(.socket) ? .receive : .read }
     package var writeCall: SystemCall { kind.contains(.socket) ? .send : .write }
 
-    /// The reason why `call`, which needs `direction`, cannot be made.
     /// - Parameter isClosed: true if this side is closed for the call; by default if it is closed.
     func refusal(of call: SystemCall, _ direction: DescriptorKind, isClosed: Bool? = nil) -> SystemError? {
         if let ownEnd { return ownEnd }

@@ -79,7 +79,7 @@ extension Connection {
         noteHeldMemory()
     }
 
-    /// Fulfills `writable()` if there is room again. A flush calls this last, since a handler may write again.
+    /// A flush calls this last, since a handler may write again.
     func signalWritableIfNeeded() {
         guard writer.isCongested, queuedBytes <= writeWatermarks.low, queuedWeight <= max(writeQueueLimit / 2, 0)
         else { return }

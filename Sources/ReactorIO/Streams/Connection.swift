@@ -109,7 +109,6 @@ public final class Connection {
 
     // MARK: Failing
 
-    /// The first error of the descriptor, or of its filter.
     var failure: SystemError? { cold?.rare?.failure?.error }
     var reportedFailure: (any Error)? { cold?.rare?.failure?.reported }
 
@@ -117,8 +116,8 @@ public final class Connection {
         if let failure = cold?.rare?.failure, error == failure.error { failure.reported } else { error }
     }
 
-    /// The reason why the library itself has ended the connection: its peer made it take too much memory. Later reads
-    /// also report it.
+    /// The reason why the library has ended the connection: its peer made it take too much memory. Later reads report
+    /// it.
     package var ownEnd: SystemError? {
         guard isClosed, let failure, failure.code == ENOBUFS else { return nil }
         return failure
@@ -129,7 +128,7 @@ public final class Connection {
         return SystemError(call, EBUSY, detail: "the handshake of the filter has not finished")
     }
 
-    /// Records the descriptor's error, unless a filter's error precedes it, whose output was being sent.
+    /// Has no effect after a filter's error, whose output was being sent.
     func noteFailure(_ error: SystemError) {
         if failure == nil { ensuredRareState.failure = ConnectionFailure(error: error) }
         lifecycle.fail()
@@ -146,8 +145,7 @@ public final class Connection {
         if hasNews { filter?.proceed() }
     }
 
-    /// Closes the descriptor, or gives it away. Its number is never used again, because it may then belong to another
-    /// descriptor.
+    /// Closes the descriptor, or gives it away. Its number may then belong to another.
     func release(as end: ConnectionLifecycle = .closed, givingAway isGivenAway: Bool = false) {
         // An inline handler of an operation that has just failed or was cancelled may have closed it.
         guard lifecycle.release(as: end) else { return }

@@ -11,7 +11,7 @@ class ConnectionAttachment {
     // `@exclusivity(unchecked)`: one thread, and no user code is called during an access.
     @exclusivity(unchecked) final var drain: ConnectionDrain?
 
-    /// Called when the connection waits for its peer again, or has delivered everything.
+    /// Called when the connection waits again, or has delivered everything.
     func connectionMayBeIdle(_ connection: Connection) {}
     /// Called when the connection has failed without a pending read or write, or is ended for `error`.
     func connectionDidFail(_ error: SystemError) {}

@@ -20,7 +20,7 @@ final class ConnectionClose {
 
     private init(_ connection: Connection) { self.connection = connection }
 
-    /// Closes `connection`, or sets another time for a close in progress.
+    /// Also sets another time for a close in progress.
     @usableFromInline
     static func start(_ lingerTime: Duration?, of connection: Connection) -> Guarantee<Void> {
         connection.loop.assertOwner()
@@ -32,8 +32,7 @@ final class ConnectionClose {
         connection.sendGathered()
         let before = connection.lifecycle.close()
         if !before.hasDescriptor { return .value }
-        // The peer has ended, nothing is queued, and no other part takes part in the close. This usual case of a server
-        // needs no object.
+        // The usual case of a server: the peer has ended and nothing is queued. It needs no object.
         if before == .open, connection.cold == nil, connection.path == .direct, connection.reader.hasEnded,
             !connection.writer.isQueued
         {
@@ -55,7 +54,7 @@ final class ConnectionClose {
             if before == .failed {
                 connection.release()
             } else if connection.writer.isQueued {
-                // A peer may take the queued bytes only after it has sent everything, so its input is discarded.
+                // A peer may take the queued bytes only after it has sent everything.
                 if connection.path == .direct, connection.kind.contains(.socket) { connection.path = .discarding }
                 connection.updateInterest()
             } else {
@@ -67,7 +66,7 @@ final class ConnectionClose {
         return Guarantee(close.promise)
     }
 
-    /// Notes that the queue of `connection` is empty. A close that waited for that sends the end.
+    /// Sends the end if a close waited for the empty queue.
     static func lingerIfDelivered(_ connection: Connection) {
         guard connection.lifecycle == .flushing else { return }
         // The kernel may not take a filter's end record, or the filter may need input first. Sending it may also have
@@ -88,7 +87,7 @@ final class ConnectionClose {
 
     func cancelTimer() { timer?.cancel() }
 
-    /// Reads input once, and discards it. Closes the connection when the peer has ended, and nothing is queued.
+    /// Closes the connection when the peer has ended, and nothing is queued.
     /// - Returns: true if there may be more input.
     @discardableResult
     func discardInput() -> Bool {
@@ -116,8 +115,7 @@ final class ConnectionClose {
     /// The number of bytes that the peer of a socket must take or send per interval: 1 KiB a second.
     private static var leastProgress: Int { 5 << 10 }
 
-    /// Limits the close to a time from now; `nil` for the limits of `close()`. With a time, progress is not checked. A
-    /// time of zero or less ends the close now.
+    /// With a time from now, progress is not checked. Zero or less ends the close now.
     func limit(to lingerTime: Duration?) {
         timer?.cancel()
         if let lingerTime, lingerTime <= .zero { return end() }

@@ -7,8 +7,7 @@ package enum DrainRule {
     case afterFrame
     /// When the connection is idle between two frames. A busy one ends itself, by its protocol.
     case inPause
-    /// When the connection is idle and the peer has been silent for a while: for a protocol that announces its end with
-    /// the answer to a further frame.
+    /// When the connection is idle and the peer has been silent for a while: for a protocol that announces its end.
     case inSilence
 }
 
@@ -19,7 +18,6 @@ struct ConnectionDrain {
     let arrived: Int
     /// The position in the input at which a loop was idle, and ends.
     var end: Int?
-    /// True when it has ended a loop, or a read.
     var hasEnded = false
     /// For loops that read no further frame, and wait for their answers.
     private var parked: (promise: Promise<Void>, resolver: Resolver<Void>)?
@@ -42,7 +40,6 @@ struct ConnectionDrain {
         return made.promise
     }
 
-    /// Lets parked loops check again whether they can end.
     mutating func resumeLoop() { parked.take()?.resolver.fulfill(()) }
 }
 

@@ -20,7 +20,7 @@ struct ConnectionInterest {
     /// Sets the watched events of the peer's end.
     mutating func watch(_ ends: Interest) { self.ends = UInt16(truncatingIfNeeded: ends.rawValue) }
 
-    /// The interest that the poller should have, apart from events watched while nothing else is.
+    /// The wanted interest, apart from `restingInterest`.
     @inline(__always)
     func wanted(toRead reads: Bool, toWrite writes: Bool) -> Interest {
         var wanted = Interest(rawValue: UInt32(ends))

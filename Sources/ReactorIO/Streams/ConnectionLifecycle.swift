@@ -1,4 +1,4 @@
-/// The states of a connection, from its first byte to the end of its descriptor.
+/// The states of a connection.
 ///
 /// ```
 ///              close                 deliver
@@ -27,7 +27,6 @@ enum ConnectionLifecycle: UInt8 {
     case shutDown
     case closed
 
-    /// True when `close` and `abort` have not been called, and there is something to read or to write.
     @inline(__always)
     var isOpenOrFailed: Bool { self == .open || self == .failed }
 
@@ -35,7 +34,7 @@ enum ConnectionLifecycle: UInt8 {
     @inline(__always)
     var hasDescriptor: Bool { self != .shutDown && self != .closed }
 
-    /// True when `close` or `abort` has been called, or the descriptor has been released other than by `shutdownWrite`.
+    /// False after only a `shutdownWrite`.
     var isClosed: Bool { !isOpenOrFailed && self != .shutDown }
 
     // MARK: Events

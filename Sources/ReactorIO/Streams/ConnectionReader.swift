@@ -41,7 +41,7 @@ struct ConnectionReader: ~Copyable {
     /// The form of the wait; `chunk` during all of a `forEachChunk`.
     var form = InputForm.bytes
     private var marks = Marks()
-    /// The number of loops over frames: more than one if a body has begun another.
+    /// More than one if the body of a loop over frames has begun another.
     var loops: UInt8 = 0
     /// The number of bits in the length of the last bytes, or of the last large frame, to estimate the next.
     private(set) var sizeClass: UInt8 = 0
@@ -56,7 +56,7 @@ struct ConnectionReader: ~Copyable {
         static var endsInSilence: Marks { Marks(rawValue: 16) }
     }
 
-    /// True when no more input will arrive: the peer has ended, or the connection has failed.
+    /// True when the peer has ended, or the connection has failed.
     @inline(__always)
     var hasEnded: Bool { marks.contains(.hasEnded) }
 
@@ -83,7 +83,6 @@ struct ConnectionReader: ~Copyable {
     @inline(__always)
     var goesOn: Bool { marks.isDisjoint(with: [.hasEnded, .isLastCall]) }
 
-    /// The way that a drain ends the loop over frames.
     var drainRule: DrainRule {
         get { marks.contains(.endsInSilence) ? .inSilence : marks.contains(.endsItself) ? .inPause : .afterFrame }
         set {
@@ -124,8 +123,7 @@ struct ConnectionReader: ~Copyable {
 
     // MARK: Events
 
-    /// Keeps `promise`, which waits for input, and takes over the caller's reference to it. No other promise may be
-    /// waiting, and the stream must not have ended.
+    /// Takes over the caller's reference. No other promise may be waiting, and the stream must not have ended.
     @inline(__always)
     mutating func keep(_ promise: CoreRef, _ form: InputForm, _ count: Int) {
         assert(reference == nil, "two promises wait for input")
@@ -134,7 +132,7 @@ struct ConnectionReader: ~Copyable {
         self.count = UInt32(truncatingIfNeeded: count)
     }
 
-    /// Ends the wait. Passes the reader's reference to the caller, who must settle or continue the promise.
+    /// Passes the reader's reference to the caller, who must settle or continue the promise.
     @inline(__always)
     mutating func take() -> CoreRef? { reference.take() }
 

@@ -33,7 +33,6 @@ struct ConnectionWriter: ~Copyable {
     /// billion turns, one write waits for the end of its turn.
     var turnOfLastSend = UInt32.max
     private(set) var isCorked = false
-    /// True when a flush job is queued for the end of the turn.
     var hasFlushJob = false
     var isCongested = false
 
@@ -55,7 +54,6 @@ struct ConnectionWriter: ~Copyable {
         }
     }
 
-    /// True when this side has not ended the stream, so that writes are accepted.
     @inline(__always)
     var takesWrites: Bool {
         switch state {
@@ -74,7 +72,7 @@ struct ConnectionWriter: ~Copyable {
         if case .gathering = state { true } else { false }
     }
 
-    /// True when the writer waits for room in the kernel. A corked writer waits for its flush job instead.
+    /// A corked writer waits for its flush job instead.
     @inline(__always)
     var wantsRoom: Bool { isQueued && !isCorked }
 
@@ -134,8 +132,7 @@ struct ConnectionWriter: ~Copyable {
     /// two calls.
     private static var corkedSize: Int { 4096 }
 
-    /// Leaves a write of `count` bytes, with nothing queued before it, to the flush job at the end of the turn if
-    /// others may join it.
+    /// Leaves a write, with nothing queued before it, to the flush job if others may join it.
     /// - Returns: true if it did.
     @inline(__always)
     mutating func corks(_ count: Int, in turn: UInt32) -> Bool {

@@ -13,7 +13,7 @@ struct DescriptorKind: OptionSet {
     /// A stream socket that is not TCP.
     static var localSocket: DescriptorKind { [.socket, .reads, .writes] }
 
-    /// Sets a descriptor of a byte stream to non-blocking and close-on-exec.
+    /// Makes the descriptor non-blocking and close-on-exec.
     /// - Throws: `SystemError`, with `EINVAL` if it is not a byte stream. The descriptor is then unchanged.
     static func prepare(_ fd: CInt, on loop: EventLoop) throws(SystemError) -> DescriptorKind {
         let kernel = loop.kernel

@@ -24,7 +24,7 @@ final class FrameClock {
     @exclusivity(unchecked) private var grace = Grace()
     /// True when `deadline` is the message's.
     private var limitsMessage = false
-    /// The time since which a read waits for a part of that message; `distantFuture` without a read.
+    /// The time since which a read waits; `distantFuture` without a read.
     private var waitSince = LoopInstant.distantFuture
 
     private struct Message {
@@ -93,7 +93,7 @@ final class FrameClock {
         deadline = deadline.advanced(by: time)
     }
 
-    /// Computes the deadline of a read of `connection` that begins to wait, or that has received a part of its frame.
+    /// Computes the deadline of a read that begins to wait, or has received a part of its frame.
     func update(_ form: InputForm, of connection: Connection) {
         waiting = Uncounted(connection)
         let (received, count, now) = (
@@ -196,8 +196,7 @@ final class FrameClock {
     }
 }
 
-/// The limits that connections of a loop share, since they are usually the same: an idle connection only takes a
-/// pointer for them.
+/// Usually the same for all connections of a loop, so an idle one only takes a pointer.
 private final class SharedLimits {
     let limits: FrameTimeouts
 

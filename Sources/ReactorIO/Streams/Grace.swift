@@ -10,7 +10,7 @@ struct Grace {
     /// - Parameters:
     ///   - late: the time since the limit.
     ///   - limit: the limit, which is the maximum grace.
-    ///   - isReady: true when something may have to be handled first, although the clock is in time.
+    ///   - isReady: true when something may have to be handled first.
     /// - Returns: the time until the clock checks again; `nil` if the limit applies.
     mutating func time(
         lateBy late: Duration, atMost limit: Duration, if isReady: @autoclosure () -> Bool = true

@@ -127,7 +127,7 @@ struct InputLoop<Consumer: InputConsumer & ~Copyable>: ~Copyable, Operation {
 
     // MARK: Ending
 
-    /// Drops the consumer before its promise is settled, since that may run user code that cancels the promise.
+    /// Called before the promise is settled, since it may run user code that cancels the promise.
     @inlinable @inline(__always)
     consuming func end() {}
 

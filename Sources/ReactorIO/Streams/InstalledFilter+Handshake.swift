@@ -38,7 +38,7 @@ extension InstalledFilter {
         return connection.writer.takesWrites ? nil : SystemError(writeCall, EPIPE, detail: "this side was shut down")
     }
 
-    /// Begins with the bytes that were received before as the filter's first input.
+    /// The bytes that were received before are the filter's first input.
     private func begin(_ received: [UInt8], _ timeout: Duration?) {
         call { filter, output in
             try filter.begin(&output)

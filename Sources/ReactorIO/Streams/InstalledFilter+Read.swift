@@ -5,21 +5,19 @@ import ReactorLibc
 // Received bytes on their way through a filter, and from the buffered input to the pending read.
 
 extension InstalledFilter {
-    /// The connection stops reading at this much output that belongs to no write.
+    /// The maximum output that belongs to no write, beyond which reading stops.
     private static var ownOutputLimit: Int { 65_536 }
     /// The limit for unread plain bytes, and for output that belongs to no write, while the filter needs input.
     private static var limitWhileInputIsNeeded: Int { 1 << 20 }
 
     // MARK: What is read
 
-    /// True when the poller should report input, for a pending read or for the filter alone.
     var pollsForInput: Bool { (connection.reader.isWaiting || readsForItself) && !isBlocked || discards }
 
     /// True when a close has queued output that needs no input. Input is then dropped, since the peer may take the
     /// output only after it has sent everything.
     private var discards: Bool { connection.lifecycle == .flushing && !needsInput && !sourceHasEnded }
 
-    /// True when the connection reads without a pending read, because the filter needs input for deferred writes.
     private var readsForItself: Bool {
         !deferred.isEmpty && isCurrent && !inputHasEnded && connection.failure == nil
     }
@@ -35,8 +33,8 @@ extension InstalledFilter {
 
     private var ownOutput: Int { connection.writer.queue?.ownOutput ?? 0 }
 
-    /// The error if the filter needs input beyond the limits. Waiting could last forever: a program may read only after
-    /// its write, and a peer only after its input is taken.
+    /// The error in place of an endless wait: a program may read only after its write, and a peer only after its input
+    /// is taken.
     var shortage: SystemError? {
         guard needsInput else { return nil }
         let connection = connection
@@ -125,7 +123,6 @@ extension InstalledFilter {
         }
     }
 
-    /// Notes the end of the stream, once.
     func endInput() {
         let connection = connection
         if connection.reader.hasEnded { return }

@@ -27,7 +27,7 @@ extension InstalledFilter {
         return Promise(core)
     }
 
-    /// Passes a write through the filter, or keeps it as the first deferred one if the filter needs input before.
+    /// Defers a write that needs input first.
     /// - Parameter array: contains the bytes, if they need not be copied.
     /// - Returns: false if it was deferred.
     @discardableResult
@@ -53,7 +53,7 @@ extension InstalledFilter {
 
     // MARK: Output
 
-    /// Queues the filter's output, and sends it at once unless it can leave with other writes of the turn.
+    /// Sends the output at once unless it can leave with other writes of the turn.
     func queueOutput(_ bytes: [UInt8], _ write: PromiseCore?) {
         let connection = connection
         if bytes.isEmpty && write == nil { return }
@@ -91,7 +91,7 @@ extension InstalledFilter {
         connection.writer.enqueue { $0.append(bytes, from: sent, isFinal: true, write) }
     }
 
-    /// Sends output when the queue is empty. Usually the kernel takes all of it, and no queue is needed.
+    /// Usually the kernel takes all of it, and no queue is needed.
     private func sendFirst(_ bytes: [UInt8], _ write: PromiseCore?) {
         let connection = connection
         let sent = bytes.withUnsafeBytes { connection.transmit($0, in: connection.turn) }
@@ -104,7 +104,7 @@ extension InstalledFilter {
         }
     }
 
-    /// Rejects the deferred writes, which need input, because the peer has ended its stream.
+    /// The peer has ended its stream, but the writes need input.
     func endDeferredWrites() {
         guard !deferred.isEmpty, connection.failure == nil, !isRemoved else { return }
         let error = SystemError(
@@ -114,7 +114,6 @@ extension InstalledFilter {
 
     // MARK: The end
 
-    /// Queues the filter's end record, if it has one, after all writes.
     /// - Returns: false if it must wait until the filter has taken them. `sendDueEnd` then ends the connection's side.
     func queueEnd() -> Bool {
         let connection = connection
@@ -130,7 +129,6 @@ extension InstalledFilter {
         return true
     }
 
-    /// Sends an end record that had to wait for the filter.
     func sendDueEnd() {
         endRecord = .open
         if connection.lifecycle == .flushing {

@@ -56,7 +56,6 @@ final class InstalledFilter {
     var grace = Grace()
     /// The received bytes that the filter held after its last call.
     private var heldByFilter = 0
-    /// The filter's memory, apart from the connection's buffers.
     var heldMemory: Int { heldByFilter + deferred.weight }
 
     struct Handshake {
@@ -90,7 +89,7 @@ final class InstalledFilter {
     // Functions that use the connection several times keep it in a constant, because each use of the property counts a
     // reference.
 
-    /// Calls a method of the filter and processes its output, unless the filter has been left or is being called.
+    /// Has no effect if the filter has been left or is being called.
     func call(_ body: (inout any ConnectionFilter, inout FilterOutput) throws -> Void) {
         if isCurrent, !isCalling { takeUp(output(of: body), nil) }
     }
@@ -170,7 +169,7 @@ final class InstalledFilter {
 
     // MARK: The end
 
-    /// Ends both directions because of an error of the filter. Its output is still sent, and then the end.
+    /// Ends both directions. The output is still sent, and then the end.
     func fail(_ error: any Error, _ code: CInt = EPROTO) {
         guard connection.cold?.filter === self, connection.failure == nil, connection.lifecycle.hasDescriptor
         else { return }

@@ -71,13 +71,13 @@ final class MemoryBudget: Inspected {
         }
     }
 
-    /// Counts shared memory that begins to wait in a queue: each part once, for any number of queues.
+    /// Counts each part once, for any number of queues.
     func hold(_ bytes: SharedBytes) {
         guard case (let address?, let size) = bytes.extent else { return }
         note(shared[address, default: SharedMemory(size: size)].hold(bytes.range))
     }
 
-    /// Releases shared memory that has left a queue. Any thread may call this once the loop has ended.
+    /// Any thread may call this once the loop has ended.
     func release(_ bytes: SharedBytes) {
         guard !loop.hasEnded, let address = bytes.extent.address, var memory = shared.removeValue(forKey: address)
         else { return }
@@ -91,7 +91,7 @@ final class MemoryBudget: Inspected {
         bytes.extent.address.flatMap { shared[$0]?.memoryFreed(by: bytes.range) } ?? 0
     }
 
-    /// Notes the close of a connection that holds `count` bytes. Any thread may call this once the loop has ended.
+    /// Any thread may call this once the loop has ended.
     func end(_ count: Int) { if !loop.hasEnded { note(-count) } }
 
     /// Ends the connections that hold the most, if all together hold too much, until they hold seven eighths of the
@@ -214,8 +214,7 @@ package final class KeptBytes {
 }
 
 extension Connection {
-    /// The memory of unconsumed input, of data that a decoder and a filter have made from it, and of writes that the
-    /// kernel has not taken.
+    /// Unconsumed input, data that a decoder and a filter have made from it, and writes that the kernel has not taken.
     var heldMemory: Int {
         guard let cold else { return writer.memory }
         let parts = cold.memory.map { $0.inDecoder + $0.kept } ?? 0

@@ -58,7 +58,7 @@ enum PeerWatching {
         attachment?.peerDidGo()
     }
 
-    /// Cancels the handler of a connection that is about to fail, unless a pending read or write notifies it.
+    /// Cancels the handler, unless a pending read or write notifies it.
     static func tellHandler(of error: SystemError, at connection: Connection) {
         guard connection.lifecycle == .open, let attachment = connection.attachment else { return }
         if !hasPendingOperation(connection) { attachment.connectionDidFail(error) }
@@ -70,7 +70,7 @@ enum PeerWatching {
             || connection.cold?.filter?.deferred.isEmpty == false
     }
 
-    /// Handles the events of the peer's end, after the reads and writes that they made possible.
+    /// Called after the reads and writes that the events made possible.
     @inline(never)
     static func eventArrived(_ ready: Interest, at connection: Connection) {
         // A read or a write may have met the error, and settled the watches.
@@ -149,9 +149,7 @@ struct PeerWatch {
 struct PeerWatches {
     private var watches: [ObjectIdentifier: (watch: PeerWatch, number: Int)] = [:]
     private var nextNumber = 0
-    /// The number of watches that do not ignore a half-close.
     private var strictCount: Int32 = 0
-    /// True when the poller has reported the peer's end.
     var hasSeenEnd = false
 
     var isEmpty: Bool { watches.isEmpty }
@@ -170,7 +168,7 @@ struct PeerWatches {
         return watch
     }
 
-    /// Removes the watches that a half-close ends, or all, and returns them in order of arrival.
+    /// Returns the removed watches in order of arrival.
     mutating func removeAll(halfCloseOnly: Bool) -> [PeerWatch] {
         let found = watches.values.filter { !halfCloseOnly || !$0.watch.ignoringHalfClose }
             .sorted { $0.number < $1.number }.map(\.watch)

@@ -43,7 +43,7 @@ final class WriteQueue {
     private(set) var count = 0
     private(set) var ownOutput = 0
     private(set) var writes = 0
-    /// The number of entries that have been withdrawn since the last `compact`.
+    /// The number of withdrawn entries since the last `compact`.
     private var withdrawn = 0
 
     /// The memory of a write's promise and entry: 180 bytes on a 64-bit machine, measured with a million writes.
@@ -132,7 +132,7 @@ final class WriteQueue {
         entries.append(entry)
     }
 
-    /// Adds `bytes` without a promise to the last entry, if it has no promise, and room for them.
+    /// Returns false if the last entry has a promise, or no room.
     private func extendLast(by bytes: UnsafeRawBufferPointer, _ isOwnOutput: Bool) -> Bool {
         if entries.isEmpty { return false }
         let last = entries.end - 1
@@ -147,7 +147,7 @@ final class WriteQueue {
         return true
     }
 
-    /// Takes the promises of the queued writes, whose bytes are still sent.
+    /// Takes the promises of writes whose bytes are still sent.
     func takePromises() -> [PromiseCore] {
         entries.numbers.compactMap { entries[$0].promise.take() }
     }
@@ -174,7 +174,6 @@ final class WriteQueue {
         }
     }
 
-    /// Removes the first `count` bytes, which the kernel has taken.
     /// - Returns: the promises of the writes that have been sent completely.
     func advance(_ count: Int) -> [PromiseCore] {
         self.count -= count
