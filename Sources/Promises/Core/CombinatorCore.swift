@@ -1,7 +1,7 @@
 import Reactor
 
 /// The result of a combinator: a promise that several sources settle together.
-// @unchecked: accessed only on its loop's thread, except for PromiseCore's own exceptions.
+// @unchecked: accessed only on its loop's thread, with PromiseCore's exceptions.
 @usableFromInline
 class CombinatorCore: PromiseCore, @unchecked Sendable {
     /// Nodes that have not run, plus one for the code that is adding sources.
@@ -11,7 +11,7 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
         super.init(state: .pending, loop: .ofThisThread, code: code)
     }
 
-    /// Handles the settled source at `index`, and consumes the reference to it. Must end with `inputDidEnd`.
+    /// Consumes the reference to the source. Must end with `inputDidEnd`.
     func inputDidSettle(_ index: Int, _ source: AnySource) { preconditionFailure("abstract") }
 
     /// Like `inputDidSettle`, for a source that brings no outcome: a cancellation has left it, or the loop is ending.
@@ -23,7 +23,7 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
 
     var inputs: [PromiseCore] { preconditionFailure("abstract") }
 
-    /// True when a cancellation will reject the result. Until then the outcomes of sources are only counted.
+    /// True when a cancellation will reject the result. The outcomes of sources are then only counted.
     final var isCancelling: Bool { rejection != nil }
 
     /// Begins a cancellation of the result and its sources. A call of `inputDidEnd` must follow.

@@ -31,7 +31,7 @@ package struct CoreCode {
         self.init(bits: address | Self.genericBit)
     }
 
-    /// Does nothing: for a core without an operation whose value needs no destruction.
+    /// For a core without an operation whose value needs no destruction.
     @inlinable
     static var none: CoreCode {
         @inline(__always) get { CoreCode { _, _ in } }
@@ -73,7 +73,7 @@ package struct CoreCode {
     }
 }
 
-/// The code of a core whose operation type only subclasses know. Has no instances.
+/// The code of a core whose operation type only subclasses know.
 class GenericCode {
     class func call(_ core: PromiseCore, _ phase: CorePhase) { preconditionFailure("abstract") }
 }

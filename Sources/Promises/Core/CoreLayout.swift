@@ -1,6 +1,6 @@
 import Reactor
 
-// Assumptions about the layout of a core, which the compiler does not check.
+// Layout that the compiler does not check.
 
 extension PromiseCore {
     /// The first misplaced field of this new core, which no other party has seen, and the code that relies on its

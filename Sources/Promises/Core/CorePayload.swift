@@ -10,7 +10,7 @@ import Reactor
 package struct CorePayload {
     @usableFromInline let address: UnsafeMutableRawPointer
 
-    /// The payload of the core at that address, which the caller holds.
+    /// The caller holds the core.
     @inlinable @inline(__always)
     init(ofCoreAt core: UnsafeMutableRawPointer) { address = core + Self.offset }
 
@@ -18,7 +18,7 @@ package struct CorePayload {
     @usableFromInline static var offset: Int { 16 + 8 + 8 + 8 + 8 }
     static var size: Int { 24 }
 
-    /// Returns true when a `Value` fits. If not, the payload points to a separate block.
+    /// If false, the payload points to a separate block.
     @inlinable @inline(__always)
     static func isInline<Value: ~Copyable>(_ type: Value.Type) -> Bool {
         MemoryLayout<Value>.size <= 24 && MemoryLayout<Value>.alignment <= 8
@@ -28,7 +28,7 @@ package struct CorePayload {
     @inlinable @inline(__always)
     static func isTrivial<Value>(_ type: Value.Type) -> Bool { _isPOD(type) && isInline(type) }
 
-    /// Stores the value of a promise that is about to be fulfilled, or the operation of a waiting one.
+    /// Stores a value or an operation.
     @inlinable @inline(__always)
     package func store<Value: ~Copyable>(_ value: consuming Value) {
         if Self.isInline(Value.self) {

@@ -31,7 +31,7 @@ extension Uncounted where Object == PromiseCore {
 
     func reversed() -> CoreRef { CoreRef(at: Job.reversed(job)!.toOpaque()) }
 
-    /// The same reference, as a class that the caller knows.
+    /// The caller knows the class.
     @inline(__always)
     func `as`<Core: PromiseCore>(_ type: Core.Type) -> Uncounted<Core> { Uncounted<Core>(at: pointer) }
 }
@@ -72,7 +72,7 @@ extension PromiseCore {
     @usableFromInline @inline(__always)
     final func release() { ref.release() }
 
-    /// This core, as a class that the caller knows.
+    /// The caller knows the class.
     @inlinable @inline(__always)
     final func `as`<Core: PromiseCore>(_ type: Core.Type) -> Core { unsafeDowncast(self, to: type) }
 

@@ -9,7 +9,6 @@ extension PromiseCore {
         // Counts no reference: the waiter must be released where it is discarded, not nested inside this call.
         let loop = node.borrow { $0.loop.unsafelyUnwrapped }
         guard pass(word, to: node) else { return false }
-        // The loop does not end before the handler has arrived.
         let isDelivered = loop.borrow {
             guard loop == .ofThisThread else { return $0.post(node.job) }
             $0.enqueueOwned(node.job)
@@ -30,7 +29,7 @@ extension PromiseCore {
         return false
     }
 
-    /// Returns true when a waiter runs at once on the notifying thread. A waiter without a loop always does.
+    /// True when a waiter runs at once on the notifying thread. Without a loop it always does.
     @inline(__always)
     fileprivate func runsInline(at here: LoopRef) -> Bool {
         loop == nil || loop == here && role.contains(.inlineAtHome)
@@ -56,8 +55,7 @@ struct Delivery {
         rest = oldest
     }
 
-    /// Notifies these waiters and those attached during it, and ends the settlement. The core must be marked as
-    /// settling.
+    /// The core must be marked as settling.
     @inline(never)
     static func deliverAll(_ outcome: StateWord, of core: PromiseCore, to oldest: CoreRef) {
         var delivery = Delivery(outcome, of: core, to: oldest)
@@ -102,7 +100,7 @@ struct Delivery {
         deliverRest(context.assumingMemoryBound(to: Delivery.self))
     }
 
-    /// Takes the waiters that were attached since the list was taken. Without any, the settlement has ended.
+    /// Ends the settlement if no waiter was attached since.
     private mutating func takeLateWaiters() {
         var seen = core.borrow { $0.state.load() }
         repeat {

@@ -1,8 +1,8 @@
 import CLinux
 import Reactor
 
-/// The loop of a core. Each core counts one reference to its loop, which may end before the core. An ended loop refuses
-/// jobs, and its address is no other loop's. See `EventLoop+References.swift`.
+/// The loop of a core. Each core counts one reference to its loop. A loop that ends before refuses jobs, and its
+/// address is no other loop's. See `EventLoop+References.swift`.
 @usableFromInline typealias LoopRef = Uncounted<EventLoop>
 
 extension Uncounted where Object == EventLoop {

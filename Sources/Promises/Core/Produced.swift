@@ -1,6 +1,6 @@
 import Reactor
 
-/// An object that settles promises when descriptors of the loop are ready, and can stop working for one of them.
+/// An object that settles promises when descriptors are ready, and can stop working for one of them.
 package protocol IOProducer: AnyObject {
     /// Drops the cancelled `promise`, which it has not settled.
     /// - Returns: false if it cannot, or does not work for that promise now.

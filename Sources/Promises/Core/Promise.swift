@@ -71,7 +71,7 @@ public struct Promise<T> {
         core = PromiseCore(error: error, at: CallSite(file, line)).traced(Self.self, file, line)
     }
 
-    /// Makes a promise that the library itself rejects. Reports name no line, which would be the library's.
+    /// Makes a rejected promise whose reports name no line, which would be the library's.
     @usableFromInline
     package init(refused error: any Error) { core = PromiseCore(error: error) }
 

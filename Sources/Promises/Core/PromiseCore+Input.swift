@@ -2,7 +2,7 @@
 // reference to the core. See `Operation.inputDidArrive`.
 
 extension CoreRef {
-    /// Stores the operation, which waits for input from now on. A cancellation calls its `stop`.
+    /// Waits for input from now on. A cancellation calls `stop` of the operation.
     @inlinable @inline(__always)
     package func storeWaiting<Op: Operation & ~Copyable>(_ operation: consuming Op) {
         payload.store(operation)
@@ -17,8 +17,7 @@ extension CoreRef {
         return operation
     }
 
-    /// Calls `Operation.inputDidArrive`, because the input has arrived or will not come. Consumes a reference to the
-    /// core.
+    /// Called when the input has arrived or will not come. Consumes a reference to the core.
     @inline(__always)
     package func inputDidArrive() { borrow { $0.code($0, .input) } }
 
@@ -30,7 +29,7 @@ extension CoreRef {
         borrow { $0.settle(.fulfilled(isTrivial: CorePayload.isTrivial(Value.self))) }
     }
 
-    /// Runs the operation at once, as if it had waited for the rejected `source`. Consumes a reference to the core.
+    /// Runs the operation as if it had waited for the rejected `source`. Consumes a reference to the core.
     package func run(rejectedAs source: PromiseCore) {
         source.markHandled()
         borrow {
@@ -46,6 +45,5 @@ extension PromiseCore {
         destroyOperation()
     }
 
-    /// Lets the producer hand the promise out again, or attach a waiter to it later.
     package func willBeHandedOutAgain() { annotate(.isHandedOutAgain) }
 }

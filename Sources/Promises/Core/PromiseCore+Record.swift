@@ -6,7 +6,7 @@ extension PromiseCore {
     /// The record of this core, which the caller retains.
     var record: TraceRecord? {
         guard has(.isRecorded) else { return nil }
-        // Makes `conf` install its handler, without which nothing would handle the report.
+        // Makes `conf` install its handler for the report.
         _ = conf
         return TraceRegistry.withLock { Tracing.record(of: self, in: $0) }
     }
@@ -16,8 +16,7 @@ extension PromiseCore {
         TraceRegistry.provenance(record, type: type, callSite: callSite)
     }
 
-    /// Ends a core that has a record, or whose call site has been noted. Out of line, so that other cores do not pay
-    /// for it.
+    /// Out of line, so that other cores do not pay for it.
     @inline(never)
     func endAnnotated() {
         if has(.isNoted) { leaveUnrunWork() }

@@ -55,8 +55,6 @@ extension PromiseCore {
         return false
     }
 
-    // Settling a core that only its holder may settle, by the party with that right.
-
     @inlinable
     package func fulfill<Value>(_ value: consuming Value) {
         payload.store(value)
@@ -92,7 +90,7 @@ extension PromiseCore {
         if !settleAtOnce(outcome, passingReference: false) { settleSlow(outcome) }
     }
 
-    /// Handles the common cases: no waiter, as at the end of a chain, or a lone handler of this thread.
+    /// The common cases: no waiter, or a lone handler of this thread.
     /// - Parameter passingReference: true to consume a reference to the core.
     /// - Returns: false, without any effect, in any other case.
     @inline(__always)
@@ -134,8 +132,7 @@ extension PromiseCore {
             && role.isDisjoint(with: .slowlyNotified)
     }
 
-    /// Handles the uncommon cases: several waiters, a waiter of another thread, an inline waiter, a link. The caller
-    /// holds the core.
+    /// Several waiters, a waiter of another thread, an inline waiter, or a link. The caller holds the core.
     @inline(never)
     private func settleSlow(_ outcome: StateWord) {
         while true {
@@ -156,8 +153,7 @@ extension PromiseCore {
                 deliver(.taken, toOwned: newest)
                 return
             }
-            // A later waiter must not overtake these on its own loop, so it keeps queueing here until all of them have
-            // been notified.
+            // A later waiter must not overtake these on its own loop, so it queues here until all have been notified.
             if state.replace(seen, by: outcome.settling) {
                 return Delivery.deliverAll(outcome, of: self, to: newest.reversed())
             }
@@ -166,8 +162,8 @@ extension PromiseCore {
 
     /// Settles the root in place of this linked core, and releases this core.
     ///
-    /// At the end of a recursion through `then` nothing else refers to the core: its reference to the root becomes the
-    /// one that settles the root, and the core is kept.
+    /// At the end of a recursion through `then` nothing else refers to the core. Its reference to the root then settles
+    /// the root, and the core is kept.
     @inline(never)
     private func settleRootAndRelease(_ outcome: StateWord) {
         let root = state.load().root
@@ -181,10 +177,9 @@ extension PromiseCore {
         root.borrow { $0.settle(outcome) }
     }
 
-    /// Settles the root in place of this core, which has been linked.
     @inline(never)
     private func settleRoot(_ outcome: StateWord) {
-        // The outcome leaves the payload, or is destroyed. Nothing is left for the deinit.
+        // Nothing is left for the deinit.
         upstream.store(.taken)
         // The root was cancelled, and the producer of this core could not stop.
         guard isOpen else { return dropOutcome(outcome) }
@@ -197,7 +192,6 @@ extension PromiseCore {
         root.settle(outcome)
     }
 
-    /// Destroys the payload of this core, a late outcome.
     private func dropOutcome(_ outcome: StateWord) {
         if outcome.isRejected {
             _ = payload.takeError()

@@ -54,7 +54,7 @@ package class PromiseCore: Job, @unchecked Sendable {
         #endif
     }
 
-    /// Makes a pending core of this thread's loop that code outside of the promises settles, on any thread.
+    /// Makes a pending core that any thread may settle.
     @usableFromInline
     package init<Value>(externallySettled type: Value.Type) {
         state = AtomicState(.pending)
@@ -64,7 +64,7 @@ package class PromiseCore: Job, @unchecked Sendable {
         super.init()
     }
 
-    /// Makes a kept core, to which the caller has the only reference, a new one. The caller stores its contents.
+    /// Makes a kept core, to which the caller has the only reference, a new one without contents.
     @inline(__always)
     final func reset(_ state: StateWord, _ loop: LoopRef?, _ code: CoreCode) {
         // Two loops are the same one, since only that keeps the core.
@@ -110,8 +110,8 @@ package class PromiseCore: Job, @unchecked Sendable {
     @usableFromInline
     var callSite: CallSite? { nil }
 
-    /// Ends the work that would settle this promise, which has no source. Called on its loop's thread.
-    /// - Returns: true if the work has ended, so that the caller has the right to settle. False if it cannot be ended.
+    /// Ends the work of a promise without a source. Called on its loop's thread.
+    /// - Returns: true if the work has ended, which gives the caller the right to settle.
     func cancelProducer() -> Bool {
         code(self, .stop)
         return upstream.loadRelaxed() == .taken
@@ -168,7 +168,7 @@ package class PromiseCore: Job, @unchecked Sendable {
     package override var handlerCallSite: CallSite? { record?.step.flatMap { $0.callSite.isKnown ? $0.callSite : nil } }
     package override var subject: (any AnyObject & Sendable)? { record }
 
-    /// Discards the node, because its handler's loop is ending. On the thread of that loop.
+    /// On the thread of the handler's loop, which is ending.
     package override func discardAndRelease() {
         leaveLoop()
         dropOperation()
@@ -177,11 +177,10 @@ package class PromiseCore: Job, @unchecked Sendable {
     }
 
     package override func discardIfWaiting() -> Bool {
-        // The list keeps its reference to a tombstone, but another thread that has taken the list releases the
-        // tombstone as soon as it finds it.
+        // Another thread that has taken the list releases the tombstone as soon as it finds it.
         let node = CoreRef.retaining(self)
         defer { node.release() }
-        // If not withdrawn here, the loop's mailbox has the waiter, or is about to receive it.
+        // If not withdrawn here, it is on its way to the loop's mailbox, or there.
         guard withdraw() != nil else { return false }
         producerDidEnd(.loopEnded)
         return true
@@ -205,16 +204,14 @@ package class PromiseCore: Job, @unchecked Sendable {
 
 @usableFromInline
 package enum CorePhase {
-    /// The source has settled: take the operation out and run it. The operation consumes the caller's reference to the
-    /// node.
+    /// The source has settled: run the operation, which consumes the caller's reference to the node.
     case run
     /// The operation will not run: destroy it.
     case drop
     /// The node is released and fulfilled: destroy the value.
     case destroy
-    /// The node has no source and is cancelled: end the work that would settle it, and record that in `upstream`.
+    /// The node, without a source, is cancelled: end the work, and record that in `upstream`.
     case stop
-    /// The input that the node, which has no source, waits for has arrived: continue. Consumes the caller's reference
-    /// to the node.
+    /// The awaited input has arrived: continue. Consumes the caller's reference to the node.
     case input
 }

@@ -83,7 +83,7 @@ public struct Resolver<T> {
         }
     }
 
-    // Where both orders fit, because the value is itself an error, the first one applies.
+    // If both orders fit, because the value is itself an error, the first one applies.
 
     /// For callbacks of the forms `(error?, value?)` and `(error?, value)`.
     @inlinable

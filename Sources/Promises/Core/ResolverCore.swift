@@ -45,8 +45,8 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
         return true
     }
 
-    /// Notifies these nodes, which have been taken out of the list, oldest first, and rejects this core when the last
-    /// clean-up among them has ended, or never will. The caller has claimed the core.
+    /// Notifies these nodes, oldest first, and rejects this core when the last clean-up has ended, or never will. The
+    /// caller has claimed the core.
     private func rejectAfterCleanUps(from oldest: CoreRef, with error: (any Error)?) {
         let end = AtRelease { [self] in rejectCancelled(with: error, at: callSite) }
         var next: CoreRef? = oldest
@@ -77,7 +77,7 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
     }
 }
 
-/// An externally settled promise of the library's own work, such as a task or a lookup.
+/// The promise of the library's own work, such as a task or a lookup.
 // @unchecked: as PromiseCore. `onCancel` is written before any other code has the promise.
 package final class ExternalCore: PromiseCore, @unchecked Sendable {
     private let madeAt: CallSite?
@@ -86,8 +86,8 @@ package final class ExternalCore: PromiseCore, @unchecked Sendable {
     /// True when a cancellation only calls `onCancel`, and the promise stays pending until the work settles it.
     private let isLeftToItsWork: Bool
 
-    /// Ends the work of a cancelled promise, and rejects the promise, now or when the work has ended. Called on any
-    /// thread. The promise is claimed then, unless it is left to its work.
+    /// Ends the work, and rejects the promise, now or later. Called on any thread by a cancellation, which has claimed
+    /// the promise unless it is left to its work.
     package var onCancel: (_ core: ExternalCore, _ error: (any Error)?) -> Void = { _, _ in }
 
     package init<Value>(_ type: Value.Type, madeAt: CallSite? = nil, isLeftToItsWork: Bool = false) {

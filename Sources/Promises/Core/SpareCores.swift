@@ -18,7 +18,7 @@ import Reactor
 // The functions that clients call are not static: callers in another module reach static ones through a second
 // function, which drops the type. Their uncommon parts are separate functions, so that they need not save registers.
 
-/// Makes a pending core of this thread's loop. The caller stores its operation.
+/// The caller stores the operation.
 @usableFromInline @inline(never)
 func makePendingCore(_ code: CoreCode, _ role: CoreRole) -> PromiseCore {
     guard let here = LoopRef.ofThisThreadIfAny, let spare = SpareCores.take(on: here) else {
@@ -32,7 +32,7 @@ private func makeNewPendingCore(_ code: CoreCode, _ role: CoreRole) -> PromiseCo
     PromiseCore(state: .pending, loop: .ofThisThread, role: role, code: code)
 }
 
-/// Makes a settled core. The caller stores its outcome. Makes no loop for a thread without one.
+/// The caller stores the outcome. Makes no loop for a thread without one.
 @usableFromInline @inline(never)
 func makeSettledCore(_ state: StateWord, _ code: CoreCode) -> PromiseCore {
     guard let here = LoopRef.ofThisThreadIfAny, let spare = SpareCores.take(on: here) else {
@@ -96,8 +96,7 @@ enum SpareCores {
         return loop.borrow { $0.takeSpare() }.map { CoreRef($0) }
     }
 
-    /// Returns true when the loop at `here` can keep a core to which the caller has the only reference, apart from the
-    /// core's contents.
+    /// True when the loop at `here` can keep the core, whose only reference the caller has, apart from its contents.
     @inline(__always)
     fileprivate static func isPlain(_ core: PromiseCore, at here: LoopRef) -> Bool {
         type(of: core) == PromiseCore.self && (core.loop.is(here) || core.loop == nil)
@@ -110,7 +109,7 @@ enum SpareCores {
         core.shared.annotations.isEmpty && !core.hasSideTable
     }
 
-    /// Keeps the core with the caller's reference, or releases that. The core must have nothing to destroy.
+    /// Keeps the core, or releases the caller's reference. The core must have nothing to destroy.
     @inline(__always)
     fileprivate static func keep(_ core: CoreRef, at here: LoopRef) {
         if !here.borrow({ $0.keepSpare(core.job) }) { return core.release() }

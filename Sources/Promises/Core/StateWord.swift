@@ -164,7 +164,6 @@ struct StateWord: Equatable {
 
     /// Copies the mark bit from `seen`. Of an outcome: the error has been read. (A fulfilled promise has the bit from
     /// the start, or never.) Of a new link: it is too late for its own producer.
-    /// fulfilled promise has that bit from the start, or never.) Of a new link: it is too late for its own producer.
     @inline(__always)
     func marked(asIn seen: StateWord) -> StateWord { StateWord(bits: bits | seen.bits & Self.markBit) }
 }

@@ -7,7 +7,6 @@ extension Tracing {
         core.has(.isRecorded) ? table.record(at: core.ref.pointer) : nil
     }
 
-    /// Records how a core was made. `source` is the promise on which an operator was called.
     static func add(
         _ core: PromiseCore, after source: PromiseCore?, _ operation: StaticString, _ callSite: CallSite,
         _ type: Any.Type
@@ -40,7 +39,6 @@ extension Tracing {
         }
     }
 
-    /// Records that a core now waits for `inner`, which its handler has returned.
     @usableFromInline @inline(never)
     static func adopt(_ core: PromiseCore, _ inner: PromiseCore) {
         let root = core.root

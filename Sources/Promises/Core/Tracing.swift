@@ -21,7 +21,7 @@ enum Tracing {
     ) {
         let callSite = CallSite(file, line)
         if isOn { add(core, after: source, operation, callSite, type()) }
-        // The handler of a dispatched operator runs elsewhere, and an externally settled promise needs no loop.
+        // A dispatched operator's handler runs elsewhere, and an externally settled promise needs no loop.
         guard core.loop == .ofThisThread, !core.role.contains(.externallySettled) else { return }
         if source == nil && core.settled != nil { return }
         // A property does not know its call site, but its promise may.
@@ -33,7 +33,6 @@ enum Tracing {
 }
 
 extension PromiseCore {
-    /// Records that `operation` made this core from `source`, as a promise of type `type`.
     @inlinable @inline(__always)
     package func traced<Kind>(
         _ operation: StaticString, after source: PromiseCore, _ type: Kind.Type, _ file: StaticString, _ line: UInt

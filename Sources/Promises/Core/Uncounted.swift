@@ -18,7 +18,6 @@ package struct Uncounted<Object: AnyObject>: Hashable {
     @inlinable @inline(__always)
     package static func retaining(_ object: consuming Object) -> Uncounted { Uncounted(.passRetained(object)) }
 
-    /// Refers to the object at an address that was taken from another reference.
     @inlinable @inline(__always)
     init(at pointer: UnsafeRawPointer) { unmanaged = .fromOpaque(pointer) }
 
@@ -45,7 +44,7 @@ package struct Uncounted<Object: AnyObject>: Hashable {
     @usableFromInline
     package func hash(into hasher: inout Hasher) { hasher.combine(pointer) }
 
-    /// Calls `body` with the object, which another party must hold until `body` has returned.
+    /// Another party must hold the object until `body` has returned.
     @inlinable @inline(__always)
     package func borrow<Result>(_ body: (Object) throws -> Result) rethrows -> Result {
         try unmanaged._withUnsafeGuaranteedRef(body)

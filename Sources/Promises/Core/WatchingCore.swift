@@ -1,16 +1,15 @@
 import Reactor
 
 extension PromiseCore {
-    /// Calls `body` in a job of this thread's loop once this core has settled, without keeping the producer alive or
-    /// handling a rejection.
+    /// Calls `body` in a job once this core has settled, without keeping the producer alive or handling a rejection.
     package func watch(_ body: @escaping (AnySource) -> Void) { attach(WatchingCore(watching: Notification(body))) }
 }
 
 /// A waiter, such as `onCancel`, that does not keep its source's producer alive, and does not mark a rejection as
 /// handled.
 ///
-/// A promise may have many of them, and each cancellation below the promise checks for other waiters. Each watcher
-/// remembers where its last walk ended, so that these checks do not walk past all watchers each time.
+/// Each cancellation below a promise checks for other waiters. Each watcher remembers where its last walk ended, so
+/// that these checks do not walk past many watchers each time.
 // @unchecked Sendable: as PromiseCore. `shortcut` is accessed only by `LockedWaiters`, of which only one thread at a
 // time has one.
 final class WatchingCore: PromiseCore, @unchecked Sendable {
