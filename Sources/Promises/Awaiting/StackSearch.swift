@@ -2,7 +2,7 @@ import Reactor
 
 /// Searches for the handler on this thread's stack, or the job in a pool's queue, that a promise waits for.
 struct StackSearch {
-    /// `nil` for the stack.
+    /// The pool to search; `nil` for the stack.
     private let pool: ObjectIdentifier?
     /// The number of further cores to visit, beyond which the answer is `false`.
     private var limit = 1000
