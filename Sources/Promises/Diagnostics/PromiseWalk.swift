@@ -15,7 +15,7 @@ package struct PromiseGroup: Sendable {
     package let type: String?
     /// Zero for promises of another loop.
     package internal(set) var count = 0
-    /// By the monotonic clock.
+    /// The earliest and the latest creation, by the monotonic clock.
     package internal(set) var oldest = Int64.max
     package internal(set) var youngest = Int64.min
     /// The work of the oldest, at the root of a tree.
@@ -32,9 +32,9 @@ package final class PromiseWalk {
     /// The number of visited parts, which have about equally many records.
     package private(set) var part = 0
     package static var partCount: Int { TraceRegistry.TracedPromises.partCount }
-    /// Promises of further groups are only counted.
+    /// The maximum number of groups. Promises of further ones are only counted.
     private static var mostGroups: Int { 2000 }
-    /// A longer chain begins anew.
+    /// The longest path. A longer chain begins anew.
     private static var mostSteps: Int { 200 }
     package private(set) var ungrouped = 0
 
@@ -62,7 +62,7 @@ package final class PromiseWalk {
         self.input = input
     }
 
-    /// Of ended loops, on any thread.
+    /// Lists the promises of ended loops, on any thread.
     package init(except living: Set<Int>) {
         isMine = { $0 != 0 && !living.contains($0) }
         hasEnded = true

@@ -13,7 +13,7 @@ final class TraceRecord: @unchecked Sendable {
     let loop: Int
     let ordinal: Int
 
-    /// By the monotonic clock.
+    /// The creation time, by the monotonic clock.
     let made = LoopClock.monotonic.now.nanoseconds
 
     let parent: TraceRecord?

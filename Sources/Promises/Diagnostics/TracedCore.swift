@@ -20,7 +20,7 @@ struct TracedCore {
 /// address stands for two cores.
 struct Roots {
     private var known: [UnsafeMutableRawPointer: Bool] = [:]
-    /// For tests.
+    /// The number of visited cores, for tests.
     private(set) var visited = 0
 
     mutating func isPending(_ core: TracedCore) -> Bool {
