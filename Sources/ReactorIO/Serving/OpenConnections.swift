@@ -27,7 +27,7 @@ struct OpenConnections {
 
     subscript(place: Int) -> Connection? { entries[place]?.connection }
 
-    /// For an observer that visits a few at a time.
+    /// The number of entries, for an observer that visits a few at a time.
     var places: Int { entries.count }
     func entry(_ place: Int) -> Entry? { entries[place] }
 
