@@ -245,7 +245,7 @@ extension Connection {
         return heldMemory - queue.sharedMemory + queue.sum { budget.memoryFreed(by: $0) }
     }
 
-    /// Without memory that several connections hold, which the budget counts only once.
+    /// Leaves out memory that several connections hold, which the budget counts only once.
     private func noteHeldMemory(in share: MemoryShare) { share.note(heldMemory - (writer.queue?.sharedMemory ?? 0)) }
 }
 
