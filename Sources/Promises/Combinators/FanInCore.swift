@@ -124,11 +124,9 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     func seal() {
         isSealed = true
         if count == 0 { complete(self, 0) }
-        // A settled source may have decided.
-        if rule.isRace {
-            if !isOpen { stopSourcesLater() }
-        } else if !isOpen {
-            detachSources()
+        // An already settled source may have decided.
+        if !isOpen {
+            if rule.isRace { stopSourcesLater() } else { detachSources() }
         }
         inputDidEnd()
     }

@@ -77,7 +77,7 @@ struct InputNode {
         if let source = node.withdraw() { return source }
         // The node is queued.
         node.dropOperation()
-        node.waitsNoMore()
+        node.stopCounting()
         return nil
     }
 

@@ -8,12 +8,16 @@ import Reactor
 ///
 ///     work ─▶ map ─▶ ensure ─▶ then ◀─ cancel()
 ///
-/// If the climb cannot continue, the waiter below leaves its source, and receives the cancellation as if the source
-/// had been rejected (`leaveSource`). So it is below a promise that
-/// - another handler waits for;
+/// Where the climb cannot continue, the waiter below leaves its source and receives the cancellation as if the source
+/// had been rejected (`leaveSource`). The climb cannot enter a promise that
+/// - another handler waits for, even one that a later branch of this cancellation reaches;
 /// - work settles that cannot be stopped, or that another thread is about to settle;
-/// - belongs to another thread's loop, where the climb continues later;
+/// - another cancellation is stopping, or whose operation runs for one (`willBeRejected`);
+/// - belongs to another thread's loop: `leave` posts the rest of the climb there;
 /// - is the cancelled one, which waits for itself in a circle.
+///
+/// A branch ends below a settled source: the promise there, which is queued, receives the cancellation in place of the
+/// outcome. A promise whose operation is running is rejected at once.
 struct Cancellation {
     /// The result of stopping one promise.
     enum Step {
@@ -61,7 +65,8 @@ struct Cancellation {
         withExtendedLifetime(cancellation.dropped) {}
     }
 
-    /// Continues after `step` to the end of a branch. Until there, no user code runs.
+    /// Continues after `step` to the end of a branch. Until there, no user code runs but `conf.logHandler`; see
+    /// `isWanted`.
     private mutating func climb(_ step: Step) {
         var step = step
         while case .climb(let core, let waiter, let below) = step {
@@ -79,8 +84,8 @@ struct Cancellation {
     /// Detaches `waiter`, over which the climb came, from `core`, where the climb stops.
     private func leave(_ core: PromiseCore, by waiter: PromiseCore) {
         waiter.leaveSource()
-        // Another thread may have withdrawn the other handler at the same time, because it saw this waiter. So both look
-        // again after they have withdrawn.
+        // Another thread's promise: this is how the climb continues there. An externally settled one: another thread may
+        // have left it at the same time, since each saw the other's waiter. So both look again after they have withdrawn.
         if core !== start && (core.role.contains(.externallySettled) || !core.isHere) { core.cancelUnlessWanted() }
     }
 
@@ -95,7 +100,8 @@ struct Cancellation {
         switch word.mark {
         case .waiting, .fulfilled, .rejected: return cancelWaiting(producer, error)
         case .none, .taken, .linkedFrom:
-            // Another cancellation rejects it already. The waiter below must not wait for that.
+            // Another cancellation is stopping it, or its operation runs for one, which rejects it afterwards. The waiter
+            // below leaves: that operation may be what has cancelled it, and may wait for it.
             if producer.marks.contains(.willBeRejected) { return .cannotStop }
             if word.mark == .none { return stopWork(of: producer, for: core, error) }
             // The operation is running.
@@ -128,8 +134,11 @@ struct Cancellation {
         }
         // Meanwhile another cancellation has no effect: user code may run when the work is dropped.
         producer.marks.insert(.willBeRejected)
-        // A linked one that cannot be stopped continues for nobody.
-        guard producer.cancelProducer() || producer !== core else {
+        producer.code(producer, .stop)
+        let hasStopped = producer.upstream.loadRelaxed() == .taken
+        // Work that cannot be stopped keeps its own promise pending. If that is only linked to `core`, nobody else waits
+        // for it, and `core` is rejected all the same.
+        guard hasStopped || producer !== core else {
             producer.marks.remove(.willBeRejected)
             return .cannotStop
         }
@@ -143,6 +152,12 @@ struct Cancellation {
         if core.state.load().isClaimable { core.rejectCancelled(with: error, at: nil) }
         return .stopped
     }
+}
+
+/// The cancellation that decides a promise's error: the first one.
+struct FirstCancellation {
+    /// An error in place of `PromiseError.cancelled`.
+    let error: (any Error)?
 }
 
 extension PromiseError {

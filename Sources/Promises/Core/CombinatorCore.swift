@@ -17,19 +17,18 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
     /// Like `inputDidSettle`, for a source that brings no outcome: a cancellation has left it, or the loop is ending.
     func inputWillNotCome(_ index: Int) { preconditionFailure("abstract") }
 
-    /// The cancellation that rejects the result once the remaining sources have settled, with its error if it brought
-    /// one.
-    private var rejection: (any Error)??
+    /// The cancellation that rejects the result once the remaining sources have settled.
+    private var cancellation: FirstCancellation?
 
     var inputs: [PromiseCore] { preconditionFailure("abstract") }
 
-    /// True when a cancellation will reject the result. The outcomes of sources are then only counted.
-    final var isCancelling: Bool { rejection != nil }
+    /// True when a cancellation will reject the result. Until then the outcomes of sources are only counted.
+    final var isCancelling: Bool { cancellation != nil }
 
     /// Begins a cancellation of the result and its sources. A call of `inputDidEnd` must follow.
     final func beginCancelling(with error: (any Error)?) {
         begin()
-        if rejection == nil { rejection = .some(error) }
+        if cancellation == nil { cancellation = FirstCancellation(error: error) }
         releaseInputs()
     }
 
@@ -50,8 +49,8 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
     @inline(__always)
     private func endIfNothingIsOutstanding(_ error: @autoclosure () -> PromiseError) {
         guard outstanding == 0, isOpen else { return }
-        if let rejection {
-            rejectCancelled(with: rejection, at: nil)
+        if let cancellation {
+            rejectCancelled(with: cancellation.error, at: nil)
         } else {
             producerDidEnd(error())
         }

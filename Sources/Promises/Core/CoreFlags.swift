@@ -27,22 +27,22 @@ package struct CoreRole: OptionSet {
     /// Any thread that has claimed the core may settle it: a resolver, or a job of a dispatcher.
     @usableFromInline static var externallySettled: CoreRole { CoreRole(rawValue: 1 << 4) }
     /// The operation observes the source's outcome: a later cancellation does not replace that.
-    @usableFromInline package static var observes: CoreRole { CoreRole(rawValue: 1 << 9) }
+    @usableFromInline package static var observes: CoreRole { CoreRole(rawValue: 1 << 5) }
     /// The operation holds a place that others may take when it is cancelled, as the reader of a connection: it is dropped
     /// then, although the core waits for its source.
-    @usableFromInline package static var isDroppedWhenCancelled: CoreRole { CoreRole(rawValue: 1 << 10) }
+    @usableFromInline package static var isDroppedWhenCancelled: CoreRole { CoreRole(rawValue: 1 << 6) }
     /// A clean-up of a resolver's promise, which a cancellation rejects only after it.
-    static var cleansUp: CoreRole { CoreRole(rawValue: 1 << 5) }
+    static var cleansUp: CoreRole { CoreRole(rawValue: 1 << 7) }
     /// Stops the work of a resolver's promise. If that has clean-ups, it is notified with them.
-    static var stopsWork: CoreRole { CoreRole(rawValue: 1 << 11) }
+    static var stopsWork: CoreRole { CoreRole(rawValue: 1 << 8) }
     /// Waits for a clean-up in progress. A cancellation does not continue to its source, and rejects the node when the
     /// source has settled.
-    @usableFromInline static var shielding: CoreRole { CoreRole(rawValue: 1 << 6) }
+    @usableFromInline static var shielding: CoreRole { CoreRole(rawValue: 1 << 9) }
     /// A timer, or the peer's end, may cancel the node before its source settles.
-    @usableFromInline package static var hasDeadline: CoreRole { CoreRole(rawValue: 1 << 7) }
-    /// A drop of the operation does not only destroy user's objects: who waits for the node is notified, at once, while
-    /// the node exists.
-    static var isNotifiedOfDrop: CoreRole { CoreRole(rawValue: 1 << 8) }
+    @usableFromInline package static var hasDeadline: CoreRole { CoreRole(rawValue: 1 << 10) }
+    /// Dropping the operation notifies the combinator or the task that waits for the node. So it is dropped at once, not put
+    /// off, and a cancellation withdraws the node in place of running it.
+    static var isNotifiedOfDrop: CoreRole { CoreRole(rawValue: 1 << 11) }
 }
 
 // MARK: The thread of the core's loop

@@ -29,7 +29,9 @@ extension Uncounted where Object == PromiseCore {
 
     var list: some Sequence<CoreRef> { sequence(first: self) { $0.next } }
 
-    func reversed() -> CoreRef { CoreRef(at: Job.reversed(job)!.toOpaque()) }
+    /// Turns the list around by its links.
+    /// - Returns: its new first waiter.
+    func reverseInPlace() -> CoreRef { CoreRef(at: Job.reversed(job)!.toOpaque()) }
 
     /// The caller knows the class.
     @inline(__always)

@@ -107,7 +107,7 @@ struct Delivery {
             outcome = outcome.marked(asIn: seen)
             rest = seen.waiters
         } while !core.borrow { $0.state.tryToReplace(&seen, by: rest == nil ? outcome : outcome.settling) }
-        rest = rest?.reversed()
+        rest = rest?.reverseInPlace()
         isComplete = rest == nil
     }
 

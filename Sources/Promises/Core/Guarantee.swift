@@ -23,7 +23,7 @@ public struct Guarantee<T> {
     /// - Parameter body: runs at once, with the closure that fulfills the guarantee.
     @inlinable
     public init(_ file: StaticString = #fileID, _ line: UInt = #line, resolver body: (@escaping (T) -> Void) -> Void) {
-        core = ResolverCore(root: T.self, isOfGuarantee: true, file, line).traced(Self.self, file, line)
+        core = ResolverCore(of: T.self, isOfGuarantee: true, file, line).traced(Self.self, file, line)
         let resolver = Resolver<T>(core)
         body { resolver.fulfill($0) }
     }
@@ -40,7 +40,7 @@ public struct Guarantee<T> {
     public static func pending(
         _ file: StaticString = #fileID, _ line: UInt = #line
     ) -> (guarantee: Guarantee<T>, resolve: (T) -> Void) {
-        let core = ResolverCore(root: T.self, isOfGuarantee: true, file, line).traced(Self.self, file, line)
+        let core = ResolverCore(of: T.self, isOfGuarantee: true, file, line).traced(Self.self, file, line)
         let resolver = Resolver<T>(core)
         return (Guarantee(core), { resolver.fulfill($0) })
     }
@@ -56,7 +56,7 @@ extension Guarantee where T: Sendable {
     public init(
         _ file: StaticString = #fileID, _ line: UInt = #line, resolver body: (@escaping @Sendable (T) -> Void) -> Void
     ) {
-        core = ResolverCore(root: T.self, isOfGuarantee: true, file, line).traced(Self.self, file, line)
+        core = ResolverCore(of: T.self, isOfGuarantee: true, file, line).traced(Self.self, file, line)
         let resolver = Resolver<T>(core)
         body { resolver.fulfill($0) }
     }
@@ -66,7 +66,7 @@ extension Guarantee where T: Sendable {
     public static func pending(
         _ file: StaticString = #fileID, _ line: UInt = #line
     ) -> (guarantee: Guarantee<T>, resolve: @Sendable (T) -> Void) {
-        let core = ResolverCore(root: T.self, isOfGuarantee: true, file, line).traced(Self.self, file, line)
+        let core = ResolverCore(of: T.self, isOfGuarantee: true, file, line).traced(Self.self, file, line)
         let resolver = Resolver<T>(core)
         return (Guarantee(core), { resolver.fulfill($0) })
     }

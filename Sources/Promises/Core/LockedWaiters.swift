@@ -45,7 +45,7 @@ struct LockedWaiters: ~Copyable {
         !isWithdrawn(node) && node.borrow { !$0.role.contains(.keepsNoWorkAlive) }
     }
 
-    func contains(where isWanted: (CoreRef) -> Bool) -> Bool { newest?.list.contains(where: isWanted) ?? false }
+    func contains(where matches: (CoreRef) -> Bool) -> Bool { newest?.list.contains(where: matches) ?? false }
 
     // MARK: Removing
 
@@ -128,25 +128,25 @@ struct LockedWaiters: ~Copyable {
 
 extension LockedWaiters {
     /// Tells if another node than `node` keeps the producer working, and unlocks the list. May remove tombstones.
-    consuming func containsKeeper(besides node: CoreRef?) -> Bool {
+    consuming func containsListener(besides node: CoreRef?) -> Bool {
         var kept = newest
-        var keeper: CoreRef?
+        var listener: CoreRef?
         var removed: [(first: CoreRef?, end: CoreRef?)] = []
         while true {
-            let first = if let keeper { keeper.next } else { newest }
+            let first = if let listener { listener.next } else { newest }
             // A caller that withdraws one waiter after the other checks this each time, and would walk past all the
             // tombstones that it has left. So they are removed here once there are 16.
             let tombstones = tombstones(from: first)
             if tombstones.count >= 16 {
                 removed.append((first, tombstones.end))
-                if let keeper { keeper.next = tombstones.end } else { kept = tombstones.end }
+                if let listener { listener.next = tombstones.end } else { kept = tombstones.end }
             }
-            keeper = self.keeper(from: tombstones.end)
-            guard let keeper, keeper == node else { break }
+            listener = newestListener(from: tombstones.end)
+            guard let listener, listener == node else { break }
         }
         unlock(keeping: kept)
         for nodes in removed { Self.release(from: nodes.first, upTo: nodes.end) }
-        return keeper != nil
+        return listener != nil
     }
 
     /// The tombstones from `first` on, and the node after them.
@@ -165,7 +165,7 @@ extension LockedWaiters {
     /// Tombstones and watchers never do again, so the next walk can skip the nodes that this one has passed: each
     /// watcher on the way gets a shortcut to the end of this walk, as union-find compresses its paths. So the amortized
     /// cost of a walk is logarithmic, however many watchers and cancellations there are.
-    private func keeper(from first: CoreRef?) -> CoreRef? {
+    private func newestListener(from first: CoreRef?) -> CoreRef? {
         guard let first else { return nil }
         // Ends at the oldest node if none keeps work alive.
         var (end, visited) = (first, 1)
@@ -191,7 +191,7 @@ extension PromiseCore {
     func isWanted(besides waiter: PromiseCore?) -> Bool {
         if isAlwaysWanted { return true }
         guard let waiters = LockedWaiters(of: self) else { return true }
-        return waiters.containsKeeper(besides: waiter?.ref)
+        return waiters.containsListener(besides: waiter?.ref)
     }
 
     /// Counts a waiter of the list that has become a tombstone.

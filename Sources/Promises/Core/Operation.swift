@@ -16,13 +16,13 @@ package protocol Operation<Input, Output>: ~Copyable {
     /// running reference to `core`.
     consuming func run(_ source: Source<Input>, _ core: PromiseCore)
 
-    /// Ends the work of `core`, which a cancellation has reached and which has no source: its payload has this
-    /// operation, which stands for the work that settles it. On the core's loop.
+    /// A cancellation has reached `core`, which has no source: ends the work that this operation, in its payload,
+    /// represents. On the core's loop.
     /// - Returns: true if it has ended the work, and destroyed the operation unless that is trivial. False if the work
     ///   continues; then the core stays pending.
     static func stop(_ core: PromiseCore) -> Bool
 
-    /// The input that `core` waits for, which its payload has this operation for, has arrived, or will not come. On the
+    /// `core`, with this operation in its payload, has waited for input, which has arrived, or will not come. On the
     /// core's loop. Consumes a reference to the core.
     static func inputDidArrive(_ core: PromiseCore)
 }
@@ -99,7 +99,7 @@ extension PromiseCore {
     }
 
     /// A pending core that its holder settles, on this thread, and may hand out several times.
-    package convenience init<Value>(root type: Value.Type) {
+    package convenience init<Value>(handedOut type: Value.Type) {
         self.init(state: .pending, loop: .ofThisThread, code: .of(Follow<Value>.self))
         annotate(.isHandedOutAgain)
     }
@@ -109,6 +109,16 @@ extension PromiseCore {
     package convenience init(error: any Error, at callSite: CallSite? = nil) {
         self.init(state: .rejected, loop: nil, code: .none)
         payload.storeError(error, at: callSite)
+    }
+
+    /// A core without a role that takes over the operation or next step of another core, whose payload must then be
+    /// stored anew. Released without having run, it destroys the operation.
+    convenience init(operationOf other: PromiseCore) {
+        self.init(state: .pending, loop: other.loop, code: other.code)
+        payload.move(from: other.payload)
+        let nextStep = other.marks.intersection([.hasNextStep, .willBeRejected])
+        marks = nextStep
+        other.marks.subtract(nextStep)
     }
 
     // Reuses kept cores, if there are some.

@@ -33,7 +33,7 @@ public struct Promise<T> {
     /// - Parameter body: the work, or its start.
     @inlinable
     public init(_ file: StaticString = #fileID, _ line: UInt = #line, resolver body: (Resolver<T>) throws -> Void) {
-        core = ResolverCore(root: T.self, file, line).traced(Self.self, file, line)
+        core = ResolverCore(of: T.self, file, line).traced(Self.self, file, line)
         let resolver = Resolver<T>(core)
         do { try body(resolver) } catch { resolver.reject(error) }
     }
@@ -50,7 +50,7 @@ public struct Promise<T> {
         _ file: StaticString = #fileID, _ line: UInt = #line
     ) -> (promise: Promise<T>, resolver: Resolver<T>) {
         // Inlined, so that a resolver that its caller releases is not allocated.
-        let core = ResolverCore(root: T.self, file, line).traced(Self.self, file, line)
+        let core = ResolverCore(of: T.self, file, line).traced(Self.self, file, line)
         return (Promise(core), Resolver(core))
     }
 

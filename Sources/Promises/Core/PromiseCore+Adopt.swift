@@ -24,8 +24,8 @@ extension PromiseCore {
     @inline(__always)
     private func linkAtOnce(_ inner: CoreRef, _ here: LoopRef) -> Bool {
         let own = state.load()
-        // Without a mark: it is neither claimed nor locked, and has no waiters. The marks last: only once it is known to
-        // belong to this thread.
+        // A state of exactly `.pending`: not claimed, not locked, no waiters. `marks` last, since they may be read only once
+        // it is known to belong to this thread. With `.mayAdopt` it may wait for this core, which `followSlow` finds out.
         guard !Tracing.isOn, own.isOpen, inner.borrow({ $0.state.load() == .pending }),
             Self.isKnownToProducerOnly(inner, here), inner.borrow({ !$0.marks.contains(.mayAdopt) })
         else { return false }
@@ -34,7 +34,7 @@ extension PromiseCore {
             guard inner != ref && loop.is(here),
                 inner.borrow({ $0.state.replace(.pending, by: .link(toAddress: address)) })
             else { return false }
-            inner.borrow { waitForSource(of: $0) }
+            inner.borrow { didLink(from: $0) }
             inner.release()
             return true
         }
@@ -43,7 +43,7 @@ extension PromiseCore {
             if SpareCores.canKeep(self, at: here) {
                 // Nothing else refers to this core: its link, with the reference to the root, becomes `inner`'s.
                 guard inner.borrow({ $0.state.replace(.pending, by: own) }) else { return false }
-                inner.borrow { root.waitForSource(of: $0) }
+                inner.borrow { root.didLink(from: $0) }
                 SpareCores.keepWithoutLink(self, at: here)
             } else {
                 guard inner.borrow({ $0.link(to: root, from: .pending) }) else { return false }
@@ -77,13 +77,13 @@ extension PromiseCore {
             root.release()
             return false
         }
-        root.waitForSource(of: self)
+        root.didLink(from: self)
         return true
     }
 
-    /// Called on a root that `inner` has been linked to: it now waits for `inner`'s source.
+    /// Notes that `inner` has been linked to this root, and settles it from now on.
     @inline(__always)
-    private func waitForSource(of inner: PromiseCore) {
+    private func didLink(from inner: PromiseCore) {
         let word = inner.upstream.loadRelaxed()
         upstream.store(word.isLinkedFrom ? word : .linkedFrom(inner.address))
     }

@@ -25,10 +25,10 @@ extension PromiseCore {
     private func attachAtOnce(_ waiter: PromiseCore, _ node: CoreRef, passingReference: Bool) -> Bool {
         var seen = state.load()
         if let loop = waiter.loop {
-            if !waiter.role.isDisjoint(with: .uncounted) {
-                // A `hang` needs no place in its loop's table, wherever the core settles; see `attachSlow`. Watchers do.
-                if !waiter.role.contains(.onlyWaking) { return false }
-            } else {
+            // Watchers are rare: `attachSlow` adds them to the loop's table.
+            if waiter.role.contains(.keepsNoWorkAlive) { return false }
+            // A `hang` needs no place there.
+            if !waiter.role.contains(.onlyWaking) {
                 waiter.marks.insert(.countsAsWaiting)
                 loop.borrow { $0.handlerDidAttach() }
                 if seen.isPending && isOutside(loop) && !waiter.joinLoop(node) { return false }
@@ -147,7 +147,7 @@ extension PromiseCore {
 
     /// The loop no longer counts this waiter.
     @inline(__always)
-    func waitsNoMore() {
+    func stopCounting() {
         guard marks.contains(.countsAsWaiting) else { return }
         marks.remove(.countsAsWaiting)
         // It was counted by its loop.
@@ -157,6 +157,6 @@ extension PromiseCore {
     @inline(__always)
     func leaveLoop() {
         leaveOutsideWaiters()
-        waitsNoMore()
+        stopCounting()
     }
 }

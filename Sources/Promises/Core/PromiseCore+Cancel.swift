@@ -32,7 +32,7 @@ extension PromiseCore {
 
     // MARK: Questions
 
-    /// True when this thread may end it: it is externally settled, or belongs to the thread's loop, which has not ended.
+    /// True when this thread may end it: any thread if it is externally settled, otherwise the thread of its living loop.
     var isHere: Bool {
         if role.contains(.externallySettled) { return true }
         guard let here = LoopRef.ofThisThreadIfAny, loop == here else { return false }
@@ -62,8 +62,8 @@ extension PromiseCore {
     // MARK: Externally settled promises, on any thread
 
     /// Claims the promise for a cancellation, which then rejects it.
-    /// - Returns: the list of its waiters: while that is locked, no clean-up can be added. `nil` if the promise has
-    ///   settled, or another party has claimed it.
+    /// - Returns: the list of its waiters as it was when it was locked. A clean-up that is pushed later comes too late: it
+    ///   runs when the promise is rejected. `nil` if the promise has settled, or another party has claimed it.
     func claimForCancellation() -> LockedWaiters? {
         guard let waiters = LockedWaiters(of: self), claim() else { return nil }
         annotate(.isDecidedByCancellation)
@@ -82,6 +82,7 @@ extension PromiseCore {
 
     /// Cancels a promise on the thread of its loop, unless it has settled by then.
     func postCancel(with error: (any Error)?, unlessWanted: Bool) {
+        // This thread's own loop has ended, and its promises with it; or the promise has settled and has no loop.
         guard let loop, loop != LoopRef.ofThisThreadIfAny else { return }
         // A loop that has ended refuses the job: it has ended its promises itself, but for those that wait in a circle.
         loop.borrow {
@@ -102,7 +103,8 @@ extension PromiseCore {
     @inline(__always)
     private func beginWithdrawal() -> PromiseCore? {
         let word = upstream.load()
-        // Retained before the node withdraws: afterwards nothing keeps the source alive on its behalf.
+        // Retained before the node withdraws: afterwards nothing keeps the source alive on its behalf. A source that settles
+        // between the load and this is kept alive by the reference that it delivers to the waiter.
         guard let source = word.source, upstream.replace(word, by: .taken) else { return nil }
         leaveOutsideWaiters()
         return source
@@ -113,7 +115,7 @@ extension PromiseCore {
     func withdraw() -> PromiseCore? {
         guard let source = beginWithdrawal() else { return nil }
         destroyOperation()
-        waitsNoMore()
+        stopCounting()
         source.noteWithdrawal()
         return source
     }
@@ -121,14 +123,14 @@ extension PromiseCore {
     /// Leaves the source, which continues. The operation receives the cancellation in place of the outcome, in a job; an
     /// operation without a loop, and the node of a combinator, at once.
     func leaveSource(for cancellation: PromiseCore = .plainlyCancelled) {
-        // Its combinator only counts.
+        // A combinator's: it only counts that no outcome will come.
         if role.contains(.isNotifiedOfDrop) { return _ = withdraw() }
         guard let source = beginWithdrawal() else {
             // A node without a loop has run, or is about to, on the thread that has settled the source.
             return loop == nil ? () : receiveCancellation(cancellation)
         }
         moveOperation(receiving: cancellation)
-        waitsNoMore()
+        stopCounting()
         // Last, since it may run user code.
         source.noteWithdrawal()
     }

@@ -82,15 +82,3 @@ extension PromiseCore {
         }
     }
 }
-
-extension PromiseCore {
-    /// A core without a role that takes over the operation of another core, whose payload must then be stored anew. It
-    /// is destroyed with the core, unless it has run.
-    convenience init(operationOf other: PromiseCore) {
-        self.init(state: .pending, loop: other.loop, code: other.code)
-        payload.move(from: other.payload)
-        let nextStep = other.marks.intersection([.hasNextStep, .willBeRejected])
-        marks = nextStep
-        other.marks.subtract(nextStep)
-    }
-}

@@ -11,8 +11,9 @@ import ReactorLibc
 //   party's thread. For an externally settled core, a thread that has not claimed it may do so too, and keeps the
 //   claiming party waiting: see `LockedWaiters`.)
 // - That party holds the core by a reference until it has notified all waiters.
-// - A link is made, and its target settled, only on the thread of both cores' loop. So two threads cannot build a cycle
-//   of links, and an externally settled promise, which any thread may settle, is never linked.
+// - A link is made, and its target settled, only on the thread of both cores' loop. (The link of an operation without a
+//   loop, which has left its source, is made on the thread that has withdrawn it.) So two threads cannot build a cycle of
+//   links, and an externally settled promise, which any thread may settle, is never linked.
 
 extension PromiseCore {
     /// The core at the end of the links, which holds state and value for all cores linked to it. Lives as long as this
@@ -106,9 +107,9 @@ extension PromiseCore {
         let isDone = node.borrow { waiter in
             guard waiter.isLoneHandler(of: address, here) else { return false }
             if passingReference && role.isEmpty && loop.is(here) && isReferencedOnce && state.load() == seen {
-                // By the caller: only the waiter, also of this thread, knows this core. So no other thread can change
-                // the state any more, and none has changed it between `seen` and its release of the core. A store takes
-                // a fraction of the time of an atomic exchange.
+                // The caller's reference is the only one, and the waiter, which belongs to this thread, alone knows the
+                // address. So no other thread can change the state after `seen`, or has changed it before it released the
+                // core. A store takes a fraction of the time of an atomic exchange.
                 state.store(outcome.handled)
             } else {
                 if !passingReference { retain() }
@@ -155,7 +156,7 @@ extension PromiseCore {
             }
             // A later waiter must not overtake these on its own loop, so it queues here until all have been notified.
             if state.replace(seen, by: outcome.settling) {
-                return Delivery.deliverAll(outcome, of: self, to: newest.reversed())
+                return Delivery.deliverAll(outcome, of: self, to: newest.reverseInPlace())
             }
         }
     }

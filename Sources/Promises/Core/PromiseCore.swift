@@ -38,7 +38,7 @@ package class PromiseCore: Job, @unchecked Sendable {
     /// The node's source, and the progress of the wait for it.
     @usableFromInline final let upstream = AtomicUpstream()
     /// Accessed only on the thread of the core's loop: the marks in the low five bits, and above them a number.
-    @exclusivity(unchecked) private final var home: UInt32 = 0
+    @exclusivity(unchecked) private final var threadWord: UInt32 = 0
     final let shared = SharedWord()
 
     @usableFromInline
@@ -73,7 +73,7 @@ package class PromiseCore: Job, @unchecked Sendable {
         self.code = code
         self.state.store(state)
         upstream.store(.none)
-        home = 0
+        threadWord = 0
         shared.clear()
     }
 
@@ -89,14 +89,14 @@ package class PromiseCore: Job, @unchecked Sendable {
     final var role: CoreRole { @inline(__always) get { code.role } }
 
     @usableFromInline final var marks: CoreMarks {
-        @inline(__always) get { CoreMarks(rawValue: UInt8(truncatingIfNeeded: home & 0x1F)) }
-        @inline(__always) set { home = home & ~0x1F | UInt32(newValue.rawValue) }
+        @inline(__always) get { CoreMarks(rawValue: UInt8(truncatingIfNeeded: threadWord & 0x1F)) }
+        @inline(__always) set { threadWord = threadWord & ~0x1F | UInt32(newValue.rawValue) }
     }
 
     /// The number of the waiter among its loop's `OutsideWaiters`, or zero. It has 27 bits, the limit there.
     final var outsideNumber: UInt32 {
-        @inline(__always) get { home >> 5 }
-        @inline(__always) set { home = home & 0x1F | newValue << 5 }
+        @inline(__always) get { threadWord >> 5 }
+        @inline(__always) set { threadWord = threadWord & 0x1F | newValue << 5 }
     }
 
     @inline(__always)
@@ -109,13 +109,6 @@ package class PromiseCore: Job, @unchecked Sendable {
     /// The line that made the promise, if it is externally settled.
     @usableFromInline
     var callSite: CallSite? { nil }
-
-    /// Ends the work of a promise without a source. Called on its loop's thread.
-    /// - Returns: true if the work has ended, which gives the caller the right to settle.
-    func cancelProducer() -> Bool {
-        code(self, .stop)
-        return upstream.loadRelaxed() == .taken
-    }
 
     /// This core, if it settles when its several sources have. (A cast would take twenty instructions.)
     var asCombinator: CombinatorCore? { nil }

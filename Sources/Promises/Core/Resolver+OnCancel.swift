@@ -23,20 +23,28 @@ extension Resolver {
     /// ```swift
     /// resolver.onCancelThen { query.stop() }      // fulfilled when the query has really ended
     /// ```
-    /// - Parameter body: stops the work. Its guarantee is not cancelled with the promise.
+    /// Register it before the promise can be cancelled: a body that is added later is called after the rejection.
+    /// - Parameter body: stops the work. The guarantee is not cancelled with the promise.
     @available(*, noasync, message: "no loop runs the handler in an async function; call it on the loop's thread")
     public func onCancelThen(_ body: @escaping () -> Guarantee<Void>) {
         token.core.attach(WatchingCore(watching: CleanUpOnCancel(body: body), role: .cleansUp))
     }
 }
 
-/// A closure around the body would need a block.
+extension PromiseCore {
+    /// True when this source of a body tells of a cancellation. A core other than the resolver's tells of one that is
+    /// delivered before the promise is rejected.
+    fileprivate var bringsCancellation: Bool {
+        !role.contains(.externallySettled) || has(.isDecidedByCancellation)
+    }
+}
+
+/// Calls the body if the promise was cancelled; see `Resolver.onCancel`. (A closure around it would need a block.)
 private struct OnCancel: Operation {
     let body: () -> Void
 
     func run(_ source: AnySource, _ core: PromiseCore) {
-        // The source is another core if the promise is rejected later, after clean-ups.
-        if (source.core as? ResolverCore)?.isCancelled != false { body() }
+        if source.core.bringsCancellation { body() }
         core.finish(())
     }
 }
@@ -45,8 +53,7 @@ private struct CleanUpOnCancel: Operation {
     let body: () -> Guarantee<Void>
 
     func run(_ source: AnySource, _ core: PromiseCore) {
-        // The source is another core if the cancellation arrives before the promise has settled.
-        if (source.core as? ResolverCore)?.isCancelled == false { return core.finish(()) }
+        guard source.core.bringsCancellation else { return core.finish(()) }
         core.finish(followingGuarantee: body())
     }
 }

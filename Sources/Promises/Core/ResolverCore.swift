@@ -7,9 +7,6 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
     /// True when a closure of `Guarantee` fulfills it. The closure cannot be notified of a cancellation, so no
     /// withdrawing waiter ends the promise: a later value would be lost silently.
     private let isOfGuarantee: Bool
-    /// True when the promise was cancelled, not merely rejected with a cancellation error. Before the promise settles,
-    /// only the party that has claimed it accesses this.
-    @exclusivity(unchecked) private(set) final var isCancelled = false
 
     /// Returns true for a clean-up of the promise. A cancellation runs it first, and then rejects the promise.
     private static func isCleanUp(_ node: CoreRef) -> Bool { node.borrow { $0.role.contains(.cleansUp) } }
@@ -20,7 +17,6 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
 
     override func cancelExternally(with error: (any Error)?) -> Cancellation.Step {
         guard let waiters = claimForCancellation() else { return .cannotStop }
-        isCancelled = true
         let hasCleanUps = waiters.contains(where: Self.isCleanUp)
         // Also unlocks the list, which `reject` waits for.
         if let notified = waiters.removeAll(where: { hasCleanUps && Self.isNotifiedFirst($0) }) {
@@ -35,7 +31,7 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
         guard !isOfGuarantee, let waiters = LockedWaiters(of: self), waiters.takeAndClaim(only: node) else {
             return false
         }
-        isCancelled = true
+        annotate(.isDecidedByCancellation)
         node.borrow {
             $0.upstream.store(.taken)
             $0.leaveLoop()
@@ -71,7 +67,7 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
 
     @inlinable @inline(__always)
     convenience init<Value>(
-        root type: Value.Type, isOfGuarantee: Bool = false, _ file: StaticString, _ line: UInt
+        of type: Value.Type, isOfGuarantee: Bool = false, _ file: StaticString, _ line: UInt
     ) {
         self.init(CallSite(file, line), isOfGuarantee: isOfGuarantee, code: .of(Follow<Value>.self))
     }

@@ -59,24 +59,24 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         var poolJob: (workers: ThreadPoolWorkers, job: PoolJob)?
         /// The promise that this one waits for or follows, and its waiter there.
         var place: Place?
-        /// True while a cancellation climbs to the awaited promise, whose outcome counts only afterwards.
-        var isCancelled = false
-        /// True after a cancellation while the closure ran or was about to: the result does not count.
+        /// True when the next outcome counts as a cancellation, until the cancellation has entered the awaited promise,
+        /// whose outcome then tells.
+        var awaitsCancellation = false
+        /// True if the promise was cancelled while its closure ran or was about to: the result does not count.
         var isOverruled = false
-        /// The first cancellation, with its error if it brought one.
-        var first: (any Error)??
+        var cancellation: FirstCancellation?
 
         mutating func cancel(with error: (any Error)?) {
-            if first == nil { first = .some(error) }
+            if cancellation == nil { cancellation = FirstCancellation(error: error) }
             switch stage {
-            case .waiting, .following: isCancelled = true
+            case .waiting, .following: awaitsCancellation = true
             case .queued, .running: isOverruled = true
             case .ended: break
             }
         }
 
         var rejection: (any Error)? {
-            (first ?? nil) ?? (isCancelled || isOverruled ? PromiseError.asCancellation : nil)
+            cancellation?.error ?? (awaitsCancellation || isOverruled ? PromiseError.asCancellation : nil)
         }
     }
 
@@ -123,7 +123,8 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         progress.withLock { progress in
             guard progress.stage == stage else { return nil }
             let previous = progress
-            progress = Progress(stage: next, work: work, isOverruled: previous.isOverruled, first: previous.first)
+            progress = Progress(
+                stage: next, work: work, isOverruled: previous.isOverruled, cancellation: previous.cancellation)
             return previous
         }
     }
@@ -136,14 +137,14 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         let isCancelled = progress.withLock { progress in
             guard progress.stage == stage else { return false }
             progress.place = (core, waiter)
-            return progress.isCancelled || progress.isOverruled
+            return progress.awaitsCancellation || progress.isOverruled
         }
         // Cancelled by another thread, or while the closure ran.
         if isCancelled { cancel() }
     }
 
     private func sourceDidSettle(_ source: AnySource) {
-        let isCancelled = progress.withLock { $0.isCancelled }
+        let isCancelled = progress.withLock { $0.awaitsCancellation }
         let source = isCancelled ? AnySource(PromiseCore.plainlyCancelled.ref, isFulfilled: false) : source
         nextStep(after: source, isCancellation: isCancelled)?()
     }
@@ -155,13 +156,13 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         case .pass(let outcome):
             guard let previous = leave(.waiting, for: .ended) else { return nil }
             // Another thread has cancelled the promise since it received the outcome.
-            let isLate = previous.isCancelled && !isCancellation
+            let isLate = previous.awaitsCancellation && !isCancellation
             return { self.conclude(isLate ? .error(PromiseError.asCancellation, from: nil) : outcome) }
         case .dispatch(let work):
             // Before it is queued: another party may then end the count.
             jobs.begin(home)
             if let previous = leave(.waiting, for: .queued, work) {
-                if previous.isCancelled && !isCancellation { cancel() }
+                if previous.awaitsCancellation && !isCancellation { cancel() }
                 return { self.dispatch(on: previous.dispatcher) }
             }
             jobs.end(home)
@@ -281,7 +282,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     }
 
     override func cancellationDidClimb(over waiter: PromiseCore) {
-        progress.withLock { if $0.place?.waiter === waiter { $0.isCancelled = false } }
+        progress.withLock { if $0.place?.waiter === waiter { $0.awaitsCancellation = false } }
     }
 
     private func dropJob(_ previous: Progress) {
@@ -289,7 +290,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         if let (workers, job) = previous.poolJob { workers.withdraw(job) }
         // Before the count ends, or a loop that waits only for the pool would end before the handlers have run.
         home.beginExternalWork()
-        if claim() { rejectCancelled(with: previous.first ?? nil, at: madeAt) }
+        if claim() { rejectCancelled(with: previous.cancellation?.error, at: madeAt) }
         jobs.end(home)
         home.endExternalWork()
     }

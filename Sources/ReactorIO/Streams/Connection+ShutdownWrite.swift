@@ -17,7 +17,7 @@ extension Connection {
             endWriter()
             if !writer.isQueued { return .value }
         }
-        let core = PromiseCore(root: Void.self)
+        let core = PromiseCore(handedOut: Void.self)
         ensuredColdState.shutdown = core
         return Promise(core)
     }

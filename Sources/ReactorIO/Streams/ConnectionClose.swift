@@ -8,7 +8,7 @@ final class ConnectionClose {
     // The connection retains this object, and cancels the timer before its descriptor is closed. Until then the poller,
     // or the flush job, retains the connection.
     private unowned let connection: Connection
-    let promise = PromiseCore(root: Void.self)
+    let promise = PromiseCore(handedOut: Void.self)
     /// The time of the end, whatever the peer does.
     private var deadline: LoopInstant?
     /// The number of bytes that the peer must take and send per interval; `nil` for none.

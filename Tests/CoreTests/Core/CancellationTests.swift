@@ -23,7 +23,7 @@ struct CancellationTests {
         let tally = Tally()
         let (inner, resolver) = Promise<Int>.pending()
         let outer = {
-            let outer = PromiseCore(root: Int.self)
+            let outer = PromiseCore(handedOut: Int.self)
             let token = tally.token()
             outer.retain()
             outer.follow(owned: .retaining(inner.core)) { core in

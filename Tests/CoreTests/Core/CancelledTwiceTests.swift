@@ -7,7 +7,7 @@ struct CancelledTwiceTests {
 
     /// A producer that cannot stop: a cancellation leaves its promise, and a later one does not wait for it.
     @Test(.inLoop) func workThatContinuesIsNotWaitedFor() throws {
-        let core = PromiseCore(root: Int.self)
+        let core = PromiseCore(handedOut: Int.self)
         let work = Promise<Int>(core)
         work.cancel()
         let lower = work.map { $0 }

@@ -87,7 +87,7 @@ struct CoreReuseTests {
     }
 
     @Test(.inLoop) func aWeakReferenceMakesASideTable() {
-        let core = PromiseCore(root: Int.self)
+        let core = PromiseCore(handedOut: Int.self)
         expect(!core.hasSideTable)
         weak let other: PromiseCore? = core
         expect(other === core && core.hasSideTable)

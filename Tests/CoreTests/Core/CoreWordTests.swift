@@ -55,7 +55,7 @@ struct CoreWordTests {
 
     @Test func marksAndANumberAreInOneWord() {
         let all = CoreMarks([.hasNextStep, .willBeRejected, .countsAsWaiting, .mayAdopt])
-        let word = PromiseCore(root: Void.self)
+        let word = PromiseCore(handedOut: Void.self)
         expect(word.marks == [] && word.outsideNumber == 0)
         word.outsideNumber = UInt32(OutsideWaiters.largestNumber)
         expect(word.marks == [] && word.outsideNumber == OutsideWaiters.largestNumber)

@@ -110,7 +110,7 @@ struct OnCancellationTests {
     /// An error that comes after the cancellation begins no recovery.
     @Test(.inLoop) func aLaterErrorOfAnUnstoppableSource() throws {
         let (shelf, ran) = (Shelf(), Shared(false))
-        let core = PromiseCore(root: Int.self)
+        let core = PromiseCore(handedOut: Int.self)
         let recovered = Promise<Int>(core).recover(on: shelf) { _ throws -> Promise<Int> in
             ran.change { $0 = true }
             return .value(7)
