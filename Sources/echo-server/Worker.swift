@@ -22,12 +22,17 @@ final class Worker {
     /// Serves one connection from its first byte to its last. Then the listener closes it.
     func serve(_ connection: Connection) -> Promise<Void> {
         connection.idleTimeout = idleTimeout
+        return Echo(connection, of: self).run()
+    }
+
+    func echoDidBegin() {
         statistics.begin()
         openCount.begin()
-        return Echo(connection, of: self).run().ensure { [self] in
-            statistics.end()
-            openCount.end()
-        }
+    }
+
+    func echoDidEnd() {
+        statistics.end()
+        openCount.end()
     }
 }
 
