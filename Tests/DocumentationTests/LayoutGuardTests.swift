@@ -12,13 +12,21 @@ struct LayoutGuardTests {
             set -e
             cd "$0"
             mkdir -p Sources/probe
-            cp -r "$1/Sources/CLinux" "$1/Sources/Reactor" "$1/Sources/Promises" Sources
+            for name in CLinux ReactorLibc Reactor Promises; do cp -r "$1/Sources/$name" Sources; done
             sed -i 's/    @usableFromInline package init() { link = nil }/    final var added = 0\\n&/' Sources/Reactor/Jobs/Job.swift
             grep -q 'final var added' Sources/Reactor/Jobs/Job.swift
             echo 'import Promises
             _ = Promise.value(1).map { $0 + 1 }' >Sources/probe/main.swift
-            sed -e '/echo-server/d' -e '/PromiseKitNames/d' -e '/[tT]est/d' "$1/Package.swift" >Package.swift
-            sed -i 's/    targets: \\[/&\\n        .executableTarget(name: "probe", dependencies: ["Promises"]),/' Package.swift
+            echo '// swift-tools-version: 6.2
+            import PackageDescription
+            let package = Package(
+                name: "copy",
+                targets: [
+                    .target(name: "CLinux"), .target(name: "ReactorLibc"),
+                    .target(name: "Reactor", dependencies: ["CLinux", "ReactorLibc"]),
+                    .target(name: "Promises", dependencies: ["CLinux", "Reactor", "ReactorLibc"]),
+                    .executableTarget(name: "probe", dependencies: ["Promises"]),
+                ], swiftLanguageModes: [.v6])' >Package.swift
             swift build --product probe >build.log 2>&1 || { tail -n 20 build.log; exit 1; }
             SWIFT_BACKTRACE=enable=no .build/debug/probe
             """
