@@ -122,7 +122,9 @@ public struct ByteReader: ~Escapable {
     public mutating func skip(_ count: Int) throws(ByteError) { _ = try bytes(count) }
 
     /// Reads the bytes before the next `delimiter`, and skips it: with 0, a C string.
-    /// - Parameter limit: the maximum number of bytes.
+    /// - Parameters:
+    ///   - delimiter: the byte that ends the value.
+    ///   - limit: the maximum number of bytes before it.
     /// - Throws: `endOfInput` without a delimiter, or `limitExceeded`.
     @_lifetime(copy self)
     public mutating func bytes(until delimiter: UInt8, limit: Int = 65536) throws(ByteError) -> RawSpan {
