@@ -20,7 +20,9 @@ extension Connection {
     ///
     /// True means that the bytes were taken, not that they have arrived: reads, later writes and `closed` report a
     /// failure. A later `close` or `shutdownWrite` delivers them first. An `abort` drops them.
-    /// - Parameter overflow: the reaction if the queue reaches `writeQueueLimit` because the peer does not read.
+    /// - Parameters:
+    ///   - bytes: the bytes, such as `text.utf8`; may be empty.
+    ///   - overflow: the reaction if the queue reaches `writeQueueLimit` because the peer does not read.
     /// - Returns: false if the bytes were dropped: the queue is full, the connection has failed, this side has been
     ///   ended by `close`, `abort` or `shutdownWrite`, or a handshake has not finished.
     @inlinable @discardableResult
