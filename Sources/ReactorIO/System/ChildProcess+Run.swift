@@ -22,10 +22,9 @@ extension ChildProcess {
     /// ChildProcess.run("git", ["rev-parse", "HEAD"], timeout: .seconds(5)).done { print($0.text) }
     /// ```
     ///
-    /// If the promise is rejected or cancelled, the program is killed, with the process group that it leads, even after
-    /// its own end, and its output is lost. To keep partial output, read the streams of `spawn`. If not, the promise
-    /// waits for the end of the program and of both its streams, and so also for a background process that keeps these
-    /// open.
+    /// The promise waits for the end of the program and of both its streams, even if a background process keeps these
+    /// open. A rejection or a cancellation kills the program, with the process group that it leads, even after its own
+    /// end, and loses its output. To keep partial output, read the streams of `spawn`.
     ///
     /// The promise is rejected with:
     /// - the `SystemError` of `spawn`;
