@@ -25,7 +25,7 @@ final class ConsoleServer {
         options.transform = { _, response in Self.secure(&response) }
         listener.serveHTTP(
             options, serving: ServeOptions(maxConnections: Self.mostConnections), onError: { _, _ in },
-            handler: { [unowned self] request in try answer(to: request) }
+            handler: { [unowned self] request in answer(to: request) }
         ).cauterize()
     }
 
@@ -50,7 +50,23 @@ final class ConsoleServer {
 
     // MARK: Requests
 
-    private func answer(to request: Request) throws -> Answer {
+    /// Errors are texts, which `curl` shows.
+    private func answer(to request: Request) -> Answer {
+        do {
+            let answer = try admitted(request)
+            guard case .later(let promise) = answer else { return answer }
+            return .later(promise.recover(policy: .allErrors) { .value(Self.failure($0)) })
+        } catch { return .now(Self.failure(error)) }
+    }
+
+    private static func failure(_ error: any Error) -> Response {
+        guard let error = error as? HTTPError else {
+            return Response("The console has failed: \(error)\n", status: .internalServerError)
+        }
+        return Response("\(error.detail ?? error.reason)\n", status: error.status, headers: error.headers)
+    }
+
+    private func admitted(_ request: Request) throws -> Answer {
         switch admission.answer(to: request.headers, host: request.host) {
         case .admitted: break
         case .wrongHost: return .now(Response("Use localhost or 127.0.0.1 as the host.\n", status: Status(421)))
@@ -150,7 +166,8 @@ final class ConsoleServer {
     private func record(_ request: Request) throws -> Promise<Response> {
         let seconds = try Self.number("seconds", request.queryParameters, Self.recording, default: 5)
         if watcher.recording != nil { throw HTTPError(.conflict, detail: "A recording is in progress.") }
-        return watcher.record(for: .seconds(seconds)).map { text in
+        guard let connection = request.connection else { throw HTTPError(.internalServerError) }
+        return connection.cancelWhenPeerGone { self.watcher.record(for: .seconds(seconds)) }.map { text in
             Response(
                 text, type: "application/json",
                 headers: ["Content-Disposition": "attachment; filename=\"recording.json\""])

@@ -35,6 +35,9 @@ final class Recording: @unchecked Sendable {
         return when(resolved: ended).map { _ in self.text }
     }
 
+    /// Ends it on loops that still record, because its visitor has left.
+    func abandon() { for loop in loops { loop.remote.run { _ = EventLoop.ofCurrentThread.endRecording() } } }
+
     private func ask<Value: Sendable>(_ loop: WatchedLoop, _ body: @escaping @Sendable () -> Value) -> Promise<Value> {
         let (promise, resolver) = Promise<Value>.pending()
         let ended = { _ = resolver.reject(PromiseError.loopEnded) }

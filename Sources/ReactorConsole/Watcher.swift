@@ -82,7 +82,7 @@ final class Watcher: @unchecked Sendable {
 
     /// Looks at all loops. A look in progress serves all who ask.
     func look() -> Guarantee<Void> {
-        if let survey, survey.isPending { return survey.map { $0 } }
+        if let survey { return survey.map { $0 } }
         let promises = conf.trace
         let home = home.remote
         let looks = loops.values.map { loop -> Promise<Void> in
@@ -99,6 +99,8 @@ final class Watcher: @unchecked Sendable {
         }
         let all = when(resolved: looks).map { _ in }
         survey = all
+        // Also keeps the look alive: the end of its last listener would cancel it, and visitors may leave at any time.
+        all.done { [weak self] in self?.survey = nil }
         return all.map { $0 }
     }
 
@@ -129,9 +131,11 @@ final class Watcher: @unchecked Sendable {
         recording = made
         let hadTrace = conf.trace
         if !hadTrace { conf.trace = true }
-        return attend().then { made.begin() }.then { _ in after(time) }.then { _ in made.end() }.ensure { [weak self] in
+        let recorded = attend().asPromise().then { made.begin() }.then { after(time) }.then { made.end() }
+        return recorded.ensure { [weak self] in
             if !hadTrace && self?.tracesUntil == nil { conf.trace = false }
             self?.recording = nil
+            made.abandon()
         }
     }
 }

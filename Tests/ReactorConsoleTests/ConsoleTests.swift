@@ -49,6 +49,10 @@ struct ConsoleTests {
     @Test(.ownThread) func reportsNothingOfItsOwn() async {
         await #expect(processExitsWith: .success) { try Bodies.reportsNothingOfItsOwn() }
     }
+
+    @Test(.ownThread) func outlivesItsVisitors() async {
+        await #expect(processExitsWith: .success) { try Bodies.outlivesItsVisitors() }
+    }
 }
 
 enum Bodies {}

@@ -23,4 +23,35 @@ extension Bodies {
         }
         #expect(reports.value == [])
     }
+
+    /// A visitor that leaves during a look or a recording takes them from nobody else.
+    static func outlivesItsVisitors() throws {
+        try withConsole(at: "127.0.0.1:0") { console in
+            let worker = try EventLoop.spawn(name: "worker")
+            let gate = Gate()
+            defer {
+                gate.open()
+                worker.stop()
+                worker.join()
+            }
+            _ = try console.ask("/json", until: "\"name\":\"worker\",\"number\"")
+            // From now on each look lasts as long as the console waits for a loop.
+            worker.submit { gate.wait() }
+            for target in ["GET /json", "GET /text", "GET /metrics", "GET /events", "POST /record?seconds=30"] {
+                for isReset in [false, true] {
+                    let visitor = try hang(connect(to: console.address))
+                    try hang(visitor.write("\(target) HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+                    // The console reads this later, and needs no look to answer.
+                    #expect(try console.ask("/other").status == 404)
+                    if isReset { visitor.abort() } else { hang(visitor.close()) }
+                    // The console has seen the end.
+                    #expect(try console.ask("/other").status == 404)
+                    let answer = try console.ask("/json")
+                    #expect(answer.status == 200, "\(target): \(answer.body)")
+                }
+            }
+            #expect(try console.ask("/record?seconds=1", "POST").status == 200)
+            #expect(!conf.trace)
+        }
+    }
 }
