@@ -83,6 +83,27 @@ struct UnreadBodyTests {
         }
     }
 
+    /// A body that has arrived with its head is there at once, and what follows it is the next request.
+    @Test(.inLoop, arguments: ["", "bo", "body"], [false, true])
+    func aBodyThatHasArrivedNeedsNoWait(_ arrived: String, isWhole: Bool) throws {
+        var wereThere: [Bool] = []
+        let client = try serveClient { request in
+            var parts: [UInt8] = []
+            let all = isWhole ? request.body.bytes() : request.body.forEach { parts += $0 }.map { parts }
+            wereThere.append(isWhole ? all.isFulfilled : parts.count == 4)
+            return .later(all.map { Response($0) })
+        }
+        let head = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n"
+        try hang(client.write(head + arrived))
+        hang(after(.seconds(1)))
+        try hang(client.write("body".dropFirst(arrived.count) + head + "next"))
+        for body in ["body", "next"] {
+            _ = try hang(client.read(until: "\r\n\r\n"), timeout: .seconds(5))
+            expectEqual(try hang(client.read(exactly: 4), timeout: .seconds(5)), Array(body.utf8))
+        }
+        expectEqual(wereThere, [arrived == "body", true])
+    }
+
     /// A second read, while the first waits for the rest or is about to get all that has arrived.
     @Test(.inLoop, arguments: [["body"], ["bo", "dy"], ["b", "o", "dy"]])
     func aSecondReadTakesNothingOfTheFirst(_ parts: [String]) throws {

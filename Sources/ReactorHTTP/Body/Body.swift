@@ -151,6 +151,18 @@ public final class Body {
         }
     }
 
+    /// Takes the rest of a body with a length, if all of it has arrived: a small body usually has, with the head. That
+    /// needs no promise and no copy.
+    @usableFromInline
+    func takeArrivedRest() -> [UInt8]? {
+        guard reading == nil, beforeFirstRead == nil, decoder.excess == nil, let connection,
+            let rest = decoder.takeRest(from: connection)
+        else { return nil }
+        hasBegun = true
+        finish(nil)
+        return rest
+    }
+
     private func acceptAll(_ bytes: [UInt8]) throws -> Promise<[UInt8]?> {
         do { _ = try decoder.decode(bytes.span.bytes) } catch { throw fail(error) }
         decoder.connectionDidEnd()
@@ -182,6 +194,7 @@ public final class Body {
     public func bytes() -> Promise<[UInt8]> {
         if !isReading {
             if decoder.lacks(moreThan: wholeLimit) { return Promise(error: failWhole()) }
+            if let rest = takeArrivedRest() { return .value(rest) }
             decoder.whole = takeLeft() ?? []
         }
         return next().map { _ in
@@ -214,10 +227,9 @@ public final class Body {
     /// - Returns: a promise that is fulfilled at the end, and rejected as `read` or with the error of `body`.
     @inlinable
     public func forEach<Next: Thenable<Void>>(_ body: @escaping ([UInt8]) throws -> Next) -> Promise<Void> {
-        let part = read()
-        if isComplete, case .success(let part?) = part.result { return firstly { try body(part).asPromise() } }
+        if let rest = takeArrivedRest() { return firstly { try body(rest).asPromise() } }
         // A loop written as recursion, in constant memory.
-        return part.then { part -> Promise<Void> in
+        return read().then { part -> Promise<Void> in
             guard let part else { return .value }
             return try body(part).asPromise().then { self.forEach(body) }
         }

@@ -71,6 +71,15 @@ extension BodyDecoder {
         return position == 0 ? .incomplete(missing: 1) : .frame(part, consumed: position)
     }
 
+    /// Takes the rest of a body with a length, if all of it has arrived.
+    mutating func takeRest(from connection: Connection) -> [UInt8]? {
+        guard case .data(let left) = state, !isChunked, left > 0, let rest = connection.takeArrived(left) else {
+            return nil
+        }
+        state = .complete
+        return rest
+    }
+
     /// The error for a declared length above the limit.
     var excess: HTTPError? { lacks(moreThan: limit) ? tooLarge : nil }
 

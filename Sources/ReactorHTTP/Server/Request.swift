@@ -70,8 +70,6 @@ final class RequestStorage {
     @exclusivity(unchecked) var service: Service?
     /// The status of a partly sent response, which no other can follow.
     @exclusivity(unchecked) private(set) var begunStatus: Status?
-    /// A streamed response's head, until sent.
-    @exclusivity(unchecked) var unsentHead: (status: Status, bytes: [UInt8])?
     /// The time of the complete head, if requests are logged.
     @exclusivity(unchecked) var began: ContinuousClock.Instant?
 
@@ -137,7 +135,6 @@ final class RequestStorage {
         connection = nil
         keptHead = nil
         begunStatus = nil
-        unsentHead = nil
         usedBody.take()?.end()
     }
 }

@@ -223,11 +223,10 @@ final class Session {
         to request: RequestStorage, _ isLast: Bool
     ) -> Promise<Void> {
         let isLast = isLast || length == nil && request.isHTTP10
-        var head = ByteWriter()
-        state.appendHead(of: response, to: request, isLast: isLast, &head)
-        request.unsentHead = (response.status, head.bytes)
-        let output = BodyOutput(length, isChunked: length == nil && !request.isHTTP10) { [self] in
-            beginStream(&$0)
+        let output = BodyOutput(length, isChunked: length == nil && !request.isHTTP10) { [self] output in
+            guard let request = current else { return }
+            request.responseBegins(response.status)
+            state.appendHead(of: response, to: request, isLast: isLast, &output)
         } send: { [self] part in
             limited(connection.write(part))
         }
@@ -247,19 +246,18 @@ final class Session {
             let rest = isLast ? nil : skipRest(of: request)
             return finish(.value, response.status, request, isLast: isLast, skipping: rest)
         }
-        if written.isFulfilled, request.framing == .none || isUnread || request.body.isComplete { return end() }
+        if written.isFulfilled {
+            if request.framing == .none || request.usedBody?.isComplete == true {
+                return finish(.value, response.status, request, isLast: isLast)
+            }
+            if isUnread { return end() }
+        }
         return written.then { end() }.recover(policy: .allErrors) { [self] error in
             output.close()
             if !output.isUnsent || request.hasLeft(with: error) { throw error }
             let response = transformed(request.failure(error), for: request)
             return sendNow(response, to: request, isLast: request.usedBody?.isComplete == false)
         }
-    }
-
-    private func beginStream(_ output: inout ByteWriter) {
-        guard let request = current, let head = request.unsentHead.take() else { return }
-        request.responseBegins(head.status)
-        output.append(head.bytes)
     }
 
     // MARK: The end

@@ -20,7 +20,10 @@ public struct ByteWriter: Sendable {
     /// Makes a writer.
     /// - Parameter count: the number of bytes to reserve.
     @inlinable
-    public init(reserving count: Int = 0) { written.reserveCapacity(count) }
+    public init(reserving count: Int = 0) {
+        // Even to reserve nothing takes a hundred instructions.
+        if count > 0 { written.reserveCapacity(count) }
+    }
 
     /// - Parameter memory: an empty array, whose memory is reused.
     @inlinable

@@ -13,6 +13,11 @@ extension Connection {
     /// The number of received bytes that no read has consumed.
     package var bufferedByteCount: Int { cold?.input.count ?? 0 }
 
+    /// Takes the next `count` bytes, if they are buffered, and a read may begin; otherwise `nil`, and nothing is taken.
+    package func takeArrived(_ count: Int) -> [UInt8]? {
+        bufferedByteCount >= count && refuseRead() == nil ? takeInput(count) : nil
+    }
+
     @usableFromInline @inline(__always)
     var hasInput: Bool { cold?.input.isEmpty == false }
 
