@@ -147,7 +147,8 @@ extension BodyDecoder {
             if part.isEmpty { part = [UInt8](bytes) } else { part.append(contentsOf: bytes) }
             return
         }
-        whole!.makeRoom(for: bytes.count, of: left == .max ? nil : left)
+        // Room for each chunk would move all earlier ones.
+        whole!.makeRoom(for: bytes.count, of: isChunked || left == .max ? nil : left)
         whole!.append(contentsOf: bytes)
     }
 
