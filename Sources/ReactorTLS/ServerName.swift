@@ -13,7 +13,7 @@ struct ServerName {
         // Certificates cannot contain an address's zone.
         let isIPv6 = text.utf8.contains(UInt8(ascii: ":"))
         let host = isIPv6 ? text.prefix { $0 != "%" } : text[...]
-        switch Place(host: host, isBracketed: isIPv6, port: 0) {
+        switch ParsedEndpoint(host: host, isBracketed: isIPv6, port: 0) {
         case .address?: (self.text, isAddress) = (String(host), true)
         case .localhost?, .host?:
             let name = host.utf8.last == UInt8(ascii: ".") ? host.dropLast() : host

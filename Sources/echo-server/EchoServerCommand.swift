@@ -48,7 +48,7 @@ enum EchoServerCommand {
         let statistics = { (title: String) -> Promise<Void> in
             options.isQuiet ? .value : server.report().done { Console.say($0.line(title)) }
         }
-        let service = Service(on: loop, warn: warn)
+        let service = ServiceNotifier(on: loop, warn: warn)
         let drained = try server.drainAtSignals {
             service.notifyStopping(within: options.drainTimeout)
         } orEndNow: { signal in

@@ -159,7 +159,7 @@ struct ServiceManagerTests {
 private func expectOneWarningAfterAMinute() {
     withVirtualTime { (_: VirtualClock) in
         var warnings: [String] = []
-        Service(on: .current) { warnings.append($0) }.notifyReady([]) { .value }
+        ServiceNotifier(on: .current) { warnings.append($0) }.notifyReady([]) { .value }
         hang(after(.seconds(55)))
         precondition(warnings.isEmpty)
         hang(after(.seconds(10)))

@@ -59,8 +59,8 @@ MUTANTS = [
      "        core.retain()\n        let word", "        if !isMutant(#) { core.retain() }\n        let word"),
     ("a waiter is withdrawn and delivered to", CORE + "Delivery.swift",
      "        // Its own thread may be withdrawing it.\n",
-     "        if isMutant(#), node.borrow({ $0.upstream.load() == .waiting(forCoreAt: address) }) {\n"
-     "            node.borrow { $0.upstream.store(word) }\n            return true\n        }\n"),
+     "        if isMutant(#), node.borrow({ $0.sourceWord.load() == .waiting(forCoreAt: address) }) {\n"
+     "            node.borrow { $0.sourceWord.store(word) }\n            return true\n        }\n"),
     ("unlock forgets that the core was claimed", CORE + "StateWord.swift",
      "StateWord(bits: address | bits & ~Self.addressMask & ~Self.busyBit)",
      "StateWord(bits: address | bits & ~Self.addressMask & ~Self.busyBit & ~(isMutant(#) ? Self.markBit : 0))"),
@@ -99,10 +99,10 @@ MUTANTS = [
     ("two parties take the same step of a dispatched promise", "Promises/Operators/DispatchedPromise.swift",
      "guard progress.stage == stage else { return nil }", "guard isMutant(#) || progress.stage == stage else { return nil }"),
     ("a source is not retained before its waiter withdraws", CORE + "PromiseCore+Cancel.swift",
-     "        guard let source = word.source, upstream",
-     "        if isMutant(#) {\n            guard word.isWaiting, upstream.replace(word, by: .taken) else { return nil }\n"
-     "            leaveOutsideWaiters()\n            return word.core.object\n        }\n"
-     "        guard let source = word.source, upstream"),
+     "        guard let source = word.source, sourceWord",
+     "        if isMutant(#) {\n            guard word.isWaiting, sourceWord.replace(word, by: .taken) else { return nil }\n"
+     "            leaveCrossThreadWaiters()\n            return word.core.object\n        }\n"
+     "        guard let source = word.source, sourceWord"),
     ("the end of a watch forgets the signal that has arrived", REACTOR + "Signals/SignalRegistry.swift",
      "        if takeUnhandled(bit(signal)) { clinux", "        if !isMutant(#), takeUnhandled(bit(signal)) { clinux"),
     ("a reference to a loop is ended by no atomic operation", REACTOR + "Loop/EventLoop+References.swift",

@@ -17,7 +17,7 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         /// The task has arrived, and its waiter is being added to the list.
         static var attaching: UInt8 { 1 }
         static var waiting: UInt8 { 2 }
-        /// Ended by the promise. `upstream` owns its report.
+        /// Ended by the promise. `sourceWord` owns its report.
         static var notified: UInt8 { 3 }
         static var cancelled: UInt8 { 4 }
     }
@@ -33,7 +33,7 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         home = VirtualTasks.home(waitingFor: promise)
         let code = CoreCode { core, phase in
             core.as(AwaitingTask.self).sourceDidSettle()
-            // The waiter owns this reference, and releases the outcome in `upstream` after the task has used it.
+            // The waiter owns this reference, and releases the outcome in `sourceWord` after the task has used it.
             if case .run = phase { core.release() }
         }
         // No payload: dropping the operation resumes the task.
@@ -73,7 +73,7 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
     @usableFromInline
     func outcome<T>() throws -> T {
         if isCancelled { throw CancellationError() }
-        let word = upstream.load()
+        let word = sourceWord.load()
         switch word.mark {
         case .fulfilled: return word.core.payload.value(as: T.self)
         case .rejected: throw word.core.payload.error

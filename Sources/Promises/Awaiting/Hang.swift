@@ -185,9 +185,9 @@ private final class WakeUp: PromiseCore, @unchecked Sendable {
     }
 
     /// Takes a waiter, with a reference for its future list.
-    static func take(on loop: EventLoop) -> Uncounted<WakeUp> {
+    static func take(on loop: EventLoop) -> UnownedReference<WakeUp> {
         // A loop keeps nothing else.
-        guard let wakeUp = LoopRef(loop).exchangeKept(nil as Uncounted<WakeUp>?) else {
+        guard let wakeUp = LoopRef(loop).exchangeKept(nil as UnownedReference<WakeUp>?) else {
             return .retaining(WakeUp(loop))
         }
         wakeUp.borrow { $0.hasArrived = false }
@@ -195,7 +195,7 @@ private final class WakeUp: PromiseCore, @unchecked Sendable {
     }
 
     /// Keeps a waiter that has arrived for reuse, and leaves any other in its list.
-    static func giveBack(_ wakeUp: Uncounted<WakeUp>, to loop: EventLoop) {
+    static func giveBack(_ wakeUp: UnownedReference<WakeUp>, to loop: EventLoop) {
         if wakeUp.borrow({ $0.hasArrived }) {
             // One is enough, even after a nested `hang`.
             LoopRef(loop).exchangeKept(wakeUp)?.release()
@@ -220,8 +220,8 @@ private final class WakeUp: PromiseCore, @unchecked Sendable {
     }
 
     private func releaseSource() {
-        let word = upstream.loadRelaxed()
+        let word = sourceWord.loadRelaxed()
         if word != .taken { word.release() }
-        upstream.store(.taken)
+        sourceWord.store(.taken)
     }
 }

@@ -29,10 +29,10 @@ struct StackSearch {
             guard core.loop == here, core.role.isDisjoint(with: [.externallySettled, .hasDeadline]) else {
                 return false
             }
-            let word = core.upstream.load()
+            let word = core.sourceWord.load()
             switch word.mark {
             case .none: return areInputsHeldUp(of: core, here)
-            // The source exists while this thread does not run its waiter: see `UpstreamWord`.
+            // The source exists while this thread does not run its waiter: see `SourceWord`.
             case .waiting: core = word.core.object
             case .linkedFrom: core = word.core.object
             // A core that is still counted has been cancelled, and is about to be notified.

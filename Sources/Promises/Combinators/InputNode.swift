@@ -5,7 +5,7 @@ struct InputNode {
     private struct Input {
         // Owned until the node has notified it or has left. Not an ordinary reference: moving it out took two atomic
         // operations.
-        var combinator: Uncounted<CombinatorCore>?
+        var combinator: UnownedReference<CombinatorCore>?
         let index: Int
         /// True when the node, which runs inline, brings a value in a job.
         var bringsValueLater = false
@@ -31,7 +31,7 @@ struct InputNode {
         CoreCode { core, phase in
             switch phase {
             case .run:
-                let word = core.upstream.takeOut()
+                let word = core.sourceWord.takeOut()
                 notifyCombinator(of: core) {
                     $0.inputDidSettle($1, AnySource(word.core, isFulfilled: word.isFulfilled))
                 }
@@ -46,7 +46,7 @@ struct InputNode {
     private static var laterCode: CoreCode {
         CoreCode { core, phase in
             let input = core.payload.pointer(to: Input.self)
-            guard case .run = phase, input.pointee.bringsValueLater, core.upstream.loadRelaxed().isFulfilled else {
+            guard case .run = phase, input.pointee.bringsValueLater, core.sourceWord.loadRelaxed().isFulfilled else {
                 return code(core, phase)
             }
             input.pointee.bringsValueLater = false
@@ -72,7 +72,7 @@ struct InputNode {
         // Retained, because the list or queue may release the node during this call.
         let node = core.object
         // If taken, the loop's end has dropped the payload.
-        guard !node.upstream.load().isTaken else { return nil }
+        guard !node.sourceWord.load().isTaken else { return nil }
         releaseCombinator()
         if let source = node.withdraw() { return source }
         // The node is queued.
@@ -83,8 +83,8 @@ struct InputNode {
 
     /// Withdraws from the source, which continues, and whose outcome is not reported.
     func detachFromSource() {
-        let word = core.borrow { $0.upstream.load() }
-        // The source exists while this thread does not run its waiter: see `UpstreamWord`.
+        let word = core.borrow { $0.sourceWord.load() }
+        // The source exists while this thread does not run its waiter: see `SourceWord`.
         if word.isWaiting { word.core.borrow { $0.annotate(.isDetached) } }
         _ = leave()
     }
@@ -92,7 +92,7 @@ struct InputNode {
     /// Withdraws from the source, and cancels it if no other handler waits for it.
     func withdrawAndCancel() {
         let isCancelled = core.borrow { node in
-            let word = node.upstream.load()
+            let word = node.sourceWord.load()
             // Retained, because its resolvers may release it once it is claimed.
             return word.isWaiting && word.core.object.cancel(ifOnly: core)
         }

@@ -53,7 +53,7 @@ public final class Limiter {
     }
 
     /// Makes the permit of one operation, which ends with its last reference.
-    private func turn() -> Promise<AtRelease> {
+    private func turn() -> Promise<OnDeinit> {
         if active < limit {
             active += 1
             return .value(permit)
@@ -75,7 +75,7 @@ public final class Limiter {
         turn.fulfill(permit)
     }
 
-    private var permit: AtRelease { AtRelease { self.workDidEnd() } }
+    private var permit: OnDeinit { OnDeinit { self.workDidEnd() } }
 
     private func forgetEndingIfNobodyWaits() {
         if turns.isEmpty { loop.forgetEnding(ending) }
@@ -95,7 +95,7 @@ public final class Limiter {
     // Unowned: the limiter outlives its turns, because the operations in progress retain it and it settles all turns
     // first.
     private struct Turn: Operation {
-        typealias Output = AtRelease
+        typealias Output = OnDeinit
         unowned(unsafe) let limiter: Limiter
         let number: Int
 

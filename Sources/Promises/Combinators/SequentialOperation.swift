@@ -19,7 +19,7 @@ struct SequentialOperation<Value>: Operation {
         _ name: StaticString, as type: Kind.Type, _ file: StaticString, _ line: UInt
     ) -> PromiseCore {
         let core = PromiseCore(state: .pending, loop: .ofThisThread, code: .of(Self.self))
-        core.upstream.store(.taken)
+        core.sourceWord.store(.taken)
         core.retain()
         run(after: nil, core.traced(root: name, type, file, line))
         return core

@@ -96,7 +96,7 @@ struct Cancellation {
         let isFirst = core.marks.insert(.isCancelled).inserted
         let error = isFirst ? error : nil
         let producer = core.settlingCore
-        let word = producer.upstream.load()
+        let word = producer.sourceWord.load()
         switch word.mark {
         case .waiting, .fulfilled, .rejected: return cancelWaiting(producer, error)
         case .none, .taken, .linkedFrom:
@@ -117,7 +117,7 @@ struct Cancellation {
         let rejection = error ?? (isDecided ? PromiseError.asCancellation : nil)
         if let rejection, let operation = producer.rejectAfterSource(with: rejection) { dropped.append(operation) }
         if isShielding { return .stopped }
-        if let source = producer.upstream.load().source { return .climb(to: source, over: producer, of: producer) }
+        if let source = producer.sourceWord.load().source { return .climb(to: source, over: producer, of: producer) }
         if rejection == nil { producer.receiveCancellation() }
         return .stopped
     }
@@ -127,7 +127,7 @@ struct Cancellation {
         if let combinator = producer.asCombinator {
             branches.append(.end(combinator))
             for node in combinator.inputs.reversed() {
-                if let source = node.upstream.load().source { branches.append(.input(source, over: node)) }
+                if let source = node.sourceWord.load().source { branches.append(.input(source, over: node)) }
             }
             combinator.beginCancelling(with: error)
             return .stopped
@@ -135,7 +135,7 @@ struct Cancellation {
         // Meanwhile another cancellation has no effect: user code may run when the work is dropped.
         producer.marks.insert(.willBeRejected)
         producer.code(producer, .stop)
-        let hasStopped = producer.upstream.loadRelaxed() == .taken
+        let hasStopped = producer.sourceWord.loadRelaxed() == .taken
         // Work that cannot be stopped keeps its own promise pending. If that is only linked to `core`, nobody else waits
         // for it, and `core` is rejected all the same.
         guard hasStopped || producer !== core else {

@@ -2,9 +2,9 @@ import CLinux
 import Reactor
 import Synchronization
 
-@usableFromInline package typealias CoreRef = Uncounted<PromiseCore>
+@usableFromInline package typealias CoreRef = UnownedReference<PromiseCore>
 
-extension Uncounted where Object: PromiseCore {
+extension UnownedReference where Object: PromiseCore {
     @inlinable @inline(__always)
     var core: CoreRef { CoreRef(at: pointer) }
 
@@ -23,7 +23,7 @@ extension Uncounted where Object: PromiseCore {
     }
 }
 
-extension Uncounted where Object == PromiseCore {
+extension UnownedReference where Object == PromiseCore {
     @inline(__always)
     init(_ job: Unmanaged<Job>) { self.init(at: job.toOpaque()) }
 
@@ -35,7 +35,7 @@ extension Uncounted where Object == PromiseCore {
 
     /// The caller knows the class.
     @inline(__always)
-    func `as`<Core: PromiseCore>(_ type: Core.Type) -> Uncounted<Core> { Uncounted<Core>(at: pointer) }
+    func `as`<Core: PromiseCore>(_ type: Core.Type) -> UnownedReference<Core> { UnownedReference<Core>(at: pointer) }
 }
 
 extension CoreRef {
@@ -108,7 +108,7 @@ extension StateWord {
     var root: CoreRef { CoreRef(address: address) }
 }
 
-extension UpstreamWord {
+extension SourceWord {
     /// The source, the adopted core, or the core with the cancellation. Only for a word with an address.
     @inlinable @inline(__always)
     var core: CoreRef { CoreRef(address: address) }

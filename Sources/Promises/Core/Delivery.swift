@@ -2,10 +2,10 @@ import Reactor
 
 extension PromiseCore {
     /// Notifies a waiter of this core that does not run inline, and schedules it on its loop. `word`, with its
-    /// reference, becomes the waiter's `upstream`. Consumes the list's reference to the waiter.
+    /// reference, becomes the waiter's `sourceWord`. Consumes the list's reference to the waiter.
     /// - Returns: false if the waiter had been withdrawn. Releases node and word then.
     @discardableResult
-    func deliver(_ word: UpstreamWord, toOwned node: CoreRef) -> Bool {
+    func deliver(_ word: SourceWord, toOwned node: CoreRef) -> Bool {
         // Counts no reference: the waiter must be released where it is discarded, not nested inside this call.
         let loop = node.borrow { $0.loop.unsafelyUnwrapped }
         guard pass(word, to: node) else { return false }
@@ -21,9 +21,9 @@ extension PromiseCore {
 
     /// Like `deliver`, but the caller schedules the waiter.
     @inline(__always)
-    fileprivate func pass(_ word: UpstreamWord, to node: CoreRef) -> Bool {
+    fileprivate func pass(_ word: SourceWord, to node: CoreRef) -> Bool {
         // Its own thread may be withdrawing it.
-        if node.borrow({ $0.upstream.replace(.waiting(forCoreAt: address), by: word) }) { return true }
+        if node.borrow({ $0.sourceWord.replace(.waiting(forCoreAt: address), by: word) }) { return true }
         node.release()
         if word != .taken { word.release() }
         return false
@@ -84,7 +84,7 @@ struct Delivery {
         let (runsInline, handles) = node.borrow { ($0.runsInline(at: here), $0.handles) }
         // With a reference for the waiter.
         core.retain()
-        let word = UpstreamWord.settled(core.address, as: delivery.pointee.outcome)
+        let word = SourceWord.settled(core.address, as: delivery.pointee.outcome)
         if runsInline {
             guard core.pass(word, to: node) else { return }
             // Noted before it runs, because its handler may complete the delivery.

@@ -37,7 +37,7 @@ struct LockedWaiters: ~Copyable {
     func isWithdrawn(_ node: CoreRef) -> Bool { Self.isWithdrawn(node, from: core) }
 
     private static func isWithdrawn(_ node: CoreRef, from core: CoreRef) -> Bool {
-        node.borrow { $0.upstream.loadRelaxed() } != .waiting(forCoreAt: core.address)
+        node.borrow { $0.sourceWord.loadRelaxed() } != .waiting(forCoreAt: core.address)
     }
 
     /// Whether a node of the list keeps the producer working.

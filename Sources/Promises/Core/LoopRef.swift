@@ -3,9 +3,9 @@ import Reactor
 
 /// The loop of a core. Each core counts one reference to its loop. A loop that ends before refuses jobs, and its
 /// address is no other loop's. See `EventLoop+References.swift`.
-@usableFromInline typealias LoopRef = Uncounted<EventLoop>
+@usableFromInline typealias LoopRef = UnownedReference<EventLoop>
 
-extension Uncounted where Object == EventLoop {
+extension UnownedReference where Object == EventLoop {
     /// The loop of this thread, made if there is none.
     @inlinable @inline(__always)
     static var ofThisThread: LoopRef { LoopRef(at: EventLoop.addressOfThisThread) }
@@ -29,9 +29,9 @@ extension Uncounted where Object == EventLoop {
     private var isCurrent: Bool { clinux_get_current_loop() == pointer }
 
     /// Exchanges the object that the loop keeps for the layer above. The caller knows its class.
-    func exchangeKept<Kept: AnyObject>(_ object: Uncounted<Kept>?) -> Uncounted<Kept>? {
+    func exchangeKept<Kept: AnyObject>(_ object: UnownedReference<Kept>?) -> UnownedReference<Kept>? {
         borrow { $0.exchangeAttachment(object.map { .fromOpaque($0.pointer) }) }.map {
-            Uncounted<Kept>(at: $0.toOpaque())
+            UnownedReference<Kept>(at: $0.toOpaque())
         }
     }
 }

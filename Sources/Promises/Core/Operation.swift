@@ -148,10 +148,10 @@ extension PromiseCore {
     package static func perform<Op: Operation & ~Copyable>(_ type: Op.Type, _ core: PromiseCore, _ phase: CorePhase) {
         switch phase {
         case .run:
-            let word = core.upstream.loadRelaxed()
+            let word = core.sourceWord.loadRelaxed()
             let source = word.core
             let operation = core.payload.take(Op.self)
-            core.upstream.store(.taken)
+            core.sourceWord.store(.taken)
             operation.run(Source(source, isFulfilled: word.isFulfilled), core)
             source.releaseOrKeep()
         case .drop:
@@ -159,7 +159,7 @@ extension PromiseCore {
         case .destroy:
             _ = core.payload.take(Op.Output.self)
         case .stop:
-            if Op.stop(core) { core.upstream.store(.taken) }
+            if Op.stop(core) { core.sourceWord.store(.taken) }
         case .input:
             Op.inputDidArrive(core)
         }

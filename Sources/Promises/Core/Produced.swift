@@ -1,7 +1,7 @@
 import Reactor
 
 /// An object that settles promises when descriptors are ready, and can stop working for one of them.
-package protocol IOProducer: AnyObject {
+package protocol CancellableWork: AnyObject {
     /// Drops the cancelled `promise`, which it has not settled.
     /// - Returns: false if it cannot, or does not work for that promise now.
     func stop(_ promise: PromiseCore) -> Bool
@@ -14,7 +14,7 @@ package protocol IOProducer: AnyObject {
 @usableFromInline
 struct Produced<Value>: Operation {
     @usableFromInline typealias Output = Value
-    unowned(unsafe) let producer: any IOProducer
+    unowned(unsafe) let producer: any CancellableWork
 
     @usableFromInline
     func run(_ source: AnySource, _ core: PromiseCore) { preconditionFailure("a producer is no source") }
@@ -26,7 +26,7 @@ struct Produced<Value>: Operation {
 extension PromiseCore {
     /// Makes a pending core of this thread's loop that `producer` settles.
     @inline(__always)
-    package static func pending<Value>(_ type: Value.Type, by producer: any IOProducer) -> PromiseCore {
+    package static func pending<Value>(_ type: Value.Type, by producer: any CancellableWork) -> PromiseCore {
         let core = PromiseCore.pending(.of(Produced<Value>.self))
         core.payload.store(Produced<Value>(producer: producer))
         return core

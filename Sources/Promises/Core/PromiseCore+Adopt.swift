@@ -84,8 +84,8 @@ extension PromiseCore {
     /// Notes that `inner` has been linked to this root, and settles it from now on.
     @inline(__always)
     private func didLink(from inner: PromiseCore) {
-        let word = inner.upstream.loadRelaxed()
-        upstream.store(word.isLinkedFrom ? word : .linkedFrom(inner.address))
+        let word = inner.sourceWord.loadRelaxed()
+        sourceWord.store(word.isLinkedFrom ? word : .linkedFrom(inner.address))
     }
 
     @inline(never)
@@ -111,7 +111,7 @@ extension PromiseCore {
             // The outcome is known: no need to queue.
             inner.borrow { $0.markHandled() }
             inner.retain()
-            upstream.store(.settled(inner.address, as: seen))
+            sourceWord.store(.settled(inner.address, as: seen))
             return adopt(self)
         }
         // A core with waiters keeps them, and their order. A core that another thread may settle cannot be linked from
@@ -162,7 +162,7 @@ extension PromiseCore {
                 let node = seen.waiters, node.next == nil,
                 node.borrow({
                     $0.loop == here && $0.marks.contains(.hasNextStep)
-                        && $0.upstream.loadRelaxed() == .waiting(forCoreAt: root.address)
+                        && $0.sourceWord.loadRelaxed() == .waiting(forCoreAt: root.address)
                 }), root.state.replace(seen, by: seen.withoutWaiters)
             else { return nil }
             return node

@@ -20,7 +20,7 @@ extension PromiseCore {
 
     /// The common cases.
     /// - Returns: false in any other case. The waiter is then in no list, but may be counted, be among its loop's
-    ///   `OutsideWaiters`, and have `upstream` stored, as `attachSlow` wants it.
+    ///   `CrossThreadWaiters`, and have `sourceWord` stored, as `attachSlow` wants it.
     @inline(__always)
     private func attachAtOnce(_ waiter: PromiseCore, _ node: CoreRef, passingReference: Bool) -> Bool {
         var seen = state.load()
@@ -34,7 +34,7 @@ extension PromiseCore {
                 if seen.isPending && isOutside(loop) && !waiter.joinLoop(node) { return false }
             }
         }
-        waiter.upstream.store(.waiting(forCoreAt: address))
+        waiter.sourceWord.store(.waiting(forCoreAt: address))
         if seen.isPending {
             let isPushed = push(waiter, node, &seen)
             if isPushed && passingReference { release() }
@@ -61,7 +61,7 @@ extension PromiseCore {
     /// Queues a waiter of this thread for this settled core. Consumes a reference to this core.
     @inline(__always)
     private func schedule(_ waiter: PromiseCore, _ node: CoreRef, as outcome: StateWord, on here: LoopRef) {
-        waiter.upstream.store(.settled(address, as: outcome))
+        waiter.sourceWord.store(.settled(address, as: outcome))
         here.borrow {
             // Other threads may have posted earlier outcomes, which this node must not overtake.
             $0.takeMail()
@@ -80,13 +80,13 @@ extension PromiseCore {
     @inline(never)
     private func attachSlow(_ waiter: PromiseCore, _ node: CoreRef) {
         // A `hang` has captured nothing, and retains its loop.
-        if let loop = waiter.loop, isOutside(loop), waiter.outsideNumber == 0, !waiter.role.contains(.onlyWaking),
+        if let loop = waiter.loop, isOutside(loop), waiter.crossThreadNumber == 0, !waiter.role.contains(.onlyWaking),
             !waiter.joinLoopSlow(node)
         {
             return
         }
         var seen = state.load()
-        waiter.upstream.store(.waiting(forCoreAt: address))
+        waiter.sourceWord.store(.waiting(forCoreAt: address))
         while seen.takesWaiters {
             if push(waiter, node, &seen) { return }
         }
@@ -97,7 +97,7 @@ extension PromiseCore {
         if waiter.loop != nil && !waiter.role.contains(.inlineAtHome) {
             return schedule(waiter, node, as: seen, on: here)
         }
-        waiter.upstream.store(.settled(address, as: seen))
+        waiter.sourceWord.store(.settled(address, as: seen))
         here.borrow { $0.jobs.runInline(node.job) }
     }
 }
@@ -120,29 +120,29 @@ extension PromiseCore {
     @inline(__always)
     private func joinLoop(_ node: CoreRef) -> Bool {
         // Checked by the caller: there is a loop.
-        outsideNumber = loop.unsafelyUnwrapped.borrow { $0.addOutsideWaiter(node.job) }
-        return outsideNumber != 0
+        crossThreadNumber = loop.unsafelyUnwrapped.borrow { $0.addCrossThreadWaiter(node.job) }
+        return crossThreadNumber != 0
     }
 
     /// Notes this waiter in its loop.
     /// - Returns: false if the loop is ending; the waiter has been discarded, with the reference in `node`.
     private func joinLoopSlow(_ node: CoreRef) -> Bool {
         let here = loop.unsafelyUnwrapped
-        if here.borrow({ $0.makeRoomForOutsideWaiter() }) { return joinLoop(node) }
-        upstream.store(.none)
+        if here.borrow({ $0.makeRoomForCrossThreadWaiter() }) { return joinLoop(node) }
+        sourceWord.store(.none)
         here.borrow { $0.jobs.discard(node.job) }
         return false
     }
 
-    /// Leaves its loop's `OutsideWaiters`: it has arrived on that loop's thread, or has been withdrawn there, so no other
+    /// Leaves its loop's `CrossThreadWaiters`: it has arrived on that loop's thread, or has been withdrawn there, so no other
     /// thread will post it.
     @inline(__always)
-    func leaveOutsideWaiters() {
-        let number = outsideNumber
+    func leaveCrossThreadWaiters() {
+        let number = crossThreadNumber
         guard number != 0, let loop else { return }
-        let moved = CoreRef(loop.borrow { $0.removeOutsideWaiter(number) })
-        moved.borrow { $0.outsideNumber = number }
-        outsideNumber = 0
+        let moved = CoreRef(loop.borrow { $0.removeCrossThreadWaiter(number) })
+        moved.borrow { $0.crossThreadNumber = number }
+        crossThreadNumber = 0
     }
 
     /// The loop no longer counts this waiter.
@@ -156,7 +156,7 @@ extension PromiseCore {
 
     @inline(__always)
     func leaveLoop() {
-        leaveOutsideWaiters()
+        leaveCrossThreadWaiters()
         stopCounting()
     }
 }

@@ -19,7 +19,7 @@ extension PromiseCore {
     /// another handler waits for it. If the core has been cancelled before, the cancellation rejects it now. On the core's
     /// thread.
     package func cancelNow(with error: any Error) {
-        guard let source = upstream.load().source else { return }
+        guard let source = sourceWord.load().source else { return }
         leaveSource(for: marks.contains(.isCancelled) ? .plainlyCancelled : .cancelled(with: error))
         source.cancelUnlessWanted()
     }
@@ -46,12 +46,12 @@ extension PromiseCore {
     /// The core whose operation settles this one: itself, or the core that a handler has returned and that is linked to
     /// it.
     var settlingCore: PromiseCore {
-        let word = upstream.load()
+        let word = sourceWord.load()
         return word.isLinkedFrom ? word.core.object : self
     }
 
     /// Tells if it is in the list of that core.
-    func waits(for source: PromiseCore) -> Bool { upstream.load() == .waiting(forCoreAt: source.address) }
+    func waits(for source: PromiseCore) -> Bool { sourceWord.load() == .waiting(forCoreAt: source.address) }
 
     /// Calls `body` when this core has settled, on the thread that settles it. It keeps no work alive, and handles a
     /// rejection.
@@ -102,11 +102,11 @@ extension PromiseCore {
     /// - Returns: the source, which the caller must call `noteWithdrawal` of.
     @inline(__always)
     private func beginWithdrawal() -> PromiseCore? {
-        let word = upstream.load()
+        let word = sourceWord.load()
         // Retained before the node withdraws: afterwards nothing keeps the source alive on its behalf. A source that settles
         // between the load and this is kept alive by the reference that it delivers to the waiter.
-        guard let source = word.source, upstream.replace(word, by: .taken) else { return nil }
-        leaveOutsideWaiters()
+        guard let source = word.source, sourceWord.replace(word, by: .taken) else { return nil }
+        leaveCrossThreadWaiters()
         return source
     }
 
@@ -140,7 +140,7 @@ extension PromiseCore {
     private func moveOperation(receiving cancellation: PromiseCore) {
         let operation = PromiseCore(operationOf: self)
         _ = operation.link(to: root, from: .pending)
-        operation.upstream.store(.settled(CoreRef.retaining(cancellation).address, as: .rejected))
+        operation.sourceWord.store(.settled(CoreRef.retaining(cancellation).address, as: .rejected))
         operation.retain()
         guard let loop else { return EventLoop.ofCurrentThread.jobs.runInline(operation.ref.job) }
         operation.marks.insert(.countsAsWaiting)
@@ -153,7 +153,7 @@ extension PromiseCore {
     /// Replaces the outcome of the source with a cancellation, for a core that is queued to receive it. An observer
     /// receives the outcome, which may be a resource that nothing else would release, and ends with the cancellation.
     func receiveCancellation(_ cancellation: PromiseCore = .plainlyCancelled) {
-        let word = upstream.load()
+        let word = sourceWord.load()
         guard word.mark == .fulfilled || word.mark == .rejected else { return }
         // It has arrived, and tells where it comes from.
         if word.mark == .rejected, word.core.payload.error as? PromiseError == .cancelled { return }
@@ -165,8 +165,8 @@ extension PromiseCore {
     }
 
     private func replaceOutcome(by cancellation: PromiseCore) {
-        let word = upstream.load()
-        upstream.store(.settled(CoreRef.retaining(cancellation).address, as: .rejected))
+        let word = sourceWord.load()
+        sourceWord.store(.settled(CoreRef.retaining(cancellation).address, as: .rejected))
         word.release()
     }
 
@@ -192,12 +192,12 @@ extension PromiseCore {
         let received: PromiseCore? =
             if !role.contains(.observes) {
                 .plainlyCancelled
-            } else if upstream.load().isWaiting {
+            } else if sourceWord.load().isWaiting {
                 .cancelled(with: error)
             } else { nil }
         continueBy { core in
             if let received { core.replaceOutcome(by: received) }
-            operation.upstream.store(core.upstream.takeOut())
+            operation.sourceWord.store(core.sourceWord.takeOut())
             operation.retain()
             operation.runAndRelease()
             core.finish(throwing: error, after: operation)
@@ -220,7 +220,7 @@ extension PromiseCore {
 
     /// Rejects this core, whatever its source's outcome.
     private func finishRejected(with error: any Error) {
-        upstream.takeOut().release()
+        sourceWord.takeOut().release()
         finish(throwing: error)
     }
 

@@ -53,7 +53,7 @@ extension PromiseCore {
 
     /// Destroys the operation, if it has not been taken out, and releases the source, if that has settled.
     func dropOperation() {
-        let word = upstream.takeOut()
+        let word = sourceWord.takeOut()
         switch word.mark {
         case .taken, .linkedFrom: return
         case .none, .waiting: destroyOperation()
@@ -74,7 +74,7 @@ extension PromiseCore {
             if loop.jobs.isDiscarding {
                 // Inside a `deinit` that another destroyed operation runs: do it afterwards, not nested.
                 let operation = PromiseCore(operationOf: self)
-                operation.upstream.store(.taken)
+                operation.sourceWord.store(.taken)
                 loop.jobs.discard(.passRetained(InternalJob({}) { operation.code(operation, .drop) }))
             } else {
                 loop.jobs.discarding { code(self, .drop) }

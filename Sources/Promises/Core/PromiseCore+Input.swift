@@ -6,14 +6,14 @@ extension CoreRef {
     @inlinable @inline(__always)
     package func storeWaiting<Op: Operation & ~Copyable>(_ operation: consuming Op) {
         payload.store(operation)
-        borrow { $0.upstream.store(.none) }
+        borrow { $0.sourceWord.store(.none) }
     }
 
     /// Takes the operation out, to continue it.
     @inlinable @inline(__always)
     package func takeWaiting<Op: Operation & ~Copyable>(_ type: Op.Type) -> Op {
         let operation = payload.take(Op.self)
-        borrow { $0.upstream.store(.taken) }
+        borrow { $0.sourceWord.store(.taken) }
         return operation
     }
 
@@ -33,7 +33,7 @@ extension CoreRef {
     package func run(rejectedAs source: PromiseCore) {
         source.markHandled()
         borrow {
-            $0.upstream.store(.settled(CoreRef.retaining(source).address, as: .rejected))
+            $0.sourceWord.store(.settled(CoreRef.retaining(source).address, as: .rejected))
             $0.code($0, .run)
         }
     }
@@ -41,7 +41,7 @@ extension CoreRef {
 
 extension PromiseCore {
     package func destroyWaiting() {
-        upstream.store(.taken)
+        sourceWord.store(.taken)
         destroyOperation()
     }
 

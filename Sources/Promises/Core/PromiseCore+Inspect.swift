@@ -24,12 +24,12 @@ extension TraceRegistry.TracedPromises {
     func wait(of traced: TracedCore) -> (source: TraceRecord?, work: PromiseWork) {
         // The core is alive: its `deinit` would need the lock.
         CoreRef(at: traced.address).borrow { core in
-            let word = core.upstream.load()
+            let word = core.sourceWord.load()
             if word.isWaiting {
                 // Only the address, because the source may be another thread's, which may release it unless it is
                 // recorded.
                 let source = self.record(at: word.core.pointer)
-                guard core.upstream.load() == word else { return (nil, .ready) }
+                guard core.sourceWord.load() == word else { return (nil, .ready) }
                 return (source, .untraced(nil))
             }
             if word.mark == .fulfilled || word.mark == .rejected { return (nil, .ready) }
@@ -38,7 +38,7 @@ extension TraceRegistry.TracedPromises {
             if let combinator = core.asCombinator {
                 let inputs = combinator.inputs
                 let sources = inputs.lazy.compactMap { input -> TraceRecord? in
-                    let word = input.upstream.load()
+                    let word = input.sourceWord.load()
                     return word.isWaiting ? self.record(at: word.core.pointer) : nil
                 }
                 return (sources.first, .sources(inputs.count))

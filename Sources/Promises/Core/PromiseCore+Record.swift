@@ -19,7 +19,7 @@ extension PromiseCore {
     /// Out of line, so that other cores do not pay for it.
     @inline(never)
     func endAnnotated() {
-        if has(.isNoted) { leaveUnrunWork() }
+        if has(.isNoted) { leaveUndrivenWork() }
         destroyContents(has(.isRecorded) ? TraceRegistry.remove(at: ref.pointer) : nil)
     }
 

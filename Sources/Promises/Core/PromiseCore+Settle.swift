@@ -118,7 +118,7 @@ extension PromiseCore {
                     return false
                 }
             }
-            waiter.upstream.store(.settled(address, as: outcome))
+            waiter.sourceWord.store(.settled(address, as: outcome))
             return true
         }
         if isDone { here.borrow { $0.enqueueOwned(node.job) } }
@@ -129,7 +129,7 @@ extension PromiseCore {
     /// inline, receives the outcome, and has not been withdrawn.
     @inline(__always)
     private func isLoneHandler(of source: UInt, _ here: LoopRef) -> Bool {
-        next == nil && loop.is(here) && upstream.loadRelaxed() == .waiting(forCoreAt: source)
+        next == nil && loop.is(here) && sourceWord.loadRelaxed() == .waiting(forCoreAt: source)
             && role.isDisjoint(with: .slowlyNotified)
     }
 
@@ -181,7 +181,7 @@ extension PromiseCore {
     @inline(never)
     private func settleRoot(_ outcome: StateWord) {
         // Nothing is left for the deinit.
-        upstream.store(.taken)
+        sourceWord.store(.taken)
         // The root was cancelled, and the producer of this core could not stop.
         guard isOpen else { return dropOutcome(outcome) }
         // There may be a million links on the way.

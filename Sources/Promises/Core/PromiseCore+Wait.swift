@@ -39,7 +39,7 @@ extension PromiseCore {
     /// this core.
     @usableFromInline
     package func enqueueAgain() {
-        upstream.store(.settled(PromiseCore.voidRef.retain().address, as: .fulfilled(isTrivial: true)))
+        sourceWord.store(.settled(PromiseCore.voidRef.retain().address, as: .fulfilled(isTrivial: true)))
         marks.insert(.countsAsWaiting)
         LoopRef.ofThisThread.borrow {
             $0.handlerDidAttach()

@@ -36,7 +36,7 @@ package class PromiseCore: Job, @unchecked Sendable {
     @exclusivity(unchecked)
     private final var payloadWords: (UInt, UInt, UInt) = (0, 0, 0)
     /// The node's source, and the progress of the wait for it.
-    @usableFromInline final let upstream = AtomicUpstream()
+    @usableFromInline final let sourceWord = AtomicSourceWord()
     /// Accessed only on the thread of the core's loop: the marks in the low five bits, and above them a number.
     @exclusivity(unchecked) private final var threadWord: UInt32 = 0
     final let shared = SharedWord()
@@ -72,7 +72,7 @@ package class PromiseCore: Job, @unchecked Sendable {
         self.loop = loop
         self.code = code
         self.state.store(state)
-        upstream.store(.none)
+        sourceWord.store(.none)
         threadWord = 0
         shared.clear()
     }
@@ -93,8 +93,8 @@ package class PromiseCore: Job, @unchecked Sendable {
         @inline(__always) set { threadWord = threadWord & ~0x1F | UInt32(newValue.rawValue) }
     }
 
-    /// The number of the waiter among its loop's `OutsideWaiters`, or zero. It has 27 bits, the limit there.
-    final var outsideNumber: UInt32 {
+    /// The number of the waiter among its loop's `CrossThreadWaiters`, or zero. It has 27 bits, the limit there.
+    final var crossThreadNumber: UInt32 {
         @inline(__always) get { threadWord >> 5 }
         @inline(__always) set { threadWord = threadWord & 0x1F | newValue << 5 }
     }
@@ -139,7 +139,7 @@ package class PromiseCore: Job, @unchecked Sendable {
 
     package override func runAndRelease() {
         leaveLoop()
-        let word = upstream.loadRelaxed()
+        let word = sourceWord.loadRelaxed()
         if !word.isTaken { return marks.contains(.hasNextStep) ? runNextStep() : code(self, .run) }
         // Its combinator no longer needs it, or its loop has ended.
         release()
@@ -181,7 +181,7 @@ package class PromiseCore: Job, @unchecked Sendable {
 
     package override var awaitedCallSite: CallSite? {
         // Until this thread runs the waiter, the word keeps the source, waiting or settled.
-        let word = upstream.load()
+        let word = sourceWord.load()
         return word.isWaiting ? word.core.borrow { $0.callSite } : nil
     }
 
@@ -203,7 +203,7 @@ package enum CorePhase {
     case drop
     /// The node is released and fulfilled: destroy the value.
     case destroy
-    /// The node, without a source, is cancelled: end the work, and record that in `upstream`.
+    /// The node, without a source, is cancelled: end the work, and record that in `sourceWord`.
     case stop
     /// The awaited input has arrived: continue. Consumes the caller's reference to the node.
     case input

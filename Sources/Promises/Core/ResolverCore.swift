@@ -33,7 +33,7 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
         }
         annotate(.isDecidedByCancellation)
         node.borrow {
-            $0.upstream.store(.taken)
+            $0.sourceWord.store(.taken)
             $0.leaveLoop()
         }
         // The node counts as a handler that received the error.
@@ -44,7 +44,7 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
     /// Notifies these nodes, oldest first, and rejects this core when the last clean-up has ended, or never will. The
     /// caller has claimed the core.
     private func rejectAfterCleanUps(from oldest: CoreRef, with error: (any Error)?) {
-        let end = AtRelease { [self] in rejectCancelled(with: error, at: callSite) }
+        let end = OnDeinit { [self] in rejectCancelled(with: error, at: callSite) }
         var next: CoreRef? = oldest
         while let node = next {
             next = node.next
@@ -100,7 +100,7 @@ package final class ExternalCore: PromiseCore, @unchecked Sendable {
 }
 
 /// Calls a function when its last reference is released: with a handler that has run, or that never will.
-package final class AtRelease {
+package final class OnDeinit {
     private let body: () -> Void
 
     package init(_ body: @escaping () -> Void) { self.body = body }

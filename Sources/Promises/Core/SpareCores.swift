@@ -124,7 +124,7 @@ enum SpareCores {
     @inline(__always)
     static func canKeep(_ core: PromiseCore, at here: LoopRef) -> Bool {
         // Without `&&`, whose closure would retain the core in a debug build.
-        guard core.upstream.loadRelaxed() == .taken, isPlain(core, at: here), core.isReferencedOnce, isForgotten(core)
+        guard core.sourceWord.loadRelaxed() == .taken, isPlain(core, at: here), core.isReferencedOnce, isForgotten(core)
         else { return false }
         return true
     }

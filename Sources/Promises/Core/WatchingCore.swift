@@ -25,7 +25,7 @@ final class WatchingCore: PromiseCore, @unchecked Sendable {
         payload.store(operation)
     }
 
-    static func at(_ node: CoreRef) -> Uncounted<WatchingCore>? {
+    static func at(_ node: CoreRef) -> UnownedReference<WatchingCore>? {
         node.borrow { type(of: $0) == WatchingCore.self } ? node.as(WatchingCore.self) : nil
     }
 }

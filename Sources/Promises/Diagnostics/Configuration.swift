@@ -33,7 +33,7 @@ public final class Configuration: Sendable {
                     .slowHandler(handler, (subject as? TraceRecord).map { TraceRegistry.provenance($0, callSite: nil) })
                 )
             case .taskOnEndedLoop: conf.log(.taskOnEndedLoop)
-            case .unrunWork(let callSite): conf.log(.loopNotRunning(at: callSite))
+            case .undrivenWork(let callSite): conf.log(.loopNotRunning(at: callSite))
             case .loopFailed(let name, let error): conf.log(.loopFailed(name, error))
             case .watchPaused(let error): conf.log(.watchPaused(error))
             case .threadShortage(let error): conf.log(.threadShortage(error))

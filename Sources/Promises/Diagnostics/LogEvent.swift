@@ -127,7 +127,7 @@ extension LogEvent: CustomStringConvertible {
         case .threadShortage(let error): LoopEvent.threadShortage(error).description
         case .staleWatch(let descriptor, let callSite): LoopEvent.staleWatch(descriptor, callSite).description
         case .taskOnEndedLoop: LoopEvent.taskOnEndedLoop.description
-        case .loopNotRunning(let callSite): LoopEvent.unrunWork(callSite).description
+        case .loopNotRunning(let callSite): LoopEvent.undrivenWork(callSite).description
         case .awaitStalled(let promise, let error):
             "a task waits for \(promise) and will never resume: \(error)\(promise.hint)"
         case .loopFailed(let name, let error): LoopEvent.loopFailed(name, error).description

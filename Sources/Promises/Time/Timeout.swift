@@ -75,5 +75,5 @@ final class LoopDeadline {
 }
 
 extension PromiseCore {
-    package var isWaiting: Bool { upstream.loadRelaxed().isWaiting }
+    package var isWaiting: Bool { sourceWord.loadRelaxed().isWaiting }
 }

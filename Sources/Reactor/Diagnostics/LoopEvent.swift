@@ -13,7 +13,7 @@ package enum LoopEvent: Sendable {
     /// A task's job arrived at an ended loop, so another thread runs it.
     case taskOnEndedLoop
     /// A handler was attached at this line on a thread whose loop is not driven.
-    case unrunWork(CallSite)
+    case undrivenWork(CallSite)
     /// This loop of `spawn` cannot wait any more, and ends.
     case loopFailed(String, any Error)
     /// A descriptor cannot be watched for now; the loop retries. Reported once per episode.
@@ -48,7 +48,7 @@ package enum LoopEvent: Sendable {
         case .leftHandlers(_, let callSite): Key(name: "handlers that a run left waiting", callSite: callSite)
         case .slowHandler(let handler, _): Key(name: "slow handlers", callSite: handler.callSite)
         case .taskOnEndedLoop: Key(name: "tasks of ended loops")
-        case .unrunWork(let callSite): Key(name: "loops that are not driven", callSite: callSite)
+        case .undrivenWork(let callSite): Key(name: "loops that are not driven", callSite: callSite)
         case .loopFailed: Key(name: "loops that failed")
         case .watchPaused: Key(name: "descriptors that cannot be watched for now")
         case .threadShortage: Key(name: "threads that cannot be started for now")
@@ -74,7 +74,7 @@ extension LoopEvent: CustomStringConvertible {
                 + "; take a hold() until it has settled, or hang on it"
         case .slowHandler(let handler, _): handler.description
         case .taskOnEndedLoop: "a task ran on a thread of its own, since its event loop has ended"
-        case .unrunWork(let callSite):
+        case .undrivenWork(let callSite):
             "work started at \(callSite) waits on a thread whose event loop is not driven: an async function leaves its caller's "
                 + "thread, unless it is nonisolated(nonsending) or belongs to an actor that lives on the loop; elsewhere attach with "
                 + "on:, or drive this loop, in an async main by driveAsyncMain()"

@@ -27,7 +27,7 @@ extension EventLoop {
         pthread_getname_np(pthread_self(), &name, name.count)
         return String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
-    package var isOfPool: Bool { unrunWork?.isOfPool == true }
+    package var isOfPool: Bool { undrivenWork?.isOfPool == true }
 
     /// The nanoseconds that a recording costs per handler, measured on this thread.
     package func measureRecording() -> Int64 {

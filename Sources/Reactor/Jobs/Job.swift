@@ -72,7 +72,7 @@ open class _Job {
     /// On the loop's thread, while it waits. The line that made this waiter's promise, if known.
     open var awaitedCallSite: CallSite? { nil }
 
-    /// Called at the loop's end, on its thread, for a waiter in `OutsideWaiters`. Withdraws and discards it.
+    /// Called at the loop's end, on its thread, for a waiter in `CrossThreadWaiters`. Withdraws and discards it.
     /// - Returns: false if its promise has settled; the waiter is then, or will soon be, among the loop's jobs.
     open func discardIfWaiting() -> Bool { false }
 

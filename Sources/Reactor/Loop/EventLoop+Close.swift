@@ -7,18 +7,18 @@ extension EventLoop {
     /// Ends the loop. Releases and reports ready and waiting jobs, and closes descriptors and mailbox.
     func close() {
         shared.life.advance(to: .ending)
-        outsideWaiters.close()
+        crossThreadWaiters.close()
         if waker.isParked { unpark() }
         // A body may cancel others. No body can be added now.
         for id in ending.ids { ending.take(id)?() }
         let unrun = unrunCallSites
-        let withdrawn = withdrawOutsideWaiters()
+        let withdrawn = withdrawCrossThreadWaiters()
         shared.waker.mailbox.close(into: &jobs.ready)
         let undelivered = withdrawn + releaseEverything() + waitingHandlers
         attachment.take()?.release()
         endObservation()
         if undelivered > 0 && !vanishes {
-            UnrunWork.report(unrun)
+            UndrivenWork.report(unrun)
             LoopEvent.send(.undelivered(undelivered))
         }
         shared.life.advance(to: .releasingLocals)
@@ -29,7 +29,7 @@ extension EventLoop {
         // A value's `deinit`, or an observer of the end, may have made something ready.
         _ = releaseEverything()
         shared.life.advance(to: .released)
-        LivingLoops.remove(self)
+        LoopRegistry.remove(self)
         jobs.spare.close()
         waker.close(shared.waker, kernel, isForked: isForked)
         poller.close(kernel)
@@ -45,24 +45,24 @@ extension EventLoop {
     /// that have settled a waiter's promise to post it, since only this thread may release the loop's objects. No
     /// waiter can be added now.
     /// - Returns: the number to report.
-    private func withdrawOutsideWaiters() -> Int {
+    private func withdrawCrossThreadWaiters() -> Int {
         var undelivered = 0
-        while outsideWaiters.count > 0 {
-            var number = outsideWaiters.count
+        while crossThreadWaiters.count > 0 {
+            var number = crossThreadWaiters.count
             while number > 0 {
-                outsideWaiters[number]._withUnsafeGuaranteedRef {
+                crossThreadWaiters[number]._withUnsafeGuaranteedRef {
                     let isReported = $0.isReportedUndelivered
                     if $0.discardIfWaiting() && isReported { undelivered += 1 }
                 }
                 // The release may have withdrawn other waiters.
-                number = min(number - 1, outsideWaiters.count)
+                number = min(number - 1, crossThreadWaiters.count)
             }
             shared.waker.mailbox.take(into: &jobs.ready)
             let isIdle = jobs.ready.isEmpty
             undelivered += jobs.discardAll()
             // A forked child lacks the threads that would post.
             if isForked { break }
-            if isIdle && outsideWaiters.count > 0 { sched_yield() }
+            if isIdle && crossThreadWaiters.count > 0 { sched_yield() }
         }
         return undelivered
     }

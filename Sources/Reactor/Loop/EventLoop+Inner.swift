@@ -7,7 +7,7 @@ extension EventLoop {
     package static func makeInner(clock: VirtualClock, syscalls: Syscalls) -> EventLoop {
         let loop = EventLoop(clock: .virtual(clock), syscalls: syscalls)
         loop.scope = .function(within: ofCurrentThread)
-        LivingLoops.add(loop)
+        LoopRegistry.add(loop)
         return loop
     }
 

@@ -39,15 +39,15 @@ extension EventLoop {
     @inlinable @inline(__always)
     package func handlerDidDetach() { keepAlive.waitingHandlers &-= 1 }
 
-    /// Notes a waiter whose promise another thread may settle; see `OutsideWaiters`.
-    /// - Returns: the number for `removeOutsideWaiter`, or zero if `makeRoomForOutsideWaiter` must be called first.
+    /// Notes a waiter whose promise another thread may settle; see `CrossThreadWaiters`.
+    /// - Returns: the number for `removeCrossThreadWaiter`, or zero if `makeRoomForCrossThreadWaiter` must be called first.
     @inlinable @inline(__always)
-    package func addOutsideWaiter(_ waiter: Unmanaged<Job>) -> UInt32 { outsideWaiters.add(waiter) }
+    package func addCrossThreadWaiter(_ waiter: Unmanaged<Job>) -> UInt32 { crossThreadWaiters.add(waiter) }
 
     /// - Returns: false if the loop is ending; discard the waiter then.
-    package func makeRoomForOutsideWaiter() -> Bool { outsideWaiters.grow() }
+    package func makeRoomForCrossThreadWaiter() -> Bool { crossThreadWaiters.grow() }
 
     /// - Returns: the waiter that now has the number, possibly the removed one.
     @inlinable @inline(__always)
-    package func removeOutsideWaiter(_ number: UInt32) -> Unmanaged<Job> { outsideWaiters.remove(number) }
+    package func removeCrossThreadWaiter(_ number: UInt32) -> Unmanaged<Job> { crossThreadWaiters.remove(number) }
 }

@@ -33,7 +33,7 @@ extension EventLoop {
         while !mustReturn && (isAlive || runLateMainActorJobs()) {
             try turnAgain(isAlive ? .wait : .poll)
         }
-        if (outsideWaiters.count > 0 || waitingHandlers > 0) && !mustReturn { reportLeftHandlers() }
+        if (crossThreadWaiters.count > 0 || waitingHandlers > 0) && !mustReturn { reportLeftHandlers() }
         stopRequested = false
     }
 
@@ -117,13 +117,13 @@ extension EventLoop {
         let outer = clinux_get_current_loop()
         clinux_set_current_loop(Unmanaged.passUnretained(self).toOpaque())
         depth &+= 1
-        if unrunWork != nil { beginDriving() }
+        if undrivenWork != nil { beginDriving() }
         defer {
             depth &-= 1
             clinux_set_current_loop(outer)
             // One of its handlers has ended it; see `endInner`.
             if vanishes && depth == 0 { leaveForGood() }
-            if unrunWork != nil { ThreadLoop.noteHandlersIfNeeded() }
+            if undrivenWork != nil { ThreadLoop.noteHandlersIfNeeded() }
         }
         return try body()
     }

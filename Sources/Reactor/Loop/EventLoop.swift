@@ -30,7 +30,7 @@ public final class EventLoop {
     // Fields of every turn first, close together, because a waking thread has cold caches.
     @usableFromInline package let jobs: LoopJobs
     @exclusivity(unchecked) @usableFromInline var keepAlive = KeepAlive()
-    @exclusivity(unchecked) @usableFromInline var outsideWaiters = OutsideWaiters()
+    @exclusivity(unchecked) @usableFromInline var crossThreadWaiters = CrossThreadWaiters()
     @usableFromInline let shared = SharedLoopState()
     /// References added by this thread, less removed ones; see `SharedReferences`.
     @exclusivity(unchecked) @usableFromInline var ownReferences = 0
@@ -56,7 +56,7 @@ public final class EventLoop {
     /// counts took 7 % of a `hang`.
     @exclusivity(unchecked) var attachment: Unmanaged<AnyObject>?
     /// The observer of a thread that may never drive the loop.
-    @exclusivity(unchecked) var unrunWork: UnrunWork?
+    @exclusivity(unchecked) var undrivenWork: UndrivenWork?
     @exclusivity(unchecked) var signals = LoopSignals()
     /// The pools for which the loop tries to start a thread.
     @exclusivity(unchecked) var poolsWithoutThread: [ThreadPoolWorkers] = []
@@ -80,7 +80,7 @@ public final class EventLoop {
     }
 
     deinit {
-        outsideWaiters.releaseMemory()
+        crossThreadWaiters.releaseMemory()
         buffers.free()
     }
 
@@ -138,7 +138,7 @@ public final class EventLoop {
     package var isUsableHere: Bool { isOwnedByThisThread && !hasEnded }
 
     /// True when the loop is usable here, and driven or not known to be left undriven.
-    package var isDrivenHere: Bool { isUsableHere && (isBeingDriven || unrunWork?.isMain ?? true) }
+    package var isDrivenHere: Bool { isUsableHere && (isBeingDriven || undrivenWork?.isMain ?? true) }
 
     /// Traps in every build unless the calling thread owns the loop, or the loop's life is over. For costly calls
     /// through handles that the compiler lets a task capture: see docs/guides/async.md.

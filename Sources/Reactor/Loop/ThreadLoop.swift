@@ -16,7 +16,7 @@ enum ThreadLoop {
         install(loop, endsWithThread: !isMainThread)
         // A main thread that has driven its loop is assumed to continue.
         let pool = PoolThread.current
-        loop.unrunWork = UnrunWork(isMain: isMainThread, isOfPool: pool != nil)
+        loop.undrivenWork = UndrivenWork(isMain: isMainThread, isOfPool: pool != nil)
         pool?.afterJob = endJob
         noteHandlersIfNeeded()
         _ = endOfProcess
@@ -26,7 +26,7 @@ enum ThreadLoop {
     /// Makes `loop` the thread's current loop; there must be none yet.
     static func install(_ loop: EventLoop, endsWithThread: Bool = true) {
         ForkDetector.watch()
-        LivingLoops.add(loop)
+        LoopRegistry.add(loop)
         let address = Unmanaged.passUnretained(loop).toOpaque()
         clinux_set_current_loop(address)
         // The end of the thread closes the loop and releases this reference.
@@ -37,7 +37,7 @@ enum ThreadLoop {
         ForkDetector.watch()
         loop.scope = .function(within: EventLoop.withExisting { $0 })
         clinux_set_current_loop(Unmanaged.passUnretained(loop).toOpaque())
-        LivingLoops.add(loop)
+        LoopRegistry.add(loop)
         noteHandlersIfNeeded()
         defer {
             loop.close()
@@ -95,7 +95,7 @@ enum ThreadLoop {
             end(address)
         }
         loop.stopRequested = false
-        loop.unrunWork?.forgetAll()
+        loop.undrivenWork?.forgetAll()
         loop.requestingLoop.take()?.endExternalWork()
     }
 
@@ -117,26 +117,26 @@ enum ThreadLoop {
     // MARK: Threads that may never drive their loop
 
     /// Makes this thread's operators note their work while nothing drives its current loop, and perhaps never will; see
-    /// `UnrunWork`.
+    /// `UndrivenWork`.
     @inline(never)
     static func noteHandlersIfNeeded() {
-        clinux_set_noting_handlers(EventLoop.withExisting { $0.unrunWork != nil && !$0.isBeingDriven } ?? false)
+        clinux_set_noting_handlers(EventLoop.withExisting { $0.undrivenWork != nil && !$0.isBeingDriven } ?? false)
     }
 
     /// Makes the end of the process report the work of all undriven loops.
     private static let endOfProcess: Void = {
         generationOfProcess.store(ForkDetector.generation, ordering: .relaxed)
-        atexit { ThreadLoop.reportUnrunWork() }
+        atexit { ThreadLoop.reportUndrivenWork() }
     }()
 
     private static let generationOfProcess = Atomic<CInt>(0)
 
     /// Called on the thread that ends the process.
-    private static func reportUnrunWork() {
+    private static func reportUndrivenWork() {
         // A forked child has no other threads, and a thread may have held a lock.
         guard ForkDetector.generation == generationOfProcess.load(ordering: .relaxed) else { return }
         // An async `main` leaves the main thread to other code, and another thread may call exit.
-        guard UnrunWork.reportAll(), clinux_gettid() == getpid() else { return }
+        guard UndrivenWork.reportAll(), clinux_gettid() == getpid() else { return }
         let left = mainLoop.loop.undeliveredCount
         if left > 0 { LoopEvent.send(.undelivered(left)) }
     }

@@ -16,7 +16,7 @@ import Synchronization
 /// Without these, only a thread unknown to the loop can wake it, and a blocking wait may never end.
 ///
 /// Handlers that wait for another thread's result have no influence. `waitingHandlers` counts them for a report at the
-/// loop's end, which finds them in `OutsideWaiters`.
+/// loop's end, which finds them in `CrossThreadWaiters`.
 ///
 /// Invariant: used on the loop's thread only, except `SharedWork`.
 @usableFromInline

@@ -24,12 +24,12 @@ public indirect enum _Endpoint: Sendable {
     case list([_Endpoint])
 
     /// - Parameter takesNames: true to accept host names other than `localhost`. A list never accepts them.
-    package func places(takesNames: Bool = false) throws(SocketAddress.ParseError) -> [Place] {
+    package func places(takesNames: Bool = false) throws(SocketAddress.ParseError) -> [ParsedEndpoint] {
         switch self {
         case .address(let address): return [.address(address)]
-        case .text(let text): return [try Place(text, takesNames: takesNames)]
+        case .text(let text): return [try ParsedEndpoint(text, takesNames: takesNames)]
         case .list(let endpoints):
-            var places: [Place] = []
+            var places: [ParsedEndpoint] = []
             for endpoint in endpoints { places += try endpoint.places() }
             return places
         }

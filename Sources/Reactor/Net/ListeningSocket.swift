@@ -47,7 +47,7 @@ package struct ListeningSocket {
     /// Listens on `place`. For `localhost`, listens on both families' loopback addresses with the same port, IPv4
     /// first, or on the only family that this machine has.
     package static func at(
-        _ place: Place, backlog: Int, mode: UInt32?, _ settings: [SocketSetting], _ kernel: CountingSyscalls
+        _ place: ParsedEndpoint, backlog: Int, mode: UInt32?, _ settings: [SocketSetting], _ kernel: CountingSyscalls
     ) throws(SystemError) -> [ListeningSocket] {
         func listen(on address: SocketAddress) throws(SystemError) -> ListeningSocket {
             try ListeningSocket(on: address, backlog: backlog, mode: mode, settings, kernel)

@@ -35,7 +35,8 @@ extension SocketAddress {
     /// thread, possibly for many seconds.
     package static func lookUp(_ host: String, port: UInt16) throws(NameLookupError) -> [SocketAddress] {
         // C functions would end the name at a zero byte.
-        let isOdd = host.utf8.contains(0) || Place.endsInNumber(host[...]) && SocketAddress(host: host, port: 0) == nil
+        let isOdd =
+            host.utf8.contains(0) || ParsedEndpoint.endsInNumber(host[...]) && SocketAddress(host: host, port: 0) == nil
         if isOdd { throw NameLookupError(host: host, code: EAI_NONAME) }
         var hints = addrinfo()
         hints.ai_family = AF_UNSPEC

@@ -46,7 +46,7 @@ public struct SocketAddress: Hashable, Sendable {
     /// `Endpoint` and use both loopback addresses. All other host names are refused. (Write a relative path that begins
     /// with an @ as `unix:./@name`.)
     public init(_ text: String) throws(ParseError) {
-        self = try Place(text, takesNames: false).addresses.last!
+        self = try ParsedEndpoint(text, takesNames: false).addresses.last!
     }
 
     /// Creates the address of a numeric host, or of `localhost` as 127.0.0.1; `nil` for any other text.
@@ -54,7 +54,7 @@ public struct SocketAddress: Hashable, Sendable {
         // C functions would end the text at a zero byte.
         guard !host.utf8.contains(0) else { return nil }
         var v4 = in_addr()
-        if inet_pton(AF_INET, Place.isLocalhost(host[...]) ? "127.0.0.1" : host, &v4) == 1 {
+        if inet_pton(AF_INET, ParsedEndpoint.isLocalhost(host[...]) ? "127.0.0.1" : host, &v4) == 1 {
             self.init(host: .v4(v4.s_addr), port: port)
             return
         }

@@ -133,7 +133,7 @@ enum SignalRegistry {
             return isLast
         }
         guard wasLast else { return passOn(signal) }
-        LivingLoops.wakeSpawned()
+        LoopRegistry.wakeSpawned()
         // Outside the lock, since the action may be the program's function.
         if takeUnhandled(bit(signal)) { clinux_raise_again(signal, onLibraryThread) }
     }

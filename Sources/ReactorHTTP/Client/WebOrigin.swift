@@ -47,8 +47,8 @@ final class WebOrigin: Equatable, Sendable {
             zone = "%" + (rest.hasPrefix("25") && rest.count > 2 ? rest.dropFirst(2) : rest)
             name = String(name[..<percent])
         }
-        guard Place(host: (name + zone)[...], isBracketed: isComplete, port: 0) != nil else {
-            throw Flaw(reason: Place.reason((name + zone)[...]))
+        guard ParsedEndpoint(host: (name + zone)[...], isBracketed: isComplete, port: 0) != nil else {
+            throw Flaw(reason: ParsedEndpoint.reason((name + zone)[...]))
         }
         host = isComplete ? "[\(name.lowercased())\(zone)]" : name.lowercased()
         let digits = authority.dropFirst(hostEnd + 1)

@@ -28,7 +28,7 @@ extension Connection {
         _ options: HTTPOptions = HTTPOptions(), onError: ((any Error, Connection) -> Void)? = nil,
         handler: @escaping (Request) throws -> Result, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
-        let service = Service(options, onError, isOfListener: false, file, line) { try handler($0).asAnswer() }
+        let service = HTTPService(options, onError, isOfListener: false, file, line) { try handler($0).asAnswer() }
         return Session.serve(self, service)
     }
 }
@@ -65,7 +65,7 @@ extension Listener {
         onError: ((any Error, Connection) -> Void)? = nil, handler: @escaping (Request) throws -> Result,
         file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<DrainResult> {
-        let service = Service(options, onError, isOfListener: true, file, line) { try handler($0).asAnswer() }
+        let service = HTTPService(options, onError, isOfListener: true, file, line) { try handler($0).asAnswer() }
         return serve(
             serving, onError: service.onConnectionError,
             handler: { connection in Session.serve(connection, service) }, file: file, line: line)
@@ -102,7 +102,7 @@ extension Listener {
         onError: (@Sendable (any Error, Connection) -> Void)? = nil,
         handler: @escaping @Sendable (Request) throws -> Result, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<DrainResult> {
-        let service = Service(options, onError, isOfListener: true, file, line) { try handler($0).asAnswer() }
+        let service = HTTPService(options, onError, isOfListener: true, file, line) { try handler($0).asAnswer() }
         return serve(
             on: group, serving, onError: service.onConnectionError,
             handler: { connection in Session.serve(connection, service) }, file: file, line: line)

@@ -89,5 +89,5 @@ final class LoopState {
     }
 
     /// Called at the end of a conversation, perhaps the last of `service`.
-    func forget(_ service: Service) { if last?.service === service { last?.service = nil } }
+    func forget(_ service: HTTPService) { if last?.service === service { last?.service = nil } }
 }

@@ -67,7 +67,7 @@ final class RequestStorage {
     /// Set while the handler may read the body.
     @exclusivity(unchecked) var connection: Connection?
     /// The limits, and the receiver of errors. Kept between requests, to avoid a reference count for each.
-    @exclusivity(unchecked) var service: Service?
+    @exclusivity(unchecked) var service: HTTPService?
     /// The status of a partly sent response, which no other can follow.
     @exclusivity(unchecked) private(set) var begunStatus: Status?
     /// The time of the complete head, if requests are logged.

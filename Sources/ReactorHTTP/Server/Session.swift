@@ -6,7 +6,7 @@ import ReactorIO
 @usableFromInline
 final class Session {
     private let connection: Connection
-    private let service: Service
+    private let service: HTTPService
     private let state: LoopState
     // `@exclusivity(unchecked)`: one thread, and no field changes during calls that could call back.
     /// An incomplete head's state. `nil` between requests, to save an idle connection's memory.
@@ -19,7 +19,7 @@ final class Session {
         init(_ parser: HeadParser<RequestLine>) { self.parser = parser }
     }
 
-    private init(_ connection: Connection, _ service: Service) {
+    private init(_ connection: Connection, _ service: HTTPService) {
         (self.connection, self.service, state) = (connection, service, .of(connection))
     }
 
@@ -34,7 +34,7 @@ final class Session {
 
     /// Answers one request after the other, until the client or the server ends the conversation.
     @usableFromInline
-    static func serve(_ connection: Connection, _ service: Service) -> Promise<Void> {
+    static func serve(_ connection: Connection, _ service: HTTPService) -> Promise<Void> {
         let session = Session(connection, service)
         connection.frameTimeouts = service.timeouts
         return connection.forEachFrame(session, drainRule: .inSilence) { _, _ in

@@ -93,7 +93,7 @@ private struct SequenceRead<Decoder: FrameDecoder>: InputConsumer {
 
     static var form: InputForm { .frames }
     static var valueAtEnd: Decoder.Frame?? { .some(.none) }
-    var connection: Uncounted<Connection> { read.connection }
+    var connection: UnownedReference<Connection> { read.connection }
     var heldBytes: Int { read.heldBytes }
     var expectation: StreamError.Expectation { read.expectation }
 

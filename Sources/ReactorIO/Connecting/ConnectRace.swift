@@ -4,7 +4,7 @@ import ReactorLibc
 
 /// A connect in progress, to one address or to the fastest of several, as `connect` describes. Retained by the lookup's
 /// handler, and then by a pending attempt.
-final class ConnectRace: IOProducer {
+final class ConnectRace: CancellableWork {
     let loop: EventLoop
     private(set) lazy var promise = PromiseCore.pending(Connection.self, by: self)
     /// The target, for the error if all attempts fail. `nil` for a single address, whose own error is reported.

@@ -14,7 +14,7 @@ import ReactorLibc
 /// The socket outlives an error of one datagram, even `ECONNREFUSED`: on a connected socket, no process received an
 /// earlier datagram; see `SystemError.leavesSocketUsable`. A pending operation keeps the socket alive. Without it,
 /// releasing the last reference closes the socket.
-public final class DatagramSocket: IOProducer {
+public final class DatagramSocket: CancellableWork {
     /// The local address, with the actual port if the caller asked for port 0. `nil` if the kernel does not report it,
     /// which does not happen with a bound or connected socket.
     public let localAddress: SocketAddress?

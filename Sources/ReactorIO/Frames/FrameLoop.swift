@@ -11,7 +11,7 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
     @usableFromInline let recovery: Recovery?
     // Unchecked: only one call at a time uses the decoder, and `decode` cannot reach it another way.
     @exclusivity(unchecked) @usableFromInline var decoder: Decoder
-    /// The promise of the loop. Uncounted: it has this object while it is pending.
+    /// The promise of the loop. UnownedReference: it has this object while it is pending.
     @usableFromInline let core: CoreRef
     /// True while the body's promise is pending, so that a drain counts the connection as busy while the body reads.
     /// Without a waiting read it is never idle.
@@ -48,7 +48,7 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
 
     @inlinable static var form: InputForm { .frames }
     @inlinable static var valueAtEnd: Void? { () }
-    @inlinable var connection: Uncounted<Connection> { Uncounted(source) }
+    @inlinable var connection: UnownedReference<Connection> { UnownedReference(source) }
     @inlinable var heldBytes: Int { decoder.heldBytes }
     @inlinable var expectation: StreamError.Expectation { decoder.expectation }
 

@@ -4,12 +4,12 @@ import Promises
 /// type metadata.
 @usableFromInline
 struct FrameRead<Decoder: FrameDecoder>: InputConsumer {
-    @usableFromInline let connection: Uncounted<Connection>
+    @usableFromInline let connection: UnownedReference<Connection>
     @usableFromInline var decoder: Decoder
 
     @inlinable @inline(__always)
     init(_ connection: Connection, _ decoder: Decoder) {
-        self.connection = Uncounted(connection)
+        self.connection = UnownedReference(connection)
         self.decoder = decoder
     }
 

@@ -68,7 +68,7 @@ extension Pool {
     // MARK: Leases
 
     private func lend(_ member: PoolMember, _ request: PoolRequest) {
-        if let connection = member.connection { Parking.end(on: connection) }
+        if let connection = member.connection { ParkedConnection.end(on: connection) }
         request.begin(with: member, of: self)
         // If the request has been cancelled, the lease is released unused.
         request.resolver.take()?.fulfill(request)
@@ -83,9 +83,9 @@ extension Pool {
         let limited = state.limits.checkTimeout.map { answer.timeout($0) } ?? answer
         let checking = limited.tap { [self] outcome in
             member.work = nil
-            var isUsable = member.connection.map(Parking.isReusable) ?? true
+            var isUsable = member.connection.map(ParkedConnection.isReusable) ?? true
             if case .failure = outcome { isUsable = false }
-            if isUsable, let connection = member.connection { Parking.resetSettings(of: connection) }
+            if isUsable, let connection = member.connection { ParkedConnection.resetSettings(of: connection) }
             state.didCheck(member, isUsable: isUsable)
             perform()
         }

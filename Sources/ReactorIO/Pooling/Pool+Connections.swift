@@ -71,27 +71,31 @@ extension Pool where Resource == Connection {
 
 extension Pool {
     func noteSettings(of connection: Connection, _ member: PoolMember) {
-        Parking.resetSettings(of: connection)
+        ParkedConnection.resetSettings(of: connection)
         member.filter = connection.cold?.filter
         connection.ensuredColdState.hasChangedOptions = false
     }
 
     func park(_ member: PoolMember) {
         guard let connection = member.connection else { return }
-        let parking = member.parking ?? Parking(member, of: self)
+        let parking = member.parking ?? ParkedConnection(member, of: self)
         member.parking = parking
         parking.begin(on: connection)
     }
 
     func canServe(_ connection: Connection) -> Bool {
-        Parking.end(on: connection)
-        return Parking.isReusable(connection) && !Parking.hasUnexpectedEvent(connection)
+        ParkedConnection.end(on: connection)
+        return ParkedConnection.isReusable(connection) && !ParkedConnection.hasUnexpectedEvent(connection)
     }
 
     func release(_ connection: Connection, of member: PoolMember, isKept: Bool) {
         if !isKept { connection.abort() }
-        let isReusable = Parking.isReusable(connection) && member.hasOriginalSettings
-        if isReusable { Parking.resetSettings(of: connection) } else { Parking.close(connection, linger: .seconds(5)) }
+        let isReusable = ParkedConnection.isReusable(connection) && member.hasOriginalSettings
+        if isReusable {
+            ParkedConnection.resetSettings(of: connection)
+        } else {
+            ParkedConnection.close(connection, linger: .seconds(5))
+        }
         if isReusable || !connection.lifecycle.hasDescriptor { return didReturn(member, isReusable: isReusable) }
         // Queued bytes still have time to leave. Until then the connection counts, and a drain waits for it.
         connection.closed.done { [self] _ in didReturn(member, isReusable: false) }

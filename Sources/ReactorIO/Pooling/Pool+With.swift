@@ -154,7 +154,7 @@ extension Pool {
     }
 
     func didNotUse(_ member: PoolMember) {
-        didReturn(member, isReusable: member.connection.map(Parking.isReusable) ?? true)
+        didReturn(member, isReusable: member.connection.map(ParkedConnection.isReusable) ?? true)
     }
 
     /// Repeats the request of `outcome` if it has met a stale connection. Terminates: each retry leaves one reused

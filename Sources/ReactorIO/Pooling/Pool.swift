@@ -107,7 +107,7 @@ extension PoolMember {
     func close<Resource>(_ body: ((Resource) -> Void)?) {
         let ended = resource == nil ? nil : box(of: Resource.self)
         resource = nil
-        connection.map { Parking.close($0) }
+        connection.map { ParkedConnection.close($0) }
         (connection, parking) = (nil, nil)
         if let ended { body?(ended.resource) }
     }

@@ -15,7 +15,7 @@ public enum PoolKey: Hashable, Sendable {
 
     /// The canonical form, equal for all texts of one address.
     var unique: PoolKey {
-        guard case .name(let text) = self, case .address(let address)? = try? Place(text) else { return self }
+        guard case .name(let text) = self, case .address(let address)? = try? ParsedEndpoint(text) else { return self }
         return .address(address)
     }
 }

@@ -32,7 +32,7 @@ final class PoolMember: Linked {
         didSet { if let connection { budget?.begin(for: connection) } }
     }
     @exclusivity(unchecked) var budget: MemoryBudget?
-    @exclusivity(unchecked) var parking: Parking?
+    @exclusivity(unchecked) var parking: ParkedConnection?
     @exclusivity(unchecked) var filter: InstalledFilter?
     /// The making, the check or the request that uses the resource, until it settles.
     @exclusivity(unchecked) var work: PromiseCore?

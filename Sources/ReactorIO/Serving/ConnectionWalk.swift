@@ -111,8 +111,8 @@ extension Connection {
     fileprivate var whatItWaitsFor: ConnectionFacts.Wait {
         if !lifecycle.hasDescriptor { return .nothing }
         if !lifecycle.isOpenOrFailed { return .close }
-        if cold?.attachment is Parking { return .pool }
-        if cold?.rare?.readPace?.isPaused == true { return .pause }
+        if cold?.attachment is ParkedConnection { return .pool }
+        if cold?.rare?.readRateLimiter?.isPaused == true { return .pause }
         return switch (reader.isWaiting, writer.isQueued) {
         case (true, true): .readAndWrite
         case (true, false): .read

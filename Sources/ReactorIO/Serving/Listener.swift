@@ -88,7 +88,7 @@ public final class Listener: CustomStringConvertible {
 
 // MARK: Accepting
 
-extension Listener: IOProducer {
+extension Listener: CancellableWork {
     /// True when an `accept` waits, or `serve` serves or refuses another client.
     var takesClients: Bool {
         if state.isClosed { return false }

@@ -5,7 +5,7 @@ import ReactorLibc
 /// Watches the signals that stop one or several listeners. The first drains them, and a later one aborts the rest.
 /// Accessed only on the loop's thread. Retained by its watches, until the process's previous actions are restored or
 /// the loop ends.
-final class StopSignals: IOProducer {
+final class StopSignals: CancellableWork {
     /// The time for which further signals count as copies of the first; see `ServeOptions.stopSignals`.
     private static var duplicateWindow: Duration { .milliseconds(100) }
 

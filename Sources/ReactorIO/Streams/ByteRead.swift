@@ -52,21 +52,21 @@ extension Connection {
         if limit < 1 {
             return PromiseCore.fulfilled(ReadOutcome.failed(SystemError(readCall, EINVAL, detail: "upTo: \(limit)")))
         }
-        return InputLoop.read(ByteRead(connection: Uncounted(self), limit: min(limit, Self.largestPiece)))
+        return InputLoop.read(ByteRead(connection: UnownedReference(self), limit: min(limit, Self.largestPiece)))
     }
 
     @usableFromInline
     func readArray(_ limit: Int) -> PromiseCore {
         if let refusal = refuseRead() { return PromiseCore(error: reported(refusal)) }
         if limit < 1 { return refusedRead("upTo: \(limit)") }
-        return InputLoop.read(ArrayRead(connection: Uncounted(self), limit: min(limit, Self.largestPiece)))
+        return InputLoop.read(ArrayRead(connection: UnownedReference(self), limit: min(limit, Self.largestPiece)))
     }
 
     @usableFromInline
     func readBytes(exactly count: Int) -> PromiseCore {
         if let refusal = refuseRead() { return PromiseCore(error: refusal) }
         if count < 1 { return refusedRead("exactly: \(count)") }
-        return InputLoop.read(ExactRead(connection: Uncounted(self), count: count))
+        return InputLoop.read(ExactRead(connection: UnownedReference(self), count: count))
     }
 
     func refusedRead(_ detail: String) -> PromiseCore {
@@ -75,7 +75,7 @@ extension Connection {
 }
 
 struct ByteRead: InputConsumer {
-    let connection: Uncounted<Connection>
+    let connection: UnownedReference<Connection>
     let limit: Int
 
     static var form: InputForm { .bytes }
@@ -99,7 +99,7 @@ struct ByteRead: InputConsumer {
 
 /// A read of the next bytes, by `receive`. Not `read` with a `map`, between which a cancellation would lose bytes.
 struct ArrayRead: InputConsumer {
-    let connection: Uncounted<Connection>
+    let connection: UnownedReference<Connection>
     let limit: Int
 
     static var form: InputForm { .array }
@@ -113,7 +113,7 @@ struct ArrayRead: InputConsumer {
 }
 
 struct ExactRead: InputConsumer {
-    let connection: Uncounted<Connection>
+    let connection: UnownedReference<Connection>
     let count: Int
 
     static var form: InputForm { .frame }

@@ -39,7 +39,7 @@ final class ColdState {
         close?.cancelTimer()
         rare?.idleClock?.cancelTimer()
         rare?.writeClock?.cancelTimer()
-        rare?.readPace?.endPause()
+        rare?.readRateLimiter?.endPause()
         frameClock?.cancelTimer(on: loop)
         filter?.cancelTimer()
     }
@@ -65,9 +65,9 @@ final class RareState {
     /// The connection's end, unless it follows from its failure.
     var end: ConnectionEnd?
     var localAddress: SocketAddress?
-    var idleClock: StallClock?
-    var writeClock: StallClock?
-    var readPace: ReadPace?
+    var idleClock: IdleTimer?
+    var writeClock: IdleTimer?
+    var readRateLimiter: ReadRateLimiter?
     var writeLimits = WriteLimits()
     /// The type of a decoder's last error.
     var refusedInput: ObjectIdentifier?

@@ -84,7 +84,7 @@ struct ChunkLoop: ~Copyable, InputConsumer {
     static var valueAtEnd: Void? { () }
 
     @inline(__always)
-    var connection: Uncounted<Connection> { Uncounted(source) }
+    var connection: UnownedReference<Connection> { UnownedReference(source) }
 
     @inline(__always)
     func take(_ received: UnsafeRawBufferPointer) throws -> InputStep<Void> {

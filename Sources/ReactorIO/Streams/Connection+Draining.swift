@@ -53,7 +53,7 @@ extension Connection {
         pendingAnswers += 1
         let declared = ensuredRareState.deferred.add()
         // Also released if the promise never settles.
-        let end = AtRelease { [self] in
+        let end = OnDeinit { [self] in
             pendingAnswers -= 1
             cold?.rare?.deferred.remove(declared)
             if pendingAnswers == 0 { attachment?.drain?.resumeLoop() }

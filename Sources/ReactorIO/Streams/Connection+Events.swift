@@ -25,7 +25,7 @@ extension Connection: ReadinessHandler {
             }
         }
         if !ready.isDisjoint(with: .peerGone) {
-            if !ready.isDisjoint(with: [.error, .hangUp]), cold?.rare?.readPace?.end() == true { return [] }
+            if !ready.isDisjoint(with: [.error, .hangUp]), cold?.rare?.readRateLimiter?.end() == true { return [] }
             // Its calls may turn the loop.
             updateInterestRarely()
             PeerWatching.eventArrived(ready, at: self)
@@ -115,7 +115,7 @@ extension Connection: ReadinessHandler {
     }
 }
 
-extension Connection: IOProducer {
+extension Connection: CancellableWork {
     /// Ends the cancelled read, write or watch of `promise`. The next read gets the input.
     /// - Returns: false if none belongs to `promise`, or if the kernel has taken a part of the write.
     package func stop(_ promise: PromiseCore) -> Bool {

@@ -175,9 +175,9 @@ final class FlushJob: Job {
 
     private func sendGathered() {
         // These fulfilled writes cannot report a failure to the handler.
-        let isToTell = connection.lifecycle == .open && !PeerWatching.hasPendingOperation(connection)
+        let notifies = connection.lifecycle == .open && !PeerWatching.hasPendingOperation(connection)
         connection.sendGathered()
-        if isToTell, let failure = connection.failure { connection.attachment?.connectionDidFail(failure) }
+        if notifies, let failure = connection.failure { connection.attachment?.connectionDidFail(failure) }
     }
 
     // The promises of its writes report the outcome.

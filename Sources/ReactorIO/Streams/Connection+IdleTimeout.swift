@@ -22,7 +22,7 @@ extension Connection {
             loop.assertOwner()
             let rare = ensuredRareState
             rare.idleClock?.cancelTimer()
-            let clock = newValue.map { StallClock($0, of: self) }
+            let clock = newValue.map { IdleTimer($0, of: self) }
             rare.idleClock = clock
             updateNotesActivity()
             if lifecycle.isOpenOrFailed { clock?.start() }

@@ -27,10 +27,12 @@ extension Connection {
 
     // Not counted, not even here: the connection keeps the state once it exists.
     @inline(__always)
-    private var uncountedCold: Uncounted<ColdState>? { Uncounted(self).borrow { $0.cold.map { Uncounted($0) } } }
+    private var unownedCold: UnownedReference<ColdState>? {
+        UnownedReference(self).borrow { $0.cold.map { UnownedReference($0) } }
+    }
 
     func takeInput(_ count: Int) -> [UInt8] {
-        uncountedCold?.borrow { $0.input.take(min(count, $0.input.count)) } ?? []
+        unownedCold?.borrow { $0.input.take(min(count, $0.input.count)) } ?? []
     }
 
     /// Lends the unbuffered `received` bytes, or else the buffered ones, to `body`, and consumes as many as it returns.
@@ -41,7 +43,7 @@ extension Connection {
         _ received: UnsafeRawBufferPointer, callsUser: Bool, _ body: (UnsafeRawBufferPointer) throws -> Int
     ) rethrows {
         if received.isEmpty {
-            try uncountedCold?.borrow { if !$0.input.isEmpty { try $0.input.consume(callsUser: callsUser, body) } }
+            try unownedCold?.borrow { if !$0.input.isEmpty { try $0.input.consume(callsUser: callsUser, body) } }
         } else {
             var consumed = 0
             defer { keepInput(UnsafeRawBufferPointer(rebasing: received[consumed...])) }
@@ -55,17 +57,17 @@ extension Connection {
     func lendInput<Result>(
         _ body: (UnsafeRawBufferPointer, UnsafePointer<[UInt8]>?) throws -> Result
     ) rethrows -> Result {
-        guard let cold = uncountedCold else { return try body(UnsafeRawBufferPointer(start: nil, count: 0), nil) }
+        guard let cold = unownedCold else { return try body(UnsafeRawBufferPointer(start: nil, count: 0), nil) }
         return try cold.borrow { try $0.input.lend(body) }
     }
 
     @usableFromInline
-    func dropInput(_ count: Int) { uncountedCold?.borrow { $0.input.drop(min(count, $0.input.count)) } }
+    func dropInput(_ count: Int) { unownedCold?.borrow { $0.input.drop(min(count, $0.input.count)) } }
 
     /// Returns true when the next read begins at `address`, within lent bytes.
     @usableFromInline
     func inputBegins(at address: UnsafeRawPointer) -> Bool {
-        uncountedCold?.borrow { $0.input.begins(at: address) } == true
+        unownedCold?.borrow { $0.input.begins(at: address) } == true
     }
 
     func appendInput(_ bytes: [UInt8]) { changeInput { $0.append(bytes) } }

@@ -10,13 +10,13 @@ extension Connection {
     /// Pauses count neither for `idleTimeout` nor for a pending read's `frameTimeouts`. The peer's end is found after a
     /// pause, a reset at once. The arrived bytes are then read without pauses, like those that `close` discards.
     public var readRate: Int? {
-        get { cold?.rare?.readPace?.rate }
+        get { cold?.rare?.readRateLimiter?.rate }
         set {
             // Must cost nothing for a server without a rate, which sets nil on each connection.
             if newValue == nil && readRate == nil { return }
             loop.assertOwner()
-            let old = cold?.rare?.readPace
-            ensuredRareState.readPace = newValue.map { ReadPace($0, of: self, continuing: old) }
+            let old = cold?.rare?.readRateLimiter
+            ensuredRareState.readRateLimiter = newValue.map { ReadRateLimiter($0, of: self, continuing: old) }
             updateNotesActivity()
             old?.endPause()
         }
@@ -29,11 +29,11 @@ extension Connection {
         return didReceiveTimed(callReceive(into: buffer, atMost: limit))
     }
 
-    private var readPace: ReadPace? { lifecycle.isOpenOrFailed ? cold?.rare?.readPace : nil }
+    private var readRateLimiter: ReadRateLimiter? { lifecycle.isOpenOrFailed ? cold?.rare?.readRateLimiter : nil }
 
     /// - Returns: the number of bytes to receive now, at most `limit`; `nil` in a pause, which this begins.
     func receiveLimit(_ limit: Int) -> Int? {
-        guard let pace = readPace, let allowed = pace.allowance(at: loop.now) else { return limit }
+        guard let pace = readRateLimiter, let allowed = pace.allowance(at: loop.now) else { return limit }
         if allowed > 0 { return min(limit, allowed) }
         pace.pause()
         return nil
@@ -44,14 +44,14 @@ extension Connection {
         guard let count = didReceive(result) else { return nil }
         if count > 0 {
             noteActivity()
-            readPace?.spend(count, at: loop.now)
+            readRateLimiter?.spend(count, at: loop.now)
         }
         return count
     }
 }
 
 /// The bytes of one second at a connection's rate, minus those that it has received.
-final class ReadPace {
+final class ReadRateLimiter {
     let rate: Int
     // Weak, because the loop may retain this while another thread releases the connection.
     private weak var connection: Connection?
@@ -67,7 +67,7 @@ final class ReadPace {
     /// Fewer are not worth a system call.
     private var leastBytes: Int { max(rate / 10, 1) }
 
-    init(_ rate: Int, of connection: Connection, continuing pace: ReadPace?) {
+    init(_ rate: Int, of connection: Connection, continuing pace: ReadRateLimiter?) {
         (self.rate, self.connection) = (rate, connection)
         // No connection is faster than 8 GiB/s, whose products with a second are an `Int`.
         isUnlimited = rate < 1 || rate > 1 << 33

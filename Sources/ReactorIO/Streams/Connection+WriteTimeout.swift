@@ -14,7 +14,7 @@ extension Connection {
             loop.assertOwner()
             if newValue == nil && cold?.rare?.writeClock == nil { return }
             cold?.rare?.writeClock?.cancelTimer()
-            ensuredRareState.writeClock = newValue.map { StallClock($0, of: self, watchesWrites: true) }
+            ensuredRareState.writeClock = newValue.map { IdleTimer($0, of: self, watchesWrites: true) }
             if writer.isQueued { cold?.rare?.writeClock?.start() }
         }
     }

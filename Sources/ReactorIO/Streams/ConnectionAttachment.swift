@@ -1,7 +1,7 @@
 import Promises
 import Reactor
 
-/// The receiver of a connection's events: its `ServedConnection`, or the `Parking` of the pool in which it is idle.
+/// The receiver of a connection's events: its `ServedConnection`, or the `ParkedConnection` of the pool in which it is idle.
 /// Called on the loop's thread. After the loop's end, `connectionDidEnd` is called on any thread.
 class ConnectionAttachment {
     /// True when it waits for the peer's end, which releases it; see `peerDidGo`.

@@ -8,7 +8,7 @@ final class FrameClock {
     var limits: FrameTimeouts { shared.limits }
     /// The connection, while a read of a frame is pending. Not counted: the poller retains it, or the loop during an
     /// event.
-    private var waiting: Uncounted<Connection>?
+    private var waiting: UnownedReference<Connection>?
     /// The timer, and its time: never after the deadline, often earlier.
     private var timer = FrameClock.noTimer
     private var due = LoopInstant.distantFuture
@@ -95,7 +95,7 @@ final class FrameClock {
 
     /// Computes the deadline of a read that begins to wait, or has received a part of its frame.
     func update(_ form: InputForm, of connection: Connection) {
-        waiting = Uncounted(connection)
+        waiting = UnownedReference(connection)
         let (received, count, now) = (
             connection.deliveredByteCount, connection.bufferedByteCount, connection.loop.now
         )

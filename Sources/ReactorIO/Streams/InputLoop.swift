@@ -12,7 +12,7 @@ protocol InputConsumer: ~Copyable {
     /// The value if the stream ends where it may; `nil` if it may not end.
     static var valueAtEnd: Output? { get }
     // Not counted: a loop retains it, and a waiting read need not; see `ConnectionInterest`.
-    var connection: Uncounted<Connection> { get }
+    var connection: UnownedReference<Connection> { get }
     var heldBytes: Int { get }
     /// The expectation that `StreamError.endedEarly` names.
     var expectation: StreamError.Expectation { get }

@@ -121,11 +121,11 @@ final class MemoryBudget: Inspected {
         let call = connection.queuedBytes > 0 ? connection.writeCall : connection.readCall
         let error = SystemError(call, ENOBUFS, detail: detail)
         // A pending read or write notifies the handler.
-        let isTold = PeerWatching.hasPendingOperation(connection)
+        let isNotified = PeerWatching.hasPendingOperation(connection)
         didEvict()
         connection.abort(because: error)
         // The work may keep the peer's bytes.
-        if !isTold { member.work?.cancel(with: error) }
+        if !isNotified { member.work?.cancel(with: error) }
     }
 }
 

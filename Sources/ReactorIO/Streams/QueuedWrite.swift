@@ -5,7 +5,7 @@ import Promises
 struct QueuedWrite: Operation {
     typealias Input = Never
     typealias Output = Void
-    unowned(unsafe) let producer: any IOProducer
+    unowned(unsafe) let producer: any CancellableWork
     /// The place in the queue.
     var number = 0
 
@@ -15,7 +15,7 @@ struct QueuedWrite: Operation {
 }
 
 extension PromiseCore {
-    static func ofWrite(by producer: any IOProducer) -> PromiseCore {
+    static func ofWrite(by producer: any CancellableWork) -> PromiseCore {
         let core = PromiseCore.pending(.of(QueuedWrite.self))
         core.payload.store(QueuedWrite(producer: producer))
         return core

@@ -152,7 +152,7 @@ extension Connection {
 }
 
 /// The promises that wait for a child's end. The child's watch retains this object, so it outlives the `ChildProcess`.
-private final class ChildEnd: IOProducer {
+private final class ChildEnd: CancellableWork {
     private struct Output {
         weak var connection: Connection?
     }

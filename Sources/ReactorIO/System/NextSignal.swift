@@ -19,13 +19,13 @@ public func nextSignal(
     return Guarantee(wait.start().traced(root: "nextSignal", Guarantee<Void>.self, file, line))
 }
 
-private final class SignalWait: IOProducer {
+private final class SignalWait: CancellableWork {
     private var watch: EventLoop.Watch?
     private var promise: PromiseCore?
 
     init(_ signal: CInt, _ file: StaticString, _ line: UInt) throws(SystemError) {
         // The retain cycle ends with the watch: by the signal, a cancellation, or the loop's end.
-        let end = AtRelease { [self] in promise.take()?.producerDidEnd() }
+        let end = OnDeinit { [self] in promise.take()?.producerDidEnd() }
         watch = try EventLoop.ofCurrentThread.onSignal(
             signal, { [self] in withExtendedLifetime(end) { signalDidArrive() } }, file: file, line: line)
     }

@@ -44,7 +44,7 @@ private final class SignalFeed: LoopSource {
 
     func watch(_ signal: CInt, _ file: StaticString, _ line: UInt) throws(SystemError) {
         // The loop ends while a consumer waits.
-        let end = AtRelease { [weak self] in self?.waiter.take()?.reject(PromiseError.loopEnded) }
+        let end = OnDeinit { [weak self] in self?.waiter.take()?.reject(PromiseError.loopEnded) }
         let handler = { [weak self] in withExtendedLifetime(end) { self?.take(signal) ?? () } }
         let watch = try loop.keepSignal(signal, handler, file, line)
         watch.unref()

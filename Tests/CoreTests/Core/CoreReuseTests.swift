@@ -95,7 +95,7 @@ struct CoreReuseTests {
 
     // MARK: The memory of a core
 
-    /// The bytes of the fields after the payload: `upstream`, and two words.
+    /// The bytes of the fields after the payload: `sourceWord`, and two words.
     private static let fields = CorePayload.offset + 24..<CorePayload.offset + 40
 
     private func byte(_ core: PromiseCore, _ offset: Int) -> UInt8 {

@@ -56,14 +56,14 @@ struct CoreWordTests {
     @Test func marksAndANumberAreInOneWord() {
         let all = CoreMarks([.hasNextStep, .willBeRejected, .countsAsWaiting, .mayAdopt])
         let word = PromiseCore(handedOut: Void.self)
-        expect(word.marks == [] && word.outsideNumber == 0)
-        word.outsideNumber = UInt32(OutsideWaiters.largestNumber)
-        expect(word.marks == [] && word.outsideNumber == OutsideWaiters.largestNumber)
+        expect(word.marks == [] && word.crossThreadNumber == 0)
+        word.crossThreadNumber = UInt32(CrossThreadWaiters.largestNumber)
+        expect(word.marks == [] && word.crossThreadNumber == CrossThreadWaiters.largestNumber)
         word.marks = all
-        expect(word.marks == all && word.outsideNumber == OutsideWaiters.largestNumber)
-        word.outsideNumber = 0
+        expect(word.marks == all && word.crossThreadNumber == CrossThreadWaiters.largestNumber)
+        word.crossThreadNumber = 0
         word.marks.remove(.willBeRejected)
-        expect(word.marks == all.subtracting(.willBeRejected) && word.outsideNumber == 0)
+        expect(word.marks == all.subtracting(.willBeRejected) && word.crossThreadNumber == 0)
     }
 
     /// A list is swept when tombstones outnumber the others; the count shares a word with the annotations.

@@ -18,7 +18,7 @@ struct SocketAddressFuzzingTests {
             var text = dice.pick(Self.corpus)
             for _ in 0..<dice.below(5) { text = dice.mutated(text, inserting: Self.pieces + Self.corpus) }
             do throws(SocketAddress.ParseError) {
-                switch try Place(text) {
+                switch try ParsedEndpoint(text) {
                 case .address(let address):
                     parsed += 1
                     // Control characters in the name of a Unix address are escaped.
@@ -30,7 +30,7 @@ struct SocketAddressFuzzingTests {
                 case .localhost(let port):
                     expectEqual(try SocketAddress(text), .loopback(port: port))
                 case .host(let host, let port):
-                    expectEqual(try Place("\(host):\(port)"), .host(host, port: port))
+                    expectEqual(try ParsedEndpoint("\(host):\(port)"), .host(host, port: port))
                     expect(!host.utf8.contains(0) && host.utf8.allSatisfy { $0 < 0x80 } && host.utf8.count <= 253)
                     expectEqual((try? SocketAddress(text)), nil)
                 }

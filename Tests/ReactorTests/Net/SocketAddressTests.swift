@@ -80,13 +80,13 @@ struct SocketAddressTests {
     @Test(arguments: ["127.1", "1", "0x7f000001", "0X7F.1", "0177.0.0.1", "2130706433", "127.0.0.0x1", "0x", "0x7f."])
     func oddFormsOfIPv4AreNeitherAddressesNorNames(_ host: String) {
         expectEqual(SocketAddress(host: host, port: 80), nil)
-        #expect(throws: SocketAddress.ParseError.self) { _ = try Place("\(host):80") }
+        #expect(throws: SocketAddress.ParseError.self) { _ = try ParsedEndpoint("\(host):80") }
         #expect(throws: NameLookupError(host: host, code: EAI_NONAME)) { _ = try SocketAddress.lookUp(host, port: 80) }
     }
 
     @Test(arguments: ["x0", "0xg", "0x7f.a", "a.0x7f-1", "1a", "0-1.b", "7f", "x.1x"])
     func namesWithNumbersAreNames(_ host: String) throws {
-        expectEqual(try Place("\(host):80"), .host(host, port: 80))
+        expectEqual(try ParsedEndpoint("\(host):80"), .host(host, port: 80))
     }
 
     /// The first and the last address of each range, and their neighbours.

@@ -135,7 +135,7 @@ struct WriteCancellationTests {
         expectEqual(queue.memory, 0)
     }
 
-    private final class NoProducer: IOProducer {
+    private final class NoProducer: CancellableWork {
         func stop(_ promise: PromiseCore) -> Bool { false }
     }
 }

@@ -25,7 +25,7 @@ model_follow(unsafeBitCast(ResolverToken.self as AnyClass, to: UnsafeRawPointer.
 
 // No wait is long enough to be reported, since a report depends on the time.
 HangWatch.gracePeriod.store(.max / 4, ordering: .relaxed)
-UnrunWork.gracePeriod.store(.max / 4, ordering: .relaxed)
+UndrivenWork.gracePeriod.store(.max / 4, ordering: .relaxed)
 
 checkTheChecker()
 prepareThread = { _ = EventLoop.ofCurrentThread }

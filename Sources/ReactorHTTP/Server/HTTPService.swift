@@ -6,7 +6,7 @@ import ReactorIO
 // @unchecked: all properties are constants, and the closures are called on the sessions' loops. A group has several
 // threads, so `serveHTTP(on:)` takes only `Sendable` closures.
 @usableFromInline
-final class Service: @unchecked Sendable {
+final class HTTPService: @unchecked Sendable {
     let options: HTTPOptions
     /// True when the options have a `transform`. Testing the closure itself would count references.
     let transforms: Bool

@@ -1,7 +1,7 @@
 import CLinux
 import Synchronization
 
-// See `UnrunWork`.
+// See `UndrivenWork`.
 
 extension EventLoop {
     package static var isNotingHandlers: Bool { clinux_is_noting_handlers() }
@@ -12,10 +12,10 @@ extension EventLoop {
     /// A task with another executor may be on a thread that drives its loop later.
     /// - Parameter isolation: the actor on which the task runs.
     package static func isLeftUndriven(by isolation: (any Actor)?) -> Bool {
-        guard isNotingHandlers, let unrunWork = withExisting({ $0.unrunWork }) ?? nil, !unrunWork.isMain else {
+        guard isNotingHandlers, let undrivenWork = withExisting({ $0.undrivenWork }) ?? nil, !undrivenWork.isMain else {
             return false
         }
-        if unrunWork.isOfPool { return true }
+        if undrivenWork.isOfPool { return true }
         guard withUnsafeCurrentTask(body: { $0 != nil && $0?.unownedTaskExecutor == nil }) else { return false }
         return isolation.map(hasDefaultExecutor) ?? true
     }
@@ -30,28 +30,28 @@ extension EventLoop {
     /// follows.
     @inline(never)
     func beginDriving() {
-        if depth == 1, let unrunWork, unrunWork.loopIsDriven() { endObservation() }
+        if depth == 1, let undrivenWork, undrivenWork.loopIsDriven() { endObservation() }
         clinux_set_noting_handlers(false)
     }
 
     func endObservation() {
-        guard let observer = unrunWork.take() else { return }
+        guard let observer = undrivenWork.take() else { return }
         ThreadLoop.noteHandlersIfNeeded()
         observer.end()
     }
 
     /// The pool of the loop's thread; `nil` for a job's `withLoop`.
-    package var poolOfThread: ThreadPoolWorkers? { unrunWork?.isOfPool == true ? PoolThread.current?.pool : nil }
+    package var poolOfThread: ThreadPoolWorkers? { undrivenWork?.isOfPool == true ? PoolThread.current?.pool : nil }
 
     /// The known call sites of work that waits here and cannot run.
-    package var unrunCallSites: [CallSite] { unrunWork?.callSites ?? [] }
+    package var unrunCallSites: [CallSite] { undrivenWork?.callSites ?? [] }
 
     /// Notes `job`, work of the layer above for this loop. Called only while this thread notes handlers, or operations
     /// are traced.
-    /// - Returns: true if `job` must call `leaveUnrunWork` before its `deinit`.
+    /// - Returns: true if `job` must call `leaveUndrivenWork` before its `deinit`.
     package func note(_ job: Job, _ callSite: CallSite) -> Bool {
-        guard let unrunWork, !isBeingDriven else { return false }
-        unrunWork.note(job, callSite)
+        guard let undrivenWork, !isBeingDriven else { return false }
+        undrivenWork.note(job, callSite)
         return true
     }
 
@@ -59,10 +59,10 @@ extension EventLoop {
     /// here can settle, but only other threads, callbacks or each other. Other loops report them when they end.
     @inline(never)
     func reportLeftHandlers() {
-        guard !isBeingDriven, ThreadLoop.isMain(self), outsideWaiters.count > 0 || !canWakeItself,
+        guard !isBeingDriven, ThreadLoop.isMain(self), crossThreadWaiters.count > 0 || !canWakeItself,
             !ThreadLoop.hasReportedLeftHandlers.exchange(true, ordering: .relaxed)
         else { return }
-        let waiters = (0..<outsideWaiters.count).map { outsideWaiters[$0 + 1] }
+        let waiters = (0..<crossThreadWaiters.count).map { crossThreadWaiters[$0 + 1] }
         let callSites = waiters.lazy.compactMap { $0._withUnsafeGuaranteedRef { $0.awaitedCallSite } }
         LoopEvent.send(.leftHandlers(waiters.isEmpty ? waitingHandlers : waiters.count, callSites.first))
     }

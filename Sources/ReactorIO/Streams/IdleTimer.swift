@@ -4,7 +4,7 @@ import ReactorLibc
 
 /// Fails a connection without progress: the clock of `idleTimeout`, and of `writeTimeout`, which runs while writes
 /// wait. The timer checks the last progress when it fires, so it fires once per period, not once per message.
-final class StallClock {
+final class IdleTimer {
     let limit: Duration
     private let watchesWrites: Bool
     // Weak, because the loop may retain this while another thread releases the connection.

@@ -4,7 +4,7 @@ import CLinux
 ///
 /// Invariant: a loop is added and removed on its own thread, and lives in between. So a thread's own loops cannot end
 /// while it uses them. Of others it knows only that they live.
-enum LivingLoops {
+enum LoopRegistry {
     private static let loops = LockedValue<[Int: Unmanaged<EventLoop>]>.ofProcess([:])
 
     /// Adds `loop`, and makes the calling thread its owner.
@@ -48,7 +48,7 @@ enum LivingLoops {
 
 extension EventLoop {
     /// Any thread. Unnamed remotes by number.
-    package static var living: [(serial: Int, remote: LoopRemote)] { LivingLoops.all }
+    package static var living: [(serial: Int, remote: LoopRemote)] { LoopRegistry.all }
 
     /// Calls `body` with this loop. Traps in every build if the loop belongs to another thread.
     /// - Parameter ended: the result if the loop has ended.
@@ -61,6 +61,6 @@ extension EventLoop {
             let loop = Unmanaged<EventLoop>.fromOpaque(current)
             if loop._withUnsafeGuaranteedRef({ $0.serial == serial }) { return loop._withUnsafeGuaranteedRef(body) }
         }
-        return LivingLoops.find(serial, call)?._withUnsafeGuaranteedRef(body) ?? ended
+        return LoopRegistry.find(serial, call)?._withUnsafeGuaranteedRef(body) ?? ended
     }
 }

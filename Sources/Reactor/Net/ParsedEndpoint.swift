@@ -1,5 +1,5 @@
 /// A part of an endpoint: an address, or a host name to look up.
-package enum Place: Hashable, Sendable {
+package enum ParsedEndpoint: Hashable, Sendable {
     case address(SocketAddress)
     /// `localhost` or a name below it: both loopback addresses.
     case localhost(port: UInt16)

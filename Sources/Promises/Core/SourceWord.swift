@@ -15,7 +15,7 @@ import Synchronization
 /// and notifies every waiter, with a reference except to a lone `hang`, before it releases the core. A cancellation
 /// climbs by this word.
 @usableFromInline
-struct UpstreamWord: Equatable {
+struct SourceWord: Equatable {
     @usableFromInline enum Mark { case none, waiting, fulfilled, rejected, linkedFrom, taken }
 
     @usableFromInline let bits: UInt
@@ -45,21 +45,21 @@ struct UpstreamWord: Equatable {
 
     /// Waits for no core.
     @inlinable @inline(__always)
-    static var none: UpstreamWord { UpstreamWord(bits: 0) }
+    static var none: SourceWord { SourceWord(bits: 0) }
 
     @inlinable @inline(__always)
-    static var taken: UpstreamWord { UpstreamWord(bits: takenBit) }
+    static var taken: SourceWord { SourceWord(bits: takenBit) }
 
     @inline(__always)
-    static func waiting(forCoreAt address: UInt) -> UpstreamWord { UpstreamWord(bits: address) }
+    static func waiting(forCoreAt address: UInt) -> SourceWord { SourceWord(bits: address) }
 
     @inline(__always)
-    static func settled(_ address: UInt, as outcome: StateWord) -> UpstreamWord {
-        UpstreamWord(bits: address | outcome.bits & StateWord.kindMask)
+    static func settled(_ address: UInt, as outcome: StateWord) -> SourceWord {
+        SourceWord(bits: address | outcome.bits & StateWord.kindMask)
     }
 
     @inline(__always)
-    static func linkedFrom(_ address: UInt) -> UpstreamWord { UpstreamWord(bits: address | StateWord.linkBits) }
+    static func linkedFrom(_ address: UInt) -> SourceWord { SourceWord(bits: address | StateWord.linkBits) }
 
     // MARK: Questions
 
@@ -77,36 +77,36 @@ struct UpstreamWord: Equatable {
     var isTaken: Bool { bits & Self.takenBit != 0 }
 }
 
-/// The upstream word of a core; the table of `UpstreamWord` names the threads that change it.
+/// The sourceWord word of a core; the table of `SourceWord` names the threads that change it.
 @usableFromInline
-struct AtomicUpstream: ~Copyable {
+struct AtomicSourceWord: ~Copyable {
     @usableFromInline let word = Atomic<UInt>(0)
 
     @inlinable @inline(__always)
     init() {}
 
     @inlinable @inline(__always)
-    func load() -> UpstreamWord { UpstreamWord(bits: word.load(ordering: .acquiring)) }
+    func load() -> SourceWord { SourceWord(bits: word.load(ordering: .acquiring)) }
 
     /// For the party that changed the word last, or that only compares it.
     @inlinable @inline(__always)
-    func loadRelaxed() -> UpstreamWord { UpstreamWord(bits: word.load(ordering: .relaxed)) }
+    func loadRelaxed() -> SourceWord { SourceWord(bits: word.load(ordering: .relaxed)) }
 
     /// For the node's own thread, or the party that delivers to it, while no other may change the word. Relaxed
     /// suffices: the next to read more than whether it has changed is the same thread, or one that gets the node from a
     /// list or a mailbox, and the push that puts it there publishes the word.
     @inlinable @inline(__always)
-    func store(_ upstream: UpstreamWord) { word.store(upstream.bits, ordering: .relaxed) }
+    func store(_ sourceWord: SourceWord) { word.store(sourceWord.bits, ordering: .relaxed) }
 
     /// Marks the operation as taken out, and returns the previous word, with its reference.
     @inline(__always)
-    func takeOut() -> UpstreamWord {
-        UpstreamWord(bits: word.exchange(UpstreamWord.taken.bits, ordering: .acquiringAndReleasing))
+    func takeOut() -> SourceWord {
+        SourceWord(bits: word.exchange(SourceWord.taken.bits, ordering: .acquiringAndReleasing))
     }
 
     /// - Returns: false, without any effect, if the word is no longer `seen`.
     @inline(__always)
-    func replace(_ seen: UpstreamWord, by upstream: UpstreamWord) -> Bool {
-        word.compareExchange(expected: seen.bits, desired: upstream.bits, ordering: .acquiringAndReleasing).exchanged
+    func replace(_ seen: SourceWord, by sourceWord: SourceWord) -> Bool {
+        word.compareExchange(expected: seen.bits, desired: sourceWord.bits, ordering: .acquiringAndReleasing).exchanged
     }
 }

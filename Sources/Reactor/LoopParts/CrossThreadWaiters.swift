@@ -6,7 +6,7 @@ import ReactorLibc
 /// Invariant: used on the loop's thread only. A waiter knows its number. It is in the table, and lives, from its
 /// attachment until it arrives on the loop's thread or is withdrawn there. So the table does not own it.
 @usableFromInline
-struct OutsideWaiters: ~Copyable {
+struct CrossThreadWaiters: ~Copyable {
     // The first `count` places are in use.
     @usableFromInline var places: UnsafeMutablePointer<Unmanaged<Job>>?
     @usableFromInline var count = 0

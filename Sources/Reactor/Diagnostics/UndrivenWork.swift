@@ -10,7 +10,7 @@ import Synchronization
 /// Operators note work in their tracing code, so other threads pay nothing, and these a call per operator. A thread of
 /// the program stops paying once it has driven its loop. Threads of Swift's pool or a `ThreadPool` keep paying, since
 /// they run code of different origins.
-package final class UnrunWork: Sendable {
+package final class UndrivenWork: Sendable {
     let isMain: Bool
     /// True when the thread belongs to a `ThreadPool`, which is checked at the end of each job.
     let isOfPool: Bool
@@ -37,7 +37,7 @@ package final class UnrunWork: Sendable {
         /// foreign code runs under the lock.
         var notes: [UnsafeMutableRawPointer: Note] = [:]
         /// For the end of the process, in order of creation.
-        var observers: [UnrunWork] = []
+        var observers: [UndrivenWork] = []
         var reported: Set<CallSite> = []
         var lastNumber = 0
     }
@@ -127,7 +127,7 @@ package final class UnrunWork: Sendable {
     /// Reports each call site once per process.
     static func report(_ callSites: [CallSite]) {
         for callSite in callSites where table.withLock({ $0.reported.insert(callSite).inserted }) {
-            LoopEvent.send(.unrunWork(callSite))
+            LoopEvent.send(.undrivenWork(callSite))
         }
     }
 
@@ -142,8 +142,8 @@ package final class UnrunWork: Sendable {
 
 extension Job {
     /// The call site of the job's work, if `EventLoop.note` noted it.
-    package var notedCallSite: CallSite? { UnrunWork.callSite(of: self) }
+    package var notedCallSite: CallSite? { UndrivenWork.callSite(of: self) }
 
     /// Called before the `deinit` of a job that `EventLoop.note` noted.
-    package func leaveUnrunWork() { UnrunWork.forget(self) }
+    package func leaveUndrivenWork() { UndrivenWork.forget(self) }
 }

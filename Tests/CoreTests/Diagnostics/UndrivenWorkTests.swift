@@ -1,7 +1,7 @@
 @testable import PromisesTestSupport
 
 /// Handlers on threads whose loop is not driven are reported with their line.
-@Suite(.serialized) struct UnrunWorkTests {
+@Suite(.serialized) struct UndrivenWorkTests {
     /// The reports of a handler that `run` attaches by its last argument.
     private func reports(
         line: UInt = #line, _ run: (LogRecorder, _ attach: @escaping @Sendable () -> Void) throws -> Void
@@ -23,7 +23,7 @@
         let line: UInt = #line + 1
         let lines = reports { _, attach in TestThread.run { for _ in 0..<3 { attach() } } }
         expectEqual(lines.count, 1)
-        expectEqual(lines.first?.contains("UnrunWorkTests.swift:\(line) waits on a thread whose"), true)
+        expectEqual(lines.first?.contains("UndrivenWorkTests.swift:\(line) waits on a thread whose"), true)
     }
 
     @Test(.ownThread) func aThreadOfSwiftsPoolGoesOnNoting() {
@@ -33,7 +33,7 @@
             while recorder.count == 0 {
                 let hasAttached = Gate()
                 Task.detached {
-                    UnrunWork.gracePeriod.store(0, ordering: .relaxed)
+                    UndrivenWork.gracePeriod.store(0, ordering: .relaxed)
                     hangForATurn()
                     attach()
                     seen.change { $0.append(EventLoop.isNotingHandlers) }
@@ -43,7 +43,7 @@
                 for _ in 0..<1000 where recorder.count == 0 { sched_yield() }
             }
         }
-        UnrunWork.gracePeriod.store(1_000_000_000, ordering: .relaxed)
+        UndrivenWork.gracePeriod.store(1_000_000_000, ordering: .relaxed)
         expect(seen.value.allSatisfy { $0 })
         expectEqual(lines.count, 1)
     }
@@ -100,7 +100,7 @@
         TestThread.run {
             let loop = EventLoop.current
             body()
-            let places = loop.unrunCallSites.filter { $0.file.hasSuffix("/UnrunWorkTests.swift") }
+            let places = loop.unrunCallSites.filter { $0.file.hasSuffix("/UndrivenWorkTests.swift") }
             let noted = places.map { UInt($0.line) - line }
             lines.change { $0 = noted }
             while loop.isReady { try? loop.turn(.poll) }

@@ -2,9 +2,9 @@
 ///
 /// Counting a reference is an atomic operation, too expensive for a hop of a chain. So the lists of waiters, the words
 /// of a core and the queues of a loop hold references whose count nobody changes while they are passed on. Each
-/// `Uncounted` field documents who owns the counted reference, and until when.
+/// `UnownedReference` field documents who owns the counted reference, and until when.
 @usableFromInline
-package struct Uncounted<Object: AnyObject>: Hashable {
+package struct UnownedReference<Object: AnyObject>: Hashable {
     @usableFromInline let unmanaged: Unmanaged<Object>
 
     @inlinable @inline(__always)
@@ -16,7 +16,9 @@ package struct Uncounted<Object: AnyObject>: Hashable {
 
     /// Counts a reference to the object, which the holder must release or pass on.
     @inlinable @inline(__always)
-    package static func retaining(_ object: consuming Object) -> Uncounted { Uncounted(.passRetained(object)) }
+    package static func retaining(_ object: consuming Object) -> UnownedReference {
+        UnownedReference(.passRetained(object))
+    }
 
     @inlinable @inline(__always)
     init(at pointer: UnsafeRawPointer) { unmanaged = .fromOpaque(pointer) }
@@ -39,7 +41,7 @@ package struct Uncounted<Object: AnyObject>: Hashable {
     package var address: UInt { UInt(bitPattern: pointer) }
 
     @inlinable @inline(__always)
-    package static func == (one: Uncounted, other: Uncounted) -> Bool { one.pointer == other.pointer }
+    package static func == (one: UnownedReference, other: UnownedReference) -> Bool { one.pointer == other.pointer }
 
     @usableFromInline
     package func hash(into hasher: inout Hasher) { hasher.combine(pointer) }
@@ -60,7 +62,7 @@ package struct Uncounted<Object: AnyObject>: Hashable {
 
     @inlinable @inline(__always)
     @discardableResult
-    func retain() -> Uncounted { Uncounted(unmanaged.retain()) }
+    func retain() -> UnownedReference { UnownedReference(unmanaged.retain()) }
 
     @inlinable @inline(__always)
     package func release() { unmanaged.release() }

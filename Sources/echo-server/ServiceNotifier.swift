@@ -4,7 +4,7 @@ import ReactorIO
 import ReactorLibc
 
 /// Notifies the service manager, if any. See sd_notify(3).
-final class Service {
+final class ServiceNotifier {
     private let loop: EventLoop
     /// Prints a warning; the server continues.
     private let warn: (String) -> Void

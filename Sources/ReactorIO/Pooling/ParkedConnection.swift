@@ -1,7 +1,7 @@
 import ReactorLibc
 
 /// Watches an idle connection of a pool for the peer's end.
-final class Parking: ConnectionAttachment {
+final class ParkedConnection: ConnectionAttachment {
     private weak var owner: (any PoolOwner)?
     // A retain cycle until the pool has closed the member.
     private let member: PoolMember
@@ -16,7 +16,7 @@ final class Parking: ConnectionAttachment {
     override func peerDidGo() { owner?.didLose(member) }
 }
 
-extension Parking {
+extension ParkedConnection {
     /// The poller retains the connection, but the watch does not keep the loop alive.
     func begin(on connection: Connection) {
         connection.attachment = self
@@ -25,7 +25,7 @@ extension Parking {
     }
 
     static func end(on connection: Connection) {
-        guard connection.attachment is Parking else { return }
+        guard connection.attachment is ParkedConnection else { return }
         connection.attachment = nil
         setReferenced(true, connection)
     }
