@@ -54,6 +54,7 @@
         let server = try ServerProcess.serving(
             "--threads", threads, "--drain-timeout", "1m", "--metrics", "127.0.0.1:0")
         let clients = try (0..<2).map { _ in try Peer.stalled(at: server) }
+        defer { withExtendedLifetime(clients) {} }
         server.signal(first)
         try server.awaitDraining()
         for client in clients { expect(client.waits(for: POLLIN, 0)) }

@@ -28,6 +28,7 @@ struct EndTests {
         let (client, server) = try net.tls()
         let filters = [client, server].compactMap { $0.installedFilter as? TLSFilter }
         try #require(filters.count == 2)
+        defer { withExtendedLifetime(filters) {} }
         let closed = client.close()
         expectEqual(try hang(server.read(), timeout: patience), .end)
         expectEqual(SSL_get_shutdown(filters[1].ssl), SSL_RECEIVED_SHUTDOWN)

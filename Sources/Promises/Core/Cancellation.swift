@@ -2,13 +2,13 @@ import Reactor
 
 /// A cancellation: an error that begins at the work.
 ///
-/// It climbs from the cancelled promise to the one that it waits for, and so on up to the work, as long as no other
-/// handler waits there; from a combinator to each of its sources. It ends the work, and rejects the promise of the work.
-/// From there the error travels as any other: each promise below is a waiter of the one above, and stays one.
+/// It climbs from the cancelled promise to its source, and so on up to the work, as long as no other handler waits there.
+/// From a combinator it climbs to each source. It stops the work, and rejects the promise of the work. From there the
+/// error travels as any other: each promise below is a waiter of the promise above, and stays its waiter.
 ///
 ///     work ─▶ map ─▶ ensure ─▶ then ◀─ cancel()
 ///
-/// Where the climb cannot continue, the waiter below leaves its source and receives the cancellation as if the source
+/// If the climb cannot continue, the waiter below leaves its source and receives the cancellation as if the source
 /// had been rejected (`leaveSource`). The climb cannot enter a promise that
 /// - another handler waits for, even one that a later branch of this cancellation reaches;
 /// - work settles that cannot be stopped, or that another thread is about to settle;
@@ -57,7 +57,7 @@ struct Cancellation {
         while let branch = cancellation.branches.popLast() {
             switch branch {
             case .input(let source, let node):
-                // Code that has run meanwhile may have changed that.
+                // Code that has run since then may have withdrawn the node.
                 if node.waits(for: source) { cancellation.climb(.climb(to: source, over: node, of: node)) }
             case .end(let combinator): combinator.inputDidEnd()
             }
@@ -91,7 +91,7 @@ struct Cancellation {
 
     private mutating func stopOrClimb(_ core: PromiseCore, with error: (any Error)?) -> Step {
         if core.role.contains(.externallySettled) { return core.cancelExternally(with: error) }
-        // Code that has run meanwhile may have settled it.
+        // Code that has run since the climb began may have settled it.
         guard core.state.load().isClaimable else { return .cannotStop }
         let isFirst = core.marks.insert(.isCancelled).inserted
         let error = isFirst ? error : nil
@@ -145,7 +145,7 @@ struct Cancellation {
         return reject(core, insteadOf: producer, error)
     }
 
-    /// Rejects `core` now. What `producer` brings is too late.
+    /// Rejects `core` now. The outcome of `producer` comes too late.
     private func reject(_ core: PromiseCore, insteadOf producer: PromiseCore, _ error: (any Error)?) -> Step {
         if producer !== core { producer.state.markClaimed() }
         // Code that ran when an operation was destroyed may have settled it.

@@ -59,7 +59,7 @@ struct CoreMarks: OptionSet {
     static var willBeRejected: CoreMarks { CoreMarks(rawValue: 1 << 1) }
     /// The loop counts the node among its waiting handlers.
     static var countsAsWaiting: CoreMarks { CoreMarks(rawValue: 1 << 2) }
-    /// The core, or one that was linked to it, has waited to adopt an outcome: only then may `adoptionLeads` find it.
+    /// The core, or a core linked to it, has waited to adopt an outcome. Only then may `adoptionLeads` find it.
     static var mayAdopt: CoreMarks { CoreMarks(rawValue: 1 << 3) }
     /// It has been cancelled, which it stays: the first cancellation decides its error, if one rejects it, and no series
     /// begins another round. (Externally settled promises know that by themselves.)
@@ -96,9 +96,9 @@ struct SharedWord: ~Copyable {
 
     // MARK: Withdrawals
 
-    // How many waiters have been withdrawn since the last sweep: at least as many as the list has tombstones. It is
-    // swept when they outnumber the other nodes, so that a withdrawal costs the same however long the list is. The
-    // count begins at zero or below, and a sweep is due at 16. It wraps around at its largest number.
+    // The number of waiters withdrawn since the last sweep, which is at least the number of tombstones in the list. The
+    // list is swept when they outnumber the other nodes, so that a withdrawal costs the same however long the list is.
+    // The count begins at zero or below, and a sweep is due at 16. It wraps around at its largest number.
 
     private static var countShift: UInt32 { 8 }
     private static var countWhenDue: Int32 { 16 }

@@ -32,7 +32,7 @@ struct LockedWaiters: ~Copyable {
 
     deinit { core.borrow { $0.state.unlock() } }
 
-    /// Whether a node of the list no longer waits for this core, and is a tombstone. It is never attached again
+    /// Returns true when a node of the list is a tombstone, which no longer waits for this core. It is never attached again
     /// while it is here, since its `next` belongs to this list.
     func isWithdrawn(_ node: CoreRef) -> Bool { Self.isWithdrawn(node, from: core) }
 
@@ -40,7 +40,7 @@ struct LockedWaiters: ~Copyable {
         node.borrow { $0.sourceWord.loadRelaxed() } != .waiting(forCoreAt: core.address)
     }
 
-    /// Whether a node of the list keeps the producer working.
+    /// Returns true when a node of the list keeps the producer working.
     func keepsWorkAlive(_ node: CoreRef) -> Bool {
         !isWithdrawn(node) && node.borrow { !$0.role.contains(.keepsNoWorkAlive) }
     }
@@ -186,8 +186,8 @@ extension LockedWaiters {
 }
 
 extension PromiseCore {
-    /// Whether another handler than `waiter`, or a `hang`, waits here. While a thread settles the core, it counts as
-    /// wanted. Locks the list, and may remove tombstones from it, whose release may call `conf.logHandler`.
+    /// Returns true when a handler other than `waiter`, or a `hang`, waits here, or while a thread settles the core. Locks
+    /// the list, and may remove tombstones from it, whose release may call `conf.logHandler`.
     func isWanted(besides waiter: PromiseCore?) -> Bool {
         if isAlwaysWanted { return true }
         guard let waiters = LockedWaiters(of: self) else { return true }
@@ -198,7 +198,7 @@ extension PromiseCore {
     func noteWithdrawal() {
         let excess = shared.countWithdrawal()
         guard excess >= 0 else { return }
-        // Whether this thread may lock the list.
+        // This thread may lock the list.
         if role.contains(.externallySettled) || loop == .ofThisThread { return sweep() }
         if excess == 0 { loop?.borrow { _ = $0.post(InternalJob { [self] in sweep() }) } }
     }

@@ -1,6 +1,6 @@
 import Reactor
 
-/// The code that a waiting core runs once its source has settled: the type behind `map`, `then`, `catch`, …
+/// The code that a waiting core runs once its source has settled. `map`, `then`, `catch` and so on each have a type of it.
 ///
 /// An operation is stored in its core, in three words: enough for a closure and one more word. A larger operation gets
 /// a block of its own. It is a struct with a closure as its field, not the closure itself: a function stored as a bare
@@ -177,7 +177,7 @@ extension PromiseCore {
 
     // MARK: How an operation ends. Each consumes the running reference to the core.
 
-    /// Whether the outcome of an operation still counts: its promise may have been cancelled while it ran.
+    /// True while the outcome of an operation counts. False once its promise has been cancelled, perhaps while it ran.
     @inlinable @inline(__always)
     package var isOpen: Bool { state.loadRelaxed().isOpen }
 
@@ -278,8 +278,8 @@ extension CoreCode {
     /// Performs an operation of that type from the core's payload.
     @inlinable @inline(__always)
     package static func of<Op: Operation>(_ type: Op.Type) -> CoreCode {
-        // Where the compiler knows the type, it makes a function for it. In unspecialised generic code a closure would
-        // capture the type.
+        // The compiler makes a function for a type that it knows. In unspecialised generic code a closure would capture the
+        // type.
         _isConcrete(type) ? CoreCode { PromiseCore.perform(Op.self, $0, $1) } : ofGeneric(type)
     }
 

@@ -1,13 +1,13 @@
 import Reactor
 
-// How a core adopts the outcome of another.
+// Adopting the outcome of another core.
 
 extension PromiseCore {
     /// Settles this core, whose operation has run, as `inner` settles. If the core must wait, `adopt` settles it: the code
     /// of an operation that passes on the outcome of its source, and nothing else. Consumes a reference to this core, and
     /// one to `inner`, which must be the caller's last.
     ///
-    /// Where possible, `inner` is linked: its producer then settles this core's root itself. A link points to the root
+    /// If possible, `inner` is linked: its producer then settles this core's root itself. A link points to the root
     /// directly, so recursion through `then` has one level however long it runs, and each level's promises are freed as
     /// it goes.
     ///
@@ -54,8 +54,8 @@ extension PromiseCore {
         }
     }
 
-    /// Whether a promise, to which the caller has one reference, is otherwise known only to its producer: nobody else
-    /// can read its outcome, attach a handler, or cancel it. On the thread at `here`, to which it must belong.
+    /// Returns true when only the caller, which has one reference, and its producer know a promise: nobody else can read its
+    /// outcome, attach a handler, or cancel it. On the thread at `here`, to which it must belong.
     ///
     /// The producer of a pending promise holds one reference; a combinator's holds one per pending source, and the timer
     /// of `timeout` another one: so the promises of `timeout`, and of several pending sources, are not linked. Nothing that
@@ -187,8 +187,8 @@ extension PromiseCore {
         _ = payload.take(NextStep.self)
     }
 
-    /// Whether `target` waits for `root`, perhaps through other cores, to adopt its outcome: then `root` must not wait
-    /// for it.
+    /// Returns true when `target` waits for `root`, perhaps through other cores, to adopt its outcome. Then `root` must not
+    /// wait for it.
     ///
     /// This thread holds the right to settle `root`, and everything that adopts it waits for that, so no node leaves
     /// these lists now.
@@ -208,7 +208,7 @@ extension PromiseCore {
     }
 }
 
-/// What a core does when its source has settled, in place of its operation.
+/// The next step of a core, run in place of its operation when its source has settled.
 // In a struct, as an operation.
 private struct NextStep {
     let run: (PromiseCore) -> Void

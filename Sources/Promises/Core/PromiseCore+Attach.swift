@@ -1,6 +1,6 @@
 import Reactor
 
-// How a waiter is added to the list of a core, or scheduled at once if the core has settled. PromiseCore+Settle.swift
+// Adding a waiter to the list of a core, or scheduling it at once if the core has settled. PromiseCore+Settle.swift
 // says which thread may do what.
 
 extension PromiseCore {
@@ -46,7 +46,7 @@ extension PromiseCore {
         return true
     }
 
-    /// Whether the node, once its source has settled, is queued on this thread's loop, and is a handler.
+    /// True when the node is a handler that this thread's loop queues once its source has settled.
     @inline(__always)
     private var isQueuedByItsLoop: Bool { loop != nil && role.isDisjoint(with: .slowlyNotified) }
 
@@ -112,7 +112,7 @@ func attachWaiter(_ waiter: PromiseCore, consuming source: CoreRef) {
 // The loop of a waiter. It counts its waiting handlers, and at its end must find those that another thread may post.
 
 extension PromiseCore {
-    /// Whether another thread may settle this core and then post a waiter that belongs to the loop at `home`.
+    /// True when another thread may settle this core and then post a waiter of the loop at `home`.
     @inline(__always)
     private func isOutside(_ home: LoopRef) -> Bool { role.contains(.externallySettled) || loop != home }
 

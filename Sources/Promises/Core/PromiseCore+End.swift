@@ -1,8 +1,8 @@
 import Reactor
 import ReactorLibc
 
-// How a core ends: when its last reference is released, when its producer ends without settling it, and when its
-// operation is destroyed without running. That releases the user's closure and its captures. A `deinit` there may
+// The ends of a core: its last reference is released, its producer ends without settling it, or its operation is destroyed
+// without running. That releases the user's closure and its captures. A `deinit` there may
 // cancel the next promise, and so on for as long as such objects refer to each other.
 
 extension PromiseCore {

@@ -93,7 +93,8 @@ package final class ExternalCore: PromiseCore, @unchecked Sendable {
     }
 
     override func cancelExternally(with error: (any Error)?) -> Cancellation.Step {
-        guard isLeftToItsWork || claimForCancellation() != nil else { return .cannotStop }
+        // Work that has ended may be gone.
+        guard isLeftToItsWork ? state.load().isClaimable : claimForCancellation() != nil else { return .cannotStop }
         onCancel(self, error)
         return .stopped
     }

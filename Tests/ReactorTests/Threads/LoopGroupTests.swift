@@ -77,6 +77,7 @@ struct LoopGroupTests {
             expectEqual(turns, [0, 1, 2, 0])
             expectEqual(group.loads, [0, 0, 0], "which counts for nothing")
             var leases = (0..<4).map { _ in group.lease(.roundRobin) }
+            defer { withExtendedLifetime(leases) {} }
             expectEqual(leases.map(\.remote), [1, 2, 0, 1].map { group[$0] })
             leases.removeAll { $0.remote != group[1] }
             leases += (0..<3).map { _ in group.lease(.roundRobin) }

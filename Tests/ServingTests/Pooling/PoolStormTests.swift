@@ -7,6 +7,7 @@ struct PoolStormTests {
     @Test(.network(.virtual, turns: 1_000_000), arguments: 0..<6) func everyRequestSettles(seed: Int) throws {
         var random = SplitMix64(UInt64(seed))
         let servers = [try LineServer(net), try LineServer(net)]
+        defer { withExtendedLifetime(servers) {} }
         for server in servers {
             server.answer = { line, connection in
                 switch random.below(12) {
