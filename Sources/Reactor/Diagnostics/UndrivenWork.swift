@@ -40,6 +40,10 @@ package final class UndrivenWork: Sendable {
         var observers: [UndrivenWork] = []
         var reported: Set<CallSite> = []
         var lastNumber = 0
+        /// Threads of Swift's pool, each with its generation when it was added.
+        var watched: [(UndrivenWork, since: Int)] = []
+        /// True while a job of `watcher` looks after `watched`.
+        var hasWatcher = false
     }
 
     private static let table = LockedValue.ofProcess(Table())
@@ -82,8 +86,7 @@ package final class UndrivenWork: Sendable {
         hasNotes.store(true, ordering: .releasing)
         guard !isWatched.load(ordering: .relaxed), withUnsafeCurrentTask(body: { $0 != nil }) else { return }
         guard !isWatched.exchange(true, ordering: .acquiringAndReleasing) else { return }
-        // A thread of Swift's pool may never end, so a task watches it.
-        Task.detached { [generation = note.generation] in await self.watch(since: generation) }
+        watch(since: note.generation)
     }
 
     fileprivate static func callSite(of job: Job) -> CallSite? {
@@ -108,19 +111,53 @@ package final class UndrivenWork: Sendable {
 
     // MARK: Reports
 
-    private func watch(since generation: Int) async {
-        var generation = generation
-        while true {
-            try? await Task.sleep(for: .nanoseconds(Self.gracePeriod.load(ordering: .relaxed)))
-            let now = self.generation.load(ordering: .relaxed)
-            if hasNotes.load(ordering: .acquiring) && now != generation {
-                // The loop was driven, and more work began.
-                generation = now
-                continue
+    /// Watches threads of Swift's pool, which may never end. Not a task: starting one blocks the caller while no thread
+    /// can be started.
+    private static let watcher = try! ThreadPool(name: "watcher", threads: 1)
+
+    private func watch(since generation: Int) {
+        let needsWatcher = Self.table.withLock { table in
+            table.watched.append((self, generation))
+            defer { table.hasWatcher = true }
+            return !table.hasWatcher
+        }
+        if !needsWatcher { return }
+        do { try Self.watcher.dispatch { while Self.watchOnce() {} } } catch {
+            // No thread: later notes try again.
+            for (observer, _) in Self.takeWatched(hasWatcher: false) {
+                observer.isWatched.store(false, ordering: .releasing)
             }
-            // Later notes start another task.
+        }
+    }
+
+    /// Returns `watched` and empties it. By default the watcher continues if there are any.
+    private static func takeWatched(hasWatcher: Bool? = nil) -> [(UndrivenWork, since: Int)] {
+        table.withLock { table in
+            table.hasWatcher = hasWatcher ?? !table.watched.isEmpty
+            defer { table.watched = [] }
+            return table.watched
+        }
+    }
+
+    /// Waits, then reports threads whose loop was not driven meanwhile.
+    /// - Returns: false if there are none.
+    private static func watchOnce() -> Bool {
+        let watched = takeWatched()
+        if watched.isEmpty { return false }
+        usleep(UInt32(clamping: gracePeriod.load(ordering: .relaxed) / 1000))
+        for (observer, generation) in watched { observer.report(since: generation) }
+        return true
+    }
+
+    private func report(since generation: Int) {
+        let now = self.generation.load(ordering: .relaxed)
+        // True if the loop was driven, and more work began.
+        if hasNotes.load(ordering: .acquiring) && now != generation {
+            Self.table.withLock { $0.watched.append((self, now)) }
+        } else {
+            // Later notes watch again.
             isWatched.store(false, ordering: .releasing)
-            return Self.report(callSites)
+            Self.report(callSites)
         }
     }
 
