@@ -63,17 +63,20 @@ public func hang<T>(
 @available(*, noasync, message: "an async function must not block its thread; write await guarantee.value")
 @inlinable
 @discardableResult
-public func hang<T>(_ guarantee: Guarantee<T>, _ file: StaticString = #fileID, _ line: UInt = #line) -> T {
-    let core = guarantee.core
+public func hang<T>(_ guarantee: consuming Guarantee<T>, _ file: StaticString = #fileID, _ line: UInt = #line) -> T {
+    // Moved out: the loop reuses the core of a guarantee that the caller does not keep, such as a timer's.
+    let core = CoreRef.retaining((consume guarantee).core)
+    defer { core.releaseOrKeep() }
     do {
-        let outcome =
-            try core.settled
-            ?? driveLoop(
-                until: core, nil, waitingFor: "Guarantee<\(T.self)>", CallSite(file, line), endsWithLoop: false)
+        let outcome = try core.borrow {
+            try $0.settled
+                ?? driveLoop(
+                    until: $0, nil, waitingFor: "Guarantee<\(T.self)>", CallSite(file, line), endsWithLoop: false)
+        }
         if outcome.isFulfilled { return outcome.of(T.self).value }
         throw outcome.error
     } catch {
-        if let value = hangOnNewStack(guarantee, after: error, file, line) { return value }
+        if let value = hangOnNewStack(Guarantee<T>(core.object), after: error, file, line) { return value }
         fatalError("hang on a Guarantee<\(T.self)> cannot end: \(error)", file: file, line: line)
     }
 }

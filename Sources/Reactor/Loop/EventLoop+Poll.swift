@@ -86,7 +86,7 @@ extension EventLoop {
         let blocking = mayBlock && !isDue
         if !blocking && poller.descriptor < 0 {
             // Nothing watches the main actor's queue yet.
-            _ = runLateMainActorJobs()
+            mainActor.runJobs()
             return false
         }
         if !hasWaker { try openDescriptors() }

@@ -50,7 +50,7 @@ final class MainActorQueue {
     /// Runs about as many jobs as have arrived, so a chain cannot occupy the loop. Writes the eventfd again if more are
     /// left.
     func runJobs() {
-        if isServed { runServedJobs() }
+        if isServed, clinux_has_main_queue() { runServedJobs() }
     }
 
     private func runServedJobs() {
