@@ -13,6 +13,8 @@ package final class DatagramBatch {
     private let addresses = UnsafeMutablePointer<sockaddr_storage>.allocate(capacity: DatagramBatch.capacity)
     private let bytes: UnsafeMutableRawBufferPointer
     private let packetSize: Int
+    /// The number of headers and addresses, from the first on, to prepare before the next `receive`.
+    private var used = DatagramBatch.capacity
 
     package init(packetSize: Int) {
         self.packetSize = packetSize
@@ -34,8 +36,7 @@ package final class DatagramBatch {
 
     /// Receives at most `limit` datagrams. Returns their number or `-errno`.
     package func receive(_ fd: CInt, upTo limit: Int, _ kernel: CountingSyscalls) -> Int {
-        let count = min(limit, Self.capacity)
-        for index in 0..<count {
+        for index in 0..<used {
             var header = msghdr()
             header.msg_name = UnsafeMutableRawPointer(addresses + index)
             header.msg_namelen = socklen_t(MemoryLayout<sockaddr_storage>.size)
@@ -44,7 +45,9 @@ package final class DatagramBatch {
             headers[index] = clinux_mmsghdr(header: header, count: 0)
             addresses[index].ss_family = sa_family_t(AF_UNSPEC)
         }
-        return kernel.receiveMessages(fd, headers, count)
+        let count = kernel.receiveMessages(fd, headers, min(limit, Self.capacity))
+        used = max(count, 0)
+        return count
     }
 
     /// A received datagram's bytes, until the next `receive`.
@@ -80,12 +83,18 @@ package final class DatagramBatch {
         }
     }
 
-    /// Sends as many datagrams as one call takes. Returns the number accepted, or `-errno` if the kernel refuses the
-    /// first.
+    /// Sends as many of `count` datagrams as one call takes. Returns the number accepted, or `-errno` if the kernel
+    /// refuses the first.
+    // Not generic: it would not be specialised for the module that calls it.
     package static func send(
-        _ packets: some Collection<(bytes: [UInt8], address: SocketAddress?)>, _ fd: CInt, _ kernel: CountingSyscalls
+        _ count: Int, _ fd: CInt, _ kernel: CountingSyscalls,
+        _ packet: (Int) -> (bytes: [UInt8], address: SocketAddress?)
     ) -> Int {
-        let packets = Array(packets.prefix(capacity))
+        if count == 1 {
+            let (bytes, address) = packet(0)
+            return bytes.withUnsafeBytes { send($0, to: address, fd, kernel) }
+        }
+        let packets = (0..<min(count, capacity)).map(packet)
         // Joined, so that one pointer reaches all.
         var joined: [UInt8] = []
         joined.reserveCapacity(packets.reduce(0) { $0 + $1.bytes.count })

@@ -106,8 +106,10 @@ extension DatagramSocket {
     private func advance(_ send: inout Outgoing, isReady: Bool) -> Bool {
         // At most 16 calls, as with streams. Then other work takes its turn.
         for _ in 0..<16 where send.sent < send.packets.count && !isClosed {
-            let rest = send.packets[send.sent...].lazy.map { (bytes: $0.bytes, address: $0.address) }
-            let result = DatagramBatch.send(rest, socket.fd, loop.kernel)
+            let rest = send.packets[send.sent...]
+            let result = DatagramBatch.send(rest.count, socket.fd, loop.kernel) {
+                (rest[rest.startIndex + $0].bytes, rest[rest.startIndex + $0].address)
+            }
             if result == -Int(EAGAIN) {
                 if isReady { noteSpuriousReadiness(.sendMessages, result) }
                 return false

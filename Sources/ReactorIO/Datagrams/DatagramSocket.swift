@@ -21,27 +21,28 @@ public final class DatagramSocket: CancellableWork {
     /// The peer of a connected socket, which receives only from that address.
     public let peerAddress: SocketAddress?
     package let packetSize: Int
-    package private(set) var isClosed = false
+    @exclusivity(unchecked) package private(set) var isClosed = false
 
     let socket: Socket
     let loop: EventLoop
-    var reception: Reception?
+    // `@exclusivity(unchecked)`: one thread, and no field is being changed while code is called that could call back.
+    @exclusivity(unchecked) var reception: Reception?
     private(set) lazy var batch = DatagramBatch(packetSize: packetSize)
     /// The undelivered datagrams of the batch. Until they are delivered nothing is received, which would overwrite
     /// them.
-    var received = 0..<0
+    @exclusivity(unchecked) var received = 0..<0
     /// True while a body is called with bytes of the batch.
-    var isDelivering = false
-    var outgoing: [Outgoing] = []
+    @exclusivity(unchecked) var isDelivering = false
+    @exclusivity(unchecked) var outgoing: [Outgoing] = []
     /// True when the kernel has not taken the first of `outgoing`. If false, they are posts, which leave at the end of
     /// the turn.
-    var waitsForRoom = false
-    var hasPostJob = false
-    package var waitingPosts = 0
+    @exclusivity(unchecked) var waitsForRoom = false
+    @exclusivity(unchecked) var hasPostJob = false
+    @exclusivity(unchecked) package var waitingPosts = 0
     /// The number of posts that were refused by the kernel, or dropped for lack of room or after a close.
     public internal(set) var lostPosts = 0
-    var successes = 0
-    private var interest: Interest = []
+    @exclusivity(unchecked) var successes = 0
+    @exclusivity(unchecked) private var interest: Interest = []
 
     private init(_ socket: Socket, packetSize: Int, on loop: EventLoop) {
         self.socket = socket
