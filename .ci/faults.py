@@ -266,6 +266,7 @@ async def judge(server, clients, allowed, call, code):
     if fatal:  # It may end by itself shortly after.
         await asyncio.wait([asyncio.create_task(server.process.wait())], timeout=0.5)
     if server.has_ended:
+        lines = server.lines  # It may have ended since the last reading.
         check(fatal and server.process.returncode == 71, f"it ended with {server.process.returncode}: {lines}")
         check(sum(line.startswith("echo-server: ") for line in lines) == 1, f"it says why in one line: {lines}")
         return
