@@ -101,7 +101,7 @@ extension Poller {
             if wanted == 0 {
                 _ = kernel.epollControl(descriptor, EPOLL_CTL_DEL, CInt(fd), epoll_event())
                 slots[fd].registered = 0
-            } else if event.events & slots[fd].registered & ~wanted != 0 {
+            } else if event.events & slots[fd].registered & ~(wanted | Self.alwaysReported) != 0 {
                 // Narrows the registration. If that fails, the event would repeat at once, so the loop retries after a
                 // pause.
                 do throws(SystemError) { try register(fd, wanted, kernel) } catch { suspend(CInt(fd), kernel) }

@@ -130,7 +130,7 @@ package struct Poller: ~Copyable {
     }
 
     /// The events that the kernel always reports; see epoll_ctl(2).
-    private static var alwaysReported: UInt32 { UInt32(clinux_EPOLLERR | clinux_EPOLLHUP) }
+    static var alwaysReported: UInt32 { UInt32(clinux_EPOLLERR | clinux_EPOLLHUP) }
 
     /// A server may ask about its peer's end during each request, and read in between. Both stay registered, so a quiet
     /// peer costs no `epoll_ctl`. `next` narrows the registration at an unwanted event. (Errors and hang-ups are

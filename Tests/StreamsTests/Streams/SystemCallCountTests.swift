@@ -45,6 +45,18 @@ struct SystemCallCountTests {
         try hang(served, timeout: patience)
     }
 
+    /// The kernel reports a hang-up to every registration, so none can be narrowed to leave it out.
+    @Test(.pair) func anUnwantedHangUpChangesNoRegistration() throws {
+        connection.receive().cancel()
+        connection.peerGone(ignoringHalfClose: true).cancel()
+        let end = connection.forEachChunk { _ in }
+        connection.shutdownWrite()
+        try net.loop.turn(.poll)
+        peer.end()
+        let calls = try calls { try hang(end, timeout: patience) }
+        expectEqual(calls[.epollControl], nil)
+    }
+
     /// One wait finds the input of many connections.
     @Test(.network(turns: 2500), arguments: [false, true]) func underLoadAMessageCostsTwo(chunkwise: Bool) throws {
         let pairs = try (0..<50).map { _ in try net.pair() }
