@@ -105,7 +105,7 @@ MUTANTS = [
      "        guard let source = word.source, sourceWord"),
     ("the end of a watch forgets the signal that has arrived", REACTOR + "Signals/SignalRegistry.swift",
      "        if takeUnhandled(bit(signal)) { clinux", "        if !isMutant(#), takeUnhandled(bit(signal)) { clinux"),
-    ("a reference to a loop is ended by no atomic operation", REACTOR + "Loop/EventLoop+References.swift",
+    ("a reference to a loop is ended by no atomic operation", REACTOR + "LoopParts/SharedLoopState.swift",
      "    func remove() -> Bool { count.subtract",
      "    func remove() -> Bool {\n        if isMutant(#) {\n            let left = count.load(ordering: .relaxed) - 1\n"
      "            count.store(left, ordering: .relaxed)\n            return left == 0\n        }\n        return count.subtract"),
@@ -137,7 +137,7 @@ MUTANTS = [
      "\n    atomicMemoryFence(ordering: .acquiring)\n", "\n    if !isMutant(#) { atomicMemoryFence(ordering: .acquiring) }\n"),
     ("relaxed: mail is taken", REACTOR + "Jobs/Mailbox.swift",
      "word.exchange(0, ordering: .acquiring)", "word.exchange(0, ordering: isMutant(#) ? .relaxed : .acquiring)"),
-    ("relaxed: the end of a reference to a loop", REACTOR + "Loop/EventLoop+References.swift",
+    ("relaxed: the end of a reference to a loop", REACTOR + "LoopParts/SharedLoopState.swift",
      "count.subtract(1, ordering: .acquiringAndReleasing)", "count.subtract(1, ordering: isMutant(#) ? .relaxed : .acquiringAndReleasing)"),
     ("the marks of a promise are read before its loop is known", CORE + "PromiseCore+Adopt.swift",
      "own.isOpen, inner.borrow({ $0.state.load() == .pending }),",

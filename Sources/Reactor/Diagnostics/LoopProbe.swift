@@ -20,7 +20,7 @@ package final class LoopProbe: @unchecked Sendable {
     @exclusivity(unchecked) var recording: LoopRecording?
     @exclusivity(unchecked) private var isInterrupted = false
     @exclusivity(unchecked) private var isOwn = false
-    @exclusivity(unchecked) package fileprivate(set) var isMeasuring = false
+    @exclusivity(unchecked) package internal(set) var isMeasuring = false
 
     package init() {}
 
@@ -105,61 +105,14 @@ package final class LoopProbe: @unchecked Sendable {
     }
 
     /// The observer's own handler is not reported.
-    fileprivate func disregardHandler() { isOwn = true }
+    func disregardHandler() { isOwn = true }
 
     func noteTurn(_ time: Int64) { longestTurn = max(longestTurn, time) }
 
-    fileprivate func restart() {
+    func restart() {
         longest = nil
         longestTurn = 0
     }
-}
-
-extension EventLoop {
-    /// On the loop's thread. Begins to show the loop's handlers to `probe`, or changes what it measures.
-    /// - Parameter isMeasuring: true to read the clock for each turn and handler.
-    package func show(to probe: LoopProbe?, isMeasuring: Bool = false) {
-        assertOwner()
-        if let probe, meter.probe === probe, probe.isMeasuring == isMeasuring { return }
-        probe?.isMeasuring = isMeasuring
-        meter.probe = probe
-    }
-
-    /// On the loop's thread. The observer's own handler is not among the longest.
-    package func disregardHandler() { meter.probe?.disregardHandler() }
-
-    /// Begins to record at most `most` slices in the loop's probe, which must measure.
-    package func beginRecording(atMost most: Int) {
-        meter.probe?.recording = LoopRecording(of: jobs, atMost: most)
-    }
-
-    package func endRecording() -> LoopRecording? { meter.probe?.recording.take() }
-
-    /// On the loop's thread. The loop's state for an observer, in constant time. Resets the longest times.
-    package func beat() -> LoopBeat {
-        let probe = meter.probe
-        probe?.disregardHandler()
-        defer { probe?.restart() }
-        return LoopBeat(
-            metrics: metrics(countingJobs: LoopBeat.mostJobs), nanosecondsWaiting: meter.nanosecondsWaiting,
-            longestHandler: probe?.longest, longestTurn: probe?.longestTurn ?? 0,
-            nearestTimer: nextDeadline.map { $0.nanoseconds - clock.now.nanoseconds }, moment: clock.now.nanoseconds)
-    }
-}
-
-/// The numbers that a loop sends an observer several times a second.
-package struct LoopBeat: Sendable {
-    /// The highest count of ready jobs, which are counted one by one.
-    package static var mostJobs: Int { 10_000 }
-
-    package let metrics: LoopMetrics
-    package let nanosecondsWaiting: Int64
-    /// Since the previous beat, if measured.
-    package let longestHandler: SlowHandler?
-    package let longestTurn: Int64
-    /// The nanoseconds until the first timer is due; negative if late.
-    package let nearestTimer: Int64?
-    package let moment: Int64
 }
 
 extension HandlerKind {

@@ -1,27 +1,7 @@
-import Synchronization
-
 // The layer above counts a reference for each promise core, which may outlive its loop. A counted loop keeps its
 // address, so a core never mistakes a new loop for the old one, and a job posted after the end is refused.
 //
 // Swift's count would cost two atomic operations per core; the loop's thread counts without any.
-
-/// The part of the count that other threads change.
-///
-/// Invariant: the number of references is this count plus the loop's `ownReferences`, which only the loop's thread
-/// changes while the loop is current. This count stays far from zero until the thread leaves the loop for good. Then it
-/// is the whole number, and the loop owns itself until it is zero.
-struct SharedReferences: ~Copyable {
-    private static var used: Int { 1 << 62 }
-    private let count = Atomic(SharedReferences.used)
-
-    func add() { count.add(1, ordering: .relaxed) }
-
-    /// - Returns: true if it was the last reference to a loop that its thread has left.
-    func remove() -> Bool { count.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 }
-
-    /// Adds the `own` references that the loop's thread counted, when it leaves the loop.
-    func close(own: Int) -> Bool { count.add(own - Self.used, ordering: .acquiringAndReleasing).newValue == 0 }
-}
 
 extension EventLoop {
     /// Counts a reference. Only on the thread whose current loop this is.

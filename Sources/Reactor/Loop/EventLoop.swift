@@ -157,3 +157,15 @@ public final class EventLoop {
     @usableFromInline
     var isOwnedOrOver: Bool { isOwnedByThisThread || shared.life.hasReached(.over) }
 }
+
+/// The scope with which a loop ends.
+enum LoopScope {
+    case thread
+    /// The function of `withLoop`. The surrounding loop, if any, ends later. Retained, because the inner loop's object
+    /// may outlive both.
+    case function(within: EventLoop?)
+
+    var surroundingLoop: EventLoop? {
+        if case .function(let outer) = self { outer } else { nil }
+    }
+}

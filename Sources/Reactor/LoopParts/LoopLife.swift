@@ -18,18 +18,6 @@ enum LoopStage: UInt8 {
     case over
 }
 
-/// The scope with which a loop ends.
-enum LoopScope {
-    case thread
-    /// The function of `withLoop`. The surrounding loop, if any, ends later. Retained, because the inner loop's object
-    /// may outlive both.
-    case function(within: EventLoop?)
-
-    var surroundingLoop: EventLoop? {
-        if case .function(let outer) = self { outer } else { nil }
-    }
-}
-
 /// Invariant: any thread reads it; only the loop's thread changes it, and the stage never goes back.
 @usableFromInline
 struct LoopLife: ~Copyable {

@@ -27,3 +27,21 @@ struct SharedLoopState: ~Copyable {
         }
     }
 }
+
+/// The part of the count of references to a loop that other threads change; see `EventLoop.addOwnReference`.
+///
+/// Invariant: the number of references is this count plus the loop's `ownReferences`, which only the loop's thread
+/// changes while the loop is current. This count stays far from zero until the thread leaves the loop for good. Then it
+/// is the whole number, and the loop owns itself until it is zero.
+struct SharedReferences: ~Copyable {
+    private static var used: Int { 1 << 62 }
+    private let count = Atomic(SharedReferences.used)
+
+    func add() { count.add(1, ordering: .relaxed) }
+
+    /// - Returns: true if it was the last reference to a loop that its thread has left.
+    func remove() -> Bool { count.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 }
+
+    /// Adds the `own` references that the loop's thread counted, when it leaves the loop.
+    func close(own: Int) -> Bool { count.add(own - Self.used, ordering: .acquiringAndReleasing).newValue == 0 }
+}

@@ -72,7 +72,9 @@ struct LoopSignals {
     }
 
     private func unsubscribe(_ slot: SignalSlot, _ signal: CInt) {
-        SignalRegistry.unsubscribe(slot, from: signal, onLibraryThread: taken != .max)
+        guard SignalRegistry.unsubscribe(slot, from: signal) else { return }
+        LoopRegistry.wakeSpawned()
+        SignalRegistry.raiseUnhandled(signal, onLibraryThread: taken != .max)
     }
 
     /// Takes the arrived signals, and queues the watches of each in the order of creation. A queued watch is not queued

@@ -115,8 +115,9 @@ enum SignalRegistry {
     }
 
     /// Ends the slot's interest in `signal`. If it arrived and no handler has begun since, it goes to the other loops
-    /// that watch it, or to the restored action.
-    static func unsubscribe(_ slot: SignalSlot, from signal: CInt, onLibraryThread: Bool) {
+    /// that watch it.
+    /// - Returns: true if there are none: `raiseUnhandled` must follow.
+    static func unsubscribe(_ slot: SignalSlot, from signal: CInt) -> Bool {
         let wasLast = former.withLock { former in
             let isWanted = slots.contains { $0 !== slot && $0.wanted.load(ordering: .relaxed) & bit(signal) != 0 }
             let isLast = !isWanted && former.replaced & bit(signal) != 0
@@ -132,9 +133,13 @@ enum SignalRegistry {
             slot.passedOn.bitwiseAnd(~bit(signal), ordering: .sequentiallyConsistent)
             return isLast
         }
-        guard wasLast else { return passOn(signal) }
-        LoopRegistry.wakeSpawned()
-        // Outside the lock, since the action may be the program's function.
+        if !wasLast { passOn(signal) }
+        return wasLast
+    }
+
+    /// Raises `signal` for the restored action if it arrived and no handler has begun since. Call it outside any lock: the
+    /// action may be the program's function.
+    static func raiseUnhandled(_ signal: CInt, onLibraryThread: Bool) {
         if takeUnhandled(bit(signal)) { clinux_raise_again(signal, onLibraryThread) }
     }
 
