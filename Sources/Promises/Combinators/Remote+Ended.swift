@@ -11,7 +11,7 @@ extension LoopRemote {
     /// May be read on any thread. It does not keep this thread's loop alive: call `hang` on it, or take a `hold()`.
     /// Each read makes a guarantee that is kept until the loop ends or the guarantee is cancelled, for instance by
     /// losing a race.
-    public var ended: Guarantee<Void> { Guarantee(end(of: CollectionOfOne(self))) }
+    public var ended: Guarantee<Void> { Guarantee(promiseOfEnd(of: CollectionOfOne(self))) }
 }
 
 extension LoopGroup {
@@ -19,10 +19,10 @@ extension LoopGroup {
     ///
     /// May be read on any thread and in async functions; see `LoopRemote.ended`. The last loop to end settles it. No
     /// handler is attached on the calling thread, whose loop may never be driven.
-    public var ended: Guarantee<Void> { Guarantee(end(of: self)) }
+    public var ended: Guarantee<Void> { Guarantee(promiseOfEnd(of: self)) }
 }
 
-private func end(of loops: some Collection<LoopRemote>) -> PromiseCore {
+private func promiseOfEnd(of loops: some Collection<LoopRemote>) -> PromiseCore {
     let end = ExternalCore(Void.self)
     let left = LockedValue(loops.count)
     let home = EventLoop.ofCurrentThread.remote

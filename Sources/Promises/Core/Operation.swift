@@ -210,15 +210,6 @@ extension PromiseCore {
         if source.isFulfilled { finish(source.value) } else { finish(rejectedAs: source.reference) }
     }
 
-    /// Settles this core as the promise that `next` makes.
-    ///
-    /// A closure makes it, so that here only `follow` has a reference to it, in debug builds too: how the promise is
-    /// followed depends on whether others refer to it.
-    @inlinable @inline(__always)
-    package func finish<Next: Thenable>(following next: @autoclosure () throws -> Next) rethrows {
-        finish(followingOwned: CoreRef.retaining(try next().asPromise().core), as: Next.T.self)
-    }
-
     /// Settles this core as `inner` settles. Consumes a reference to `inner`.
     @inlinable @inline(__always)
     func finish<Value>(followingOwned inner: CoreRef, as type: Value.Type) {
@@ -234,18 +225,6 @@ extension PromiseCore {
             return inner.releaseOrKeep()
         }
         follow(owned: inner) { PromiseCore.perform(Follow<Value>.self, $0, .run) }
-    }
-
-    /// Settles this core as `inner` settles. For a guarantee, which cannot report a cycle as an error.
-    @inlinable @inline(__always)
-    func finish<Value>(followingGuarantee next: @autoclosure () -> Guarantee<Value>) {
-        finish(following: checked(next()))
-    }
-
-    @inlinable @inline(__always)
-    func checked<Value>(_ next: consuming Guarantee<Value>) -> Guarantee<Value> {
-        precondition(next.core !== root, "a handler returned its own guarantee, which would then wait for itself")
-        return next
     }
 }
 

@@ -3,6 +3,27 @@ import Reactor
 // Adopting the outcome of another core.
 
 extension PromiseCore {
+    /// Settles this core as the promise that `next` makes.
+    ///
+    /// A closure makes it, so that here only `follow` has a reference to it, in debug builds too: how the promise is
+    /// followed depends on whether others refer to it.
+    @inlinable @inline(__always)
+    package func finish<Next: Thenable>(following next: @autoclosure () throws -> Next) rethrows {
+        finish(followingOwned: CoreRef.retaining(try next().asPromise().core), as: Next.T.self)
+    }
+
+    /// Settles this core as `inner` settles. For a guarantee, which cannot report a cycle as an error.
+    @inlinable @inline(__always)
+    func finish<Value>(followingGuarantee next: @autoclosure () -> Guarantee<Value>) {
+        finish(following: checked(next()))
+    }
+
+    @inlinable @inline(__always)
+    func checked<Value>(_ next: consuming Guarantee<Value>) -> Guarantee<Value> {
+        precondition(next.core !== root, "a handler returned its own guarantee, which would then wait for itself")
+        return next
+    }
+
     /// Settles this core, whose operation has run, as `inner` settles. If the core must wait, `adopt` settles it: the code
     /// of an operation that passes on the outcome of its source, and nothing else. Consumes a reference to this core, and
     /// one to `inner`, which must be the caller's last.
