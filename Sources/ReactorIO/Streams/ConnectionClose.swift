@@ -15,6 +15,9 @@ final class ConnectionClose {
     private var leastProgress: Int?
     private var lastProgress = 0
     private var timer: EventLoop.Timer?
+    /// The end of the interval.
+    private var due = LoopInstant.distantFuture
+    private var grace = Grace()
     /// True when the peer has ended while its input was discarded.
     private(set) var inputHasEnded = false
 
@@ -129,22 +132,26 @@ final class ConnectionClose {
 
     private func scheduleCheck() {
         lastProgress = progress
-        let loop = connection.loop
-        let check = leastProgress.map { _ in loop.now.advanced(by: Self.checkInterval) }
+        grace = Grace()
+        let check = leastProgress.map { _ in connection.loop.now.advanced(by: Self.checkInterval) }
         guard let moment = [check, deadline].compactMap(\.self).min() else { return }
-        timer = loop.schedule(at: moment) { self.check() }
+        due = moment
+        setTimer(at: moment)
     }
 
+    private func setTimer(at moment: LoopInstant) { timer = connection.loop.schedule(at: moment) { self.check() } }
+
     private func check() {
+        // Retained until the end: the poller may retain the connection only for the close.
         let connection = connection
-        // The kernel may hold timely data of the peer, if the loop was delayed or more descriptors are ready than it
-        // has processed.
-        if connection.lifecycle == .flushing { connection.flush() }
-        discardInput()
-        guard connection.lifecycle.hasDescriptor else { return }
-        if isLimitReached { return end() }
-        scheduleCheck()
-        connection.updateInterest()
+        defer { withExtendedLifetime(connection) {} }
+        guard isLimitReached else { return scheduleCheck() }
+        let now = connection.loop.now
+        let late = due.duration(to: now)
+        if let time = grace.time(lateBy: late, atMost: Self.checkInterval, if: connection.isReadyInKernel) {
+            return setTimer(at: now.advanced(by: time))
+        }
+        end()
     }
 
     private var isLimitReached: Bool {

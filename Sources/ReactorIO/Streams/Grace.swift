@@ -1,8 +1,6 @@
 /// The rule of all time limits of a peer: a delay of the loop is not the peer's. A clock at its limit checks again
 /// after as much time as was lost, so that timely data in the kernel, and ready handlers, come first. Once for each
 /// wait, so that further bytes do not prolong it.
-///
-/// `ConnectionClose` needs none: its clock itself reads and sends before it checks.
 struct Grace {
     private var isUsed = false
 

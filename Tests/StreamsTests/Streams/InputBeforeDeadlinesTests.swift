@@ -107,6 +107,31 @@ struct InputBeforeDeadlinesTests {
         expectEqual(begin.duration(to: net.loop.now), .milliseconds(isTooLate ? 1100 : 1000))
     }
 
+    @Test(.pair(.virtual), arguments: [false, true]) func aDelayOfTheLoopDoesNotShortenAClose(isTooLate: Bool) throws {
+        let begin = net.loop.now
+        let closed = connection.close(linger: .milliseconds(500))
+        try net.loop.turn(.poll)
+        net.loop.enqueue { net.clock.advance(by: .milliseconds(800)) }
+        after(.milliseconds(isTooLate ? 1200 : 1000)).done { peer.end() }
+        try hang(closed, timeout: .seconds(60))
+        expectEqual(begin.duration(to: net.loop.now), .milliseconds(isTooLate ? 1100 : 1000))
+    }
+
+    /// The limit's own look at the kernel finds the end, and releases the last reference to the connection.
+    @Test(.network(.virtual)) func aPeerMayEndAtTheLimitOfAClose() throws {
+        let (closed, peer) = try closing(linger: .milliseconds(500))
+        try net.loop.turn(.poll)
+        net.loop.enqueue { net.clock.advance(by: .milliseconds(800)) }
+        after(.milliseconds(1100)).done { _ = peer.close() }
+        try hang(closed, timeout: .seconds(60))
+    }
+
+    /// - Returns: the promise of the close, and the other end. Only the loop retains the connection.
+    private func closing(linger: Duration) throws -> (Guarantee<Void>, Connection) {
+        let (connection, far) = try Connection.pair()
+        return (connection.close(linger: linger), far)
+    }
+
     @Test(.network(.virtual), arguments: [0, 5]) func aClosingConnectionWhosePeerHasMadeRoomIsNotReset(
         interruptions: Int
     ) throws {
