@@ -141,7 +141,7 @@ MUTANTS = [
      "count.subtract(1, ordering: .acquiringAndReleasing)", "count.subtract(1, ordering: isMutant(#) ? .relaxed : .acquiringAndReleasing)"),
     ("the marks of a promise are read before its loop is known", CORE + "PromiseCore+Adopt.swift",
      "own.isOpen, inner.borrow({ $0.state.load() == .pending }),",
-     "own.isOpen, inner.borrow({ $0.state.load() == .pending && (!isMutant(#) || !$0.marks.contains(.mayAdopt)) }),"),
+     "own.isOpen, inner.borrow({ $0.state.load() == .pending && (!isMutant(#) || !$0.marks.contains(.hasHadNextStep)) }),"),
 ]
 FIRST_OF_ORDERINGS = next(i for i, mutant in enumerate(MUTANTS) if mutant[0].startswith("relaxed:")) + 1
 

@@ -59,8 +59,8 @@ struct CoreMarks: OptionSet {
     static var willBeRejected: CoreMarks { CoreMarks(rawValue: 1 << 1) }
     /// The loop counts the node among its waiting handlers.
     static var countsAsWaiting: CoreMarks { CoreMarks(rawValue: 1 << 2) }
-    /// The core, or a core linked to it, has waited to adopt an outcome. Only then may `adoptionLeads` find it.
-    static var mayAdopt: CoreMarks { CoreMarks(rawValue: 1 << 3) }
+    /// The core, or a core linked to it, has had a next step. Only then may `adoptionLeads` find it.
+    static var hasHadNextStep: CoreMarks { CoreMarks(rawValue: 1 << 3) }
     /// It has been cancelled, which it stays: the first cancellation decides its error, if one rejects it, and no series
     /// begins another round. (Externally settled promises know that by themselves.)
     static var isCancelled: CoreMarks { CoreMarks(rawValue: 1 << 4) }

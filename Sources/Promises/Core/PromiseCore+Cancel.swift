@@ -213,9 +213,7 @@ extension PromiseCore {
             operation.markHandled()
             return finish(throwing: error)
         }
-        continueBy { $0.finishRejected(with: error) }
-        operation.attach(self)
-        release()
+        wait(for: operation) { $0.finishRejected(with: error) }
     }
 
     /// Rejects this core, whatever its source's outcome.
