@@ -113,7 +113,7 @@ MUTANTS = [
      "        let reference = Unmanaged.passRetained(self)\n",
      "        let reference = isMutant(#) ? Unmanaged.passUnretained(self) : Unmanaged.passRetained(self)\n"),
     ("a cancellation is lost that comes when the waiter has been delivered to", CORE + "PromiseCore+Cancel.swift",
-     "return loop == nil ? ()", "return loop == nil || isMutant(#) ? ()"),
+     "} else if loop != nil {", "} else if loop != nil && !isMutant(#) {"),
     ("a closure begins inline after its cancellation", "Promises/Operators/DispatchedPromise.swift",
      "if previous.awaitsCancellation && !isCancellation { cancel() }", "if previous.awaitsCancellation && !isCancellation && !isMutant(#) { cancel() }"),
     ("an outcome passes an inline handler after its cancellation", "Promises/Operators/DispatchedPromise.swift",

@@ -38,6 +38,8 @@ package struct CoreRole: OptionSet {
     /// Waits for a clean-up in progress. A cancellation does not continue to its source, and rejects the node when the
     /// source has settled.
     @usableFromInline static var shielding: CoreRole { CoreRole(rawValue: 1 << 9) }
+    /// A cancellation drops the operation of a node with one of these roles.
+    static var droppedByCancellation: CoreRole { [.isDroppedWhenCancelled, .shielding] }
     /// A timer, or the peer's end, may cancel the node before its source settles.
     @usableFromInline package static var hasDeadline: CoreRole { CoreRole(rawValue: 1 << 10) }
     /// Dropping the operation notifies the combinator or the task that waits for the node. So it is dropped at once, not put
