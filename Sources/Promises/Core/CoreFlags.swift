@@ -143,6 +143,7 @@ struct CoreAnnotations: OptionSet {
     /// Its producer may hand it out, or attach a waiter to it, after it has handed it out once.
     static var isHandedOutAgain: CoreAnnotations { CoreAnnotations(rawValue: 1 << 3) }
     /// A cancellation decides the outcome of the externally settled core: rejects it now, or after its clean-ups or work.
+    /// Or it is one of `cancelled(with:)`.
     static var isDecidedByCancellation: CoreAnnotations { CoreAnnotations(rawValue: 1 << 4) }
     /// A core with one of these is never linked.
     static var ofUnlinked: CoreAnnotations { [.isDetached, .isHandedOutAgain] }

@@ -231,6 +231,7 @@ extension PromiseCore {
     package static func cancelled(with error: any Error) -> PromiseCore {
         let core = PromiseCore(error: error)
         core.markHandled()
+        core.annotate(.isDecidedByCancellation)
         return core
     }
 
