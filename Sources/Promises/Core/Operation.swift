@@ -185,7 +185,7 @@ extension PromiseCore {
     package func finish<Value>(_ value: consuming Value) {
         guard isOpen else { return release() }
         payload.store(value)
-        settle(.fulfilled(isTrivial: CorePayload.isTrivial(Value.self)))
+        settleAndRelease(.fulfilled(isTrivial: CorePayload.isTrivial(Value.self)))
     }
 
     /// Rejects this core.
@@ -194,7 +194,7 @@ extension PromiseCore {
     package func finish(throwing error: any Error, at callSite: CallSite? = nil) {
         guard isOpen else { return release() }
         payload.storeError(error, at: callSite)
-        settle(.rejected)
+        settleAndRelease(.rejected)
     }
 
     /// Rejects this core as the source was rejected.
@@ -202,7 +202,7 @@ extension PromiseCore {
     package func finish(rejectedAs source: CoreRef) {
         guard isOpen else { return release() }
         payload.copyError(from: source.payload)
-        settle(.rejected)
+        settleAndRelease(.rejected)
     }
 
     @inlinable @inline(__always)

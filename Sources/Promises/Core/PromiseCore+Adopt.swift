@@ -108,7 +108,7 @@ extension PromiseCore {
         let mayWaitForUs = inner.borrow { $0.loop == here && $0.marks.contains(.hasHadNextStep) }
         if inner == root || mayWaitForUs && Self.adoptionLeads(from: root, to: inner, here) {
             payload.storeError(PromiseError.returnedSelf, at: nil)
-            return settle(.rejected)
+            return settleAndRelease(.rejected)
         }
 
         // Settled: no need to queue.

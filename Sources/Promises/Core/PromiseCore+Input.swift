@@ -26,7 +26,7 @@ extension CoreRef {
     package func finish<Value>(_ value: consuming Value) {
         guard borrow({ $0.isOpen }) else { return release() }
         payload.store(value)
-        borrow { $0.settle(.fulfilled(isTrivial: CorePayload.isTrivial(Value.self))) }
+        borrow { $0.settleAndRelease(.fulfilled(isTrivial: CorePayload.isTrivial(Value.self))) }
     }
 
     /// Runs the operation as if it had waited for the rejected `source`. Consumes a reference to the core.
