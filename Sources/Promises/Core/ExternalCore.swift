@@ -16,7 +16,7 @@ package final class ExternalCore: PromiseCore, @unchecked Sendable {
     package init<Value>(_ type: Value.Type, madeAt: CallSite? = nil, isLeftToItsWork: Bool = false) {
         self.madeAt = madeAt
         self.isLeftToItsWork = isLeftToItsWork
-        super.init(externallySettled: Value.self)
+        super.init(state: .pending, loop: .ofThisThread, role: .externallySettled, code: .of(Follow<Value>.self))
     }
 
     override func cancelExternally(with error: (any Error)?) -> Cancellation.Step {

@@ -104,6 +104,11 @@ extension PromiseCore {
         annotate(.isHandedOutAgain)
     }
 
+    /// A pending core that any thread may settle.
+    package convenience init<Value>(externallySettled type: Value.Type) {
+        self.init(state: .pending, loop: .ofThisThread, role: .externallySettled, code: .of(Follow<Value>.self))
+    }
+
     /// A core that is rejected from the start.
     @inlinable
     package convenience init(error: any Error, at callSite: CallSite? = nil) {
