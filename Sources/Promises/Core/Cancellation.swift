@@ -148,7 +148,7 @@ struct Cancellation {
     /// Rejects `core` now. The outcome of `producer` comes too late.
     private func reject(_ core: PromiseCore, insteadOf producer: PromiseCore, _ error: (any Error)?) -> Step {
         if producer !== core { producer.state.markClaimed() }
-        // Code that ran when an operation was destroyed may have settled it.
+        // Code that ran when an operation was dropped may have settled it.
         if core.state.load().isClaimable { core.rejectCancelled(with: error, at: nil) }
         return .stopped
     }

@@ -114,7 +114,7 @@ extension PromiseCore {
     @discardableResult
     func withdraw() -> PromiseCore? {
         guard let source = beginWithdrawal() else { return nil }
-        destroyOperation()
+        dropTakenOperation()
         stopCounting()
         source.noteWithdrawal()
         return source

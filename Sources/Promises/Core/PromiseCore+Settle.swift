@@ -188,7 +188,7 @@ extension PromiseCore {
         // Nothing is left for the deinit.
         sourceWord.store(.taken)
         // The root was cancelled, and the producer of this core could not stop.
-        guard isOpen else { return dropOutcome(outcome) }
+        guard isOpen else { return destroyUnusedOutcome(outcome) }
         // There may be a million links on the way.
         let root = self.root
         // A later result of its producer is too late.
@@ -198,7 +198,7 @@ extension PromiseCore {
         root.settleAndRelease(outcome)
     }
 
-    private func dropOutcome(_ outcome: StateWord) {
+    private func destroyUnusedOutcome(_ outcome: StateWord) {
         if outcome.isRejected {
             _ = payload.takeError()
         } else if !outcome.isFulfilledTrivially {

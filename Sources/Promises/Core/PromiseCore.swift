@@ -191,7 +191,7 @@ package class PromiseCore: Job, @unchecked Sendable {
 package enum CorePhase {
     /// The source has settled: run the operation, which consumes the caller's reference to the node.
     case run
-    /// The operation will not run: destroy it.
+    /// The operation will not run: drop it.
     case drop
     /// The node is released and fulfilled: destroy the value.
     case destroy
