@@ -115,8 +115,8 @@ struct Cancellation {
         if let rejection, let operation = producer.rejectAfterSource(with: rejection) { dropped.append(operation) }
         // A clean-up in progress must end.
         if producer.role.contains(.shielding) { return .stopped }
-        // The one load of the source: another thread may settle it at any time, which the climb notices at the source, and
-        // what has arrived before is replaced here.
+        // One load decides. With two, another thread could settle the source between them, and the cancellation would be
+        // lost.
         if let source = producer.sourceWord.load().source { return .climb(to: source, over: producer, of: producer) }
         if rejection == nil { producer.receiveCancellation() }
         return .stopped

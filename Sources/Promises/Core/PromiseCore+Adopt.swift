@@ -89,8 +89,8 @@ extension PromiseCore {
         sourceWord.store(word.isLinkedFrom ? word : .linkedFrom(inner.address))
     }
 
-    /// The other cases, in the order in which one excludes the next: what waits for this core is found before anything
-    /// waits for `inner`, and a link, which leaves no waiter, comes before a waiter.
+    /// The other cases. A circle is found before anything waits for `inner`, and a link, which leaves no waiter, is tried
+    /// before a waiter.
     @inline(never)
     private func followSlow(_ inner: CoreRef, by adopt: @escaping (PromiseCore) -> Void) {
         defer { inner.release() }

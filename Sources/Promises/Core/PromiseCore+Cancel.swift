@@ -44,7 +44,7 @@ extension PromiseCore {
     var hasBeenCancelled: Bool { settled != nil || root.marks.contains(.isCancelled) }
 
     /// The core whose operation settles this one: itself, or the core that a handler has returned and that is linked to
-    /// it. One step leads there, as each core is linked to the last root, which notes the newest one.
+    /// it. One step leads there: a link leads to the last root, and `didLink` copies what the linked core has noted.
     var settlingCore: PromiseCore {
         let word = sourceWord.load()
         return word.isLinkedFrom ? word.core.object : self
