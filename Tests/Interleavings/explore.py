@@ -113,7 +113,7 @@ MUTANTS = [
      "        let reference = Unmanaged.passRetained(self)\n",
      "        let reference = isMutant(#) ? Unmanaged.passUnretained(self) : Unmanaged.passRetained(self)\n"),
     ("a cancellation is lost that comes when the waiter has been delivered to", CORE + "PromiseCore+Cancel.swift",
-     "return loop == nil ? ()", "return loop == nil || isMutant(#) ? ()"),
+     "} else if loop != nil {", "} else if loop != nil && !isMutant(#) {"),
     ("a closure begins inline after its cancellation", "Promises/Operators/DispatchedPromise.swift",
      "if previous.awaitsCancellation && !isCancellation { cancel() }", "if previous.awaitsCancellation && !isCancellation && !isMutant(#) { cancel() }"),
     ("an outcome passes an inline handler after its cancellation", "Promises/Operators/DispatchedPromise.swift",
@@ -141,7 +141,7 @@ MUTANTS = [
      "count.subtract(1, ordering: .acquiringAndReleasing)", "count.subtract(1, ordering: isMutant(#) ? .relaxed : .acquiringAndReleasing)"),
     ("the marks of a promise are read before its loop is known", CORE + "PromiseCore+Adopt.swift",
      "own.isOpen, inner.borrow({ $0.state.load() == .pending }),",
-     "own.isOpen, inner.borrow({ $0.state.load() == .pending && (!isMutant(#) || !$0.marks.contains(.mayAdopt)) }),"),
+     "own.isOpen, inner.borrow({ $0.state.load() == .pending && (!isMutant(#) || !$0.marks.contains(.hasHadNextStep)) }),"),
 ]
 FIRST_OF_ORDERINGS = next(i for i, mutant in enumerate(MUTANTS) if mutant[0].startswith("relaxed:")) + 1
 

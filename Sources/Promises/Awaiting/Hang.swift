@@ -223,8 +223,7 @@ private final class WakeUp: PromiseCore, @unchecked Sendable {
     }
 
     private func releaseSource() {
-        let word = sourceWord.loadRelaxed()
-        if word != .taken { word.release() }
+        sourceWord.loadRelaxed().release()
         sourceWord.store(.taken)
     }
 }

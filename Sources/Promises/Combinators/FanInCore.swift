@@ -82,7 +82,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     // The settling code has released the sources.
     deinit { free(slots) }
 
-    override func releaseInputs() {
+    override func releaseKept() {
         for index in 0..<count {
             guard let source = slots[index].source else { continue }
             slots[index] = .empty
@@ -159,14 +159,14 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
             rejections += 1
             guard rejections == count else { return }
             reject(PromiseError.allRejected((0..<count).map { settledSource($0).payload.error }))
-            return releaseInputs()
+            return releaseKept()
         default: break
         }
         source.release()
     }
 
     private func didSettle() {
-        releaseInputs()
+        releaseKept()
         if rule.isRace && isSealed { stopSources() }
     }
 

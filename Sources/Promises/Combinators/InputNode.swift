@@ -45,13 +45,20 @@ struct InputNode {
 
     private static var laterCode: CoreCode {
         CoreCode { core, phase in
-            let input = core.payload.pointer(to: Input.self)
-            guard case .run = phase, input.pointee.bringsValueLater, core.sourceWord.loadRelaxed().isFulfilled else {
-                return code(core, phase)
+            if case .run = phase, bringsValueLater(core) {
+                LoopRef.ofThisThread.borrow { $0.enqueueOwned(core.ref.job) }
+            } else {
+                code(core, phase)
             }
-            input.pointee.bringsValueLater = false
-            LoopRef.ofThisThread.borrow { $0.enqueueOwned(core.ref.job) }
         }
+    }
+
+    /// True once for a node that runs inline, and has a value to bring in a job.
+    private static func bringsValueLater(_ core: PromiseCore) -> Bool {
+        let input = core.payload.pointer(to: Input.self)
+        guard input.pointee.bringsValueLater, core.sourceWord.loadRelaxed().isFulfilled else { return false }
+        input.pointee.bringsValueLater = false
+        return true
     }
 
     @inline(__always)
@@ -73,6 +80,7 @@ struct InputNode {
         let node = core.object
         // If taken, the loop's end has dropped the payload.
         guard !node.sourceWord.load().isTaken else { return nil }
+        // First, so that the drop below notifies nobody.
         releaseCombinator()
         if let source = node.withdraw() { return source }
         // The node is queued.

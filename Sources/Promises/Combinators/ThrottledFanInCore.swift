@@ -112,7 +112,7 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
         inputDidEnd(.loopEnded)
     }
 
-    override func releaseInputs() { callbacks = nil }
+    override func releaseKept() { callbacks = nil }
 
     override var inputs: [PromiseCore] { nodes.keys.sorted().compactMap { nodes[$0]?.core.object } }
 }

@@ -96,27 +96,27 @@ struct Cancellation {
         let isFirst = core.marks.insert(.isCancelled).inserted
         let error = isFirst ? error : nil
         let producer = core.settlingCore
-        let word = producer.sourceWord.load()
-        switch word.mark {
+        switch producer.sourceWord.load().mark {
         case .waiting, .fulfilled, .rejected: return cancelWaiting(producer, error)
-        case .none, .taken, .linkedFrom:
-            // Another cancellation is stopping it, or its operation runs for one, which rejects it afterwards. The waiter
-            // below leaves: that operation may be what has cancelled it, and may wait for it.
-            if producer.marks.contains(.willBeRejected) { return .cannotStop }
-            if word.mark == .none { return stopWork(of: producer, for: core, error) }
-            // The operation is running.
-            return reject(core, insteadOf: producer, error)
+        // Another cancellation is stopping it, or its operation runs for one, which rejects it afterwards. The waiter below
+        // leaves: that operation may be what has cancelled it, and may wait for it.
+        case _ where producer.marks.contains(.willBeRejected): return .cannotStop
+        case .none: return stopWork(of: producer, for: core, error)
+        // The operation is running.
+        case .taken, .linkedFrom: return reject(core, insteadOf: producer, error)
         }
     }
 
     /// Cancels a promise that waits for a source, or is queued with the outcome of one.
     private mutating func cancelWaiting(_ producer: PromiseCore, _ error: (any Error)?) -> Step {
-        // A clean-up in progress must end, but its outcome does not count. A dropped operation sees no outcome.
-        let isShielding = producer.role.contains(.shielding)
-        let isDecided = isShielding || producer.role.contains(.isDroppedWhenCancelled)
-        let rejection = error ?? (isDecided ? PromiseError.asCancellation : nil)
+        // A dropped operation brings no outcome.
+        let isDropped = !producer.role.isDisjoint(with: .droppedByCancellation)
+        let rejection = error ?? (isDropped ? PromiseError.asCancellation : nil)
         if let rejection, let operation = producer.rejectAfterSource(with: rejection) { dropped.append(operation) }
-        if isShielding { return .stopped }
+        // A clean-up in progress must end.
+        if producer.role.contains(.shielding) { return .stopped }
+        // One load decides. With two, another thread could settle the source between them, and the cancellation would be
+        // lost.
         if let source = producer.sourceWord.load().source { return .climb(to: source, over: producer, of: producer) }
         if rejection == nil { producer.receiveCancellation() }
         return .stopped
@@ -148,7 +148,7 @@ struct Cancellation {
     /// Rejects `core` now. The outcome of `producer` comes too late.
     private func reject(_ core: PromiseCore, insteadOf producer: PromiseCore, _ error: (any Error)?) -> Step {
         if producer !== core { producer.state.markClaimed() }
-        // Code that ran when an operation was destroyed may have settled it.
+        // Code that ran when an operation was dropped may have settled it.
         if core.state.load().isClaimable { core.rejectCancelled(with: error, at: nil) }
         return .stopped
     }

@@ -6,10 +6,22 @@ import Reactor
 class CombinatorCore: PromiseCore, @unchecked Sendable {
     /// Nodes that have not run, plus one for the code that is adding sources.
     @exclusivity(unchecked) private final var outstanding = 1
+    /// The cancellation that rejects the result once the remaining sources have settled.
+    private var cancellation: FirstCancellation?
 
     init(code: CoreCode) {
         super.init(state: .pending, loop: .ofThisThread, code: code)
     }
+
+    final override var asCombinator: CombinatorCore? { self }
+
+    // MARK: What subclasses do
+
+    /// The waiters for the sources that are still awaited.
+    var inputs: [PromiseCore] { preconditionFailure("abstract") }
+
+    /// True when the result cannot be fulfilled before all sources have settled.
+    var needsAllInputs: Bool { true }
 
     /// Consumes the reference to the source. Must end with `inputDidEnd`.
     func inputDidSettle(_ index: Int, _ source: AnySource) { preconditionFailure("abstract") }
@@ -17,10 +29,26 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
     /// Like `inputDidSettle`, for a source that brings no outcome: a cancellation has left it, or the loop is ending.
     func inputWillNotCome(_ index: Int) { preconditionFailure("abstract") }
 
-    /// The cancellation that rejects the result once the remaining sources have settled.
-    private var cancellation: FirstCancellation?
+    /// Releases what is kept for the result: settled sources, or closures.
+    func releaseKept() { preconditionFailure("abstract") }
 
-    var inputs: [PromiseCore] { preconditionFailure("abstract") }
+    // MARK: Counting
+
+    final func begin() { outstanding += 1 }
+
+    /// Counts a source that has settled, or is no longer awaited. The last one settles the result.
+    final func inputDidEnd(_ error: @autoclosure () -> PromiseError = .noProducer) {
+        outstanding -= 1
+        guard outstanding == 0, isOpen else { return }
+        if let cancellation {
+            rejectCancelled(with: cancellation.error, at: nil)
+        } else {
+            producerDidEnd(error())
+        }
+        releaseKept()
+    }
+
+    // MARK: Cancellation
 
     /// True when a cancellation will reject the result. Until then the outcomes of sources are only counted.
     final var isCancelling: Bool { cancellation != nil }
@@ -29,31 +57,6 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
     final func beginCancelling(with error: (any Error)?) {
         begin()
         if cancellation == nil { cancellation = FirstCancellation(error: error) }
-        releaseInputs()
-    }
-
-    final override var asCombinator: CombinatorCore? { self }
-
-    var needsAllInputs: Bool { true }
-
-    final func begin() { outstanding += 1 }
-
-    func releaseInputs() { preconditionFailure("abstract") }
-
-    /// Counts a source that has settled, or is no longer awaited.
-    final func inputDidEnd(_ error: @autoclosure () -> PromiseError = .noProducer) {
-        outstanding -= 1
-        endIfNothingIsOutstanding(error())
-    }
-
-    @inline(__always)
-    private func endIfNothingIsOutstanding(_ error: @autoclosure () -> PromiseError) {
-        guard outstanding == 0, isOpen else { return }
-        if let cancellation {
-            rejectCancelled(with: cancellation.error, at: nil)
-        } else {
-            producerDidEnd(error())
-        }
-        releaseInputs()
+        releaseKept()
     }
 }

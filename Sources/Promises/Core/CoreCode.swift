@@ -57,7 +57,8 @@ package struct CoreCode {
 
     @inline(__always)
     func with(_ role: CoreRole) -> CoreCode {
-        CoreCode(bits: bits & (Self.addressMask | Self.genericBit) | UInt(role.rawValue) << Self.roleShift)
+        assert(role.rawValue < 1 << 15)
+        return CoreCode(bits: bits & (Self.addressMask | Self.genericBit) | UInt(role.rawValue) << Self.roleShift)
     }
 
     // MARK: Words

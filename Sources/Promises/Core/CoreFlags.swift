@@ -38,6 +38,8 @@ package struct CoreRole: OptionSet {
     /// Waits for a clean-up in progress. A cancellation does not continue to its source, and rejects the node when the
     /// source has settled.
     @usableFromInline static var shielding: CoreRole { CoreRole(rawValue: 1 << 9) }
+    /// A cancellation drops the operation of a node with one of these roles.
+    static var droppedByCancellation: CoreRole { [.isDroppedWhenCancelled, .shielding] }
     /// A timer, or the peer's end, may cancel the node before its source settles.
     @usableFromInline package static var hasDeadline: CoreRole { CoreRole(rawValue: 1 << 10) }
     /// Dropping the operation notifies the combinator or the task that waits for the node. So it is dropped at once, not put
@@ -59,8 +61,8 @@ struct CoreMarks: OptionSet {
     static var willBeRejected: CoreMarks { CoreMarks(rawValue: 1 << 1) }
     /// The loop counts the node among its waiting handlers.
     static var countsAsWaiting: CoreMarks { CoreMarks(rawValue: 1 << 2) }
-    /// The core, or a core linked to it, has waited to adopt an outcome. Only then may `adoptionLeads` find it.
-    static var mayAdopt: CoreMarks { CoreMarks(rawValue: 1 << 3) }
+    /// The core, or a core linked to it, has had a next step. Only then may `adoptionLeads` find it.
+    static var hasHadNextStep: CoreMarks { CoreMarks(rawValue: 1 << 3) }
     /// It has been cancelled, which it stays: the first cancellation decides its error, if one rejects it, and no series
     /// begins another round. (Externally settled promises know that by themselves.)
     static var isCancelled: CoreMarks { CoreMarks(rawValue: 1 << 4) }
@@ -141,6 +143,7 @@ struct CoreAnnotations: OptionSet {
     /// Its producer may hand it out, or attach a waiter to it, after it has handed it out once.
     static var isHandedOutAgain: CoreAnnotations { CoreAnnotations(rawValue: 1 << 3) }
     /// A cancellation decides the outcome of the externally settled core: rejects it now, or after its clean-ups or work.
+    /// Or it is one of `cancelled(with:)`.
     static var isDecidedByCancellation: CoreAnnotations { CoreAnnotations(rawValue: 1 << 4) }
     /// A core with one of these is never linked.
     static var ofUnlinked: CoreAnnotations { [.isDetached, .isHandedOutAgain] }

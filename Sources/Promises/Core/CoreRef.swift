@@ -116,5 +116,5 @@ extension SourceWord {
     /// The source, if the node is in its list. Counted, so that it outlives a withdrawal.
     var source: PromiseCore? { isWaiting ? core.object : nil }
 
-    func release() { core.release() }
+    func release() { CoreRef(addressOrZero: address)?.release() }
 }

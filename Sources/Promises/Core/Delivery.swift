@@ -8,7 +8,7 @@ extension PromiseCore {
     func deliver(_ word: SourceWord, toOwned node: CoreRef) -> Bool {
         // Counts no reference: the waiter must be released where it is discarded, not nested inside this call.
         let loop = node.borrow { $0.loop.unsafelyUnwrapped }
-        guard pass(word, to: node) else { return false }
+        guard offer(word, to: node) else { return false }
         let isDelivered = loop.borrow {
             guard loop == .ofThisThread else { return $0.post(node.job) }
             $0.enqueueOwned(node.job)
@@ -21,17 +21,17 @@ extension PromiseCore {
 
     /// Like `deliver`, but the caller schedules the waiter.
     @inline(__always)
-    fileprivate func pass(_ word: SourceWord, to node: CoreRef) -> Bool {
+    fileprivate func offer(_ word: SourceWord, to node: CoreRef) -> Bool {
         // Its own thread may be withdrawing it.
         if node.borrow({ $0.sourceWord.replace(.waiting(forCoreAt: address), by: word) }) { return true }
         node.release()
-        if word != .taken { word.release() }
+        word.release()
         return false
     }
 
     /// True when a waiter runs at once on the notifying thread. Without a loop it always does.
     @inline(__always)
-    fileprivate func runsInline(at here: LoopRef) -> Bool {
+    func runsInline(at here: LoopRef) -> Bool {
         loop == nil || loop == here && role.contains(.inlineAtHome)
     }
 }
@@ -44,7 +44,7 @@ extension PromiseCore {
 struct Delivery {
     // Held by the settling frame.
     private let core: CoreRef
-    /// The waiters to notify, oldest first. Owned.
+    /// The waiters to notify, oldest first. Owned. `nil` between two batches too.
     private var rest: CoreRef?
     private var outcome: StateWord
     private var isComplete = false
@@ -86,7 +86,7 @@ struct Delivery {
         core.retain()
         let word = SourceWord.settled(core.address, as: delivery.pointee.outcome)
         if runsInline {
-            guard core.pass(word, to: node) else { return }
+            guard core.offer(word, to: node) else { return }
             // Noted before it runs, because its handler may complete the delivery.
             if handles { delivery.pointee.noteHandled() }
             here.borrow { $0.jobs.runInline(node.job, interrupting: delivery, complete: completion) }

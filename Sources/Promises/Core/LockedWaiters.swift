@@ -74,7 +74,7 @@ struct LockedWaiters: ~Copyable {
                 last = node
                 left += 1
                 // The node that the shortcut leads to may have been removed.
-                WatchingCore.at(node)?.borrow { $0.shortcut = nil }
+                WatchingCore.forgetShortcut(at: node)
             }
         }
         EventLoop.nodesWereVisited(visited)
@@ -124,64 +124,38 @@ struct LockedWaiters: ~Copyable {
     }
 }
 
-// The nodes that keep the producer working.
-
 extension LockedWaiters {
     /// Tells if another node than `node` keeps the producer working, and unlocks the list. May remove tombstones.
     consuming func containsListener(besides node: CoreRef?) -> Bool {
         var kept = newest
-        var listener: CoreRef?
-        var removed: [(first: CoreRef?, end: CoreRef?)] = []
-        while true {
-            let first = if let listener { listener.next } else { newest }
-            // A caller that withdraws one waiter after the other checks this each time, and would walk past all the
-            // tombstones that it has left. So they are removed here once there are 16.
-            let tombstones = tombstones(from: first)
-            if tombstones.count >= 16 {
-                removed.append((first, tombstones.end))
-                if let listener { listener.next = tombstones.end } else { kept = tombstones.end }
-            }
-            listener = newestListener(from: tombstones.end)
-            guard let listener, listener == node else { break }
+        let newer = passTombstones(&kept)
+        var listener = newestListener(from: newer.end)
+        var older: (end: CoreRef?, unlinked: CoreRef?) = (nil, nil)
+        if let node, listener == node {
+            // It is in the list once.
+            var rest = node.next
+            older = passTombstones(&rest)
+            node.next = rest
+            listener = newestListener(from: older.end)
         }
         unlock(keeping: kept)
-        for nodes in removed { Self.release(from: nodes.first, upTo: nodes.end) }
+        Self.release(from: newer.unlinked, upTo: newer.end)
+        Self.release(from: older.unlinked, upTo: older.end)
         return listener != nil
     }
 
-    /// The tombstones from `first` on, and the node after them.
-    private func tombstones(from first: CoreRef?) -> (count: Int, end: CoreRef?) {
-        var (count, next) = (0, first)
-        while let node = next, isWithdrawn(node) {
-            next = node.next
-            count += 1
-        }
+    /// Passes the tombstones at the head of `list`, a part of this one, and unlinks them once there are 16: a caller that
+    /// withdraws one waiter after the other would walk past all the tombstones that it has left.
+    /// - Returns: the node after them, and the first one if they have been unlinked, to be released when the list is
+    ///   unlocked.
+    private func passTombstones(_ list: inout CoreRef?) -> (end: CoreRef?, unlinked: CoreRef?) {
+        let first = list
+        var (count, end) = (0, first)
+        while let node = end, isWithdrawn(node) { (count, end) = (count + 1, node.next) }
         EventLoop.nodesWereVisited(count)
-        return (count, next)
-    }
-
-    /// The newest node, from `first` to the oldest, that keeps the producer working.
-    ///
-    /// Tombstones and watchers never do again, so the next walk can skip the nodes that this one has passed: each
-    /// watcher on the way gets a shortcut to the end of this walk, as union-find compresses its paths. So the amortized
-    /// cost of a walk is logarithmic, however many watchers and cancellations there are.
-    private func newestListener(from first: CoreRef?) -> CoreRef? {
-        guard let first else { return nil }
-        // Ends at the oldest node if none keeps work alive.
-        var (end, visited) = (first, 1)
-        while !keepsWorkAlive(end), let next = Self.following(end) { (end, visited) = (next, visited + 1) }
-        var passed = first
-        while passed != end, let next = Self.following(passed) {
-            WatchingCore.at(passed)?.borrow { $0.shortcut = end }
-            passed = next
-        }
-        EventLoop.nodesWereVisited(visited)
-        return keepsWorkAlive(end) ? end : nil
-    }
-
-    /// The next node of a walk, after a node that does not keep work alive.
-    private static func following(_ node: CoreRef) -> CoreRef? {
-        WatchingCore.at(node)?.borrow { $0.shortcut } ?? node.next
+        guard count >= 16 else { return (end, nil) }
+        list = end
+        return (end, first)
     }
 }
 

@@ -18,7 +18,7 @@ package protocol Operation<Input, Output>: ~Copyable {
 
     /// A cancellation has reached `core`, which has no source: ends the work that this operation, in its payload,
     /// represents. On the core's loop.
-    /// - Returns: true if it has ended the work, and destroyed the operation unless that is trivial. False if the work
+    /// - Returns: true if it has ended the work, and dropped the operation unless that is trivial. False if the work
     ///   continues; then the core stays pending.
     static func stop(_ core: PromiseCore) -> Bool
 
@@ -84,66 +84,6 @@ package struct Source<Value> {
 @usableFromInline package typealias AnySource = Source<Never>
 
 extension PromiseCore {
-    /// A pending core whose operation runs on this thread's loop.
-    @inlinable @inline(__always)
-    convenience init<Op: Operation>(_ operation: Op, role: CoreRole = []) {
-        self.init(state: .pending, loop: .ofThisThread, role: role, code: .of(Op.self))
-        payload.store(operation)
-    }
-
-    /// A pending core whose operation runs inline, on whichever thread settles its source.
-    @inlinable @inline(__always)
-    convenience init<Op: Operation>(inline operation: Op, role: CoreRole = []) {
-        self.init(state: .pending, loop: nil, role: role, code: .of(Op.self))
-        payload.store(operation)
-    }
-
-    /// A pending core that its holder settles, on this thread, and may hand out several times.
-    package convenience init<Value>(handedOut type: Value.Type) {
-        self.init(state: .pending, loop: .ofThisThread, code: .of(Follow<Value>.self))
-        annotate(.isHandedOutAgain)
-    }
-
-    /// A core that is rejected from the start.
-    @inlinable
-    package convenience init(error: any Error, at callSite: CallSite? = nil) {
-        self.init(state: .rejected, loop: nil, code: .none)
-        payload.storeError(error, at: callSite)
-    }
-
-    /// A core without a role that takes over the operation or next step of another core, whose payload must then be
-    /// stored anew. Released without having run, it destroys the operation.
-    convenience init(operationOf other: PromiseCore) {
-        self.init(state: .pending, loop: other.loop, code: other.code)
-        payload.move(from: other.payload)
-        let nextStep = other.marks.intersection([.hasNextStep, .willBeRejected])
-        marks = nextStep
-        other.marks.subtract(nextStep)
-    }
-
-    // Reuses kept cores, if there are some.
-
-    /// A pending core of this thread's loop. The caller stores its operation.
-    @inlinable @inline(__always)
-    package static func pending(_ code: CoreCode, role: CoreRole = []) -> PromiseCore { makePendingCore(code, role) }
-
-    /// A core that is fulfilled from the start. It never waits, so it belongs to no loop.
-    @inlinable @inline(__always)
-    package static func fulfilled<Value>(_ value: consuming Value) -> PromiseCore {
-        let core = makeSettledCore(.fulfilled(isTrivial: CorePayload.isTrivial(Value.self)), .of(Follow<Value>.self))
-        core.payload.store(value)
-        return core
-    }
-
-    /// Makes a core whose operation runs once this core has settled.
-    @inlinable
-    package func derive<Op: Operation>(_ operation: consuming Op, role: CoreRole = []) -> PromiseCore {
-        let child = PromiseCore.pending(.of(Op.self), role: role)
-        child.payload.store(operation)
-        attach(child)
-        return child
-    }
-
     @inlinable
     package static func perform<Op: Operation & ~Copyable>(_ type: Op.Type, _ core: PromiseCore, _ phase: CorePhase) {
         switch phase {
@@ -173,58 +113,6 @@ extension PromiseCore {
         // Nothing is left for the deinit to destroy.
         state.store(.fulfilled(isTrivial: true))
         return payload.take(Value.self)
-    }
-
-    // MARK: How an operation ends. Each consumes the running reference to the core.
-
-    /// True while the outcome of an operation counts. False once its promise has been cancelled, perhaps while it ran.
-    @inlinable @inline(__always)
-    package var isOpen: Bool { state.loadRelaxed().isOpen }
-
-    @inlinable @inline(__always)
-    package func finish<Value>(_ value: consuming Value) {
-        guard isOpen else { return release() }
-        payload.store(value)
-        settle(.fulfilled(isTrivial: CorePayload.isTrivial(Value.self)))
-    }
-
-    /// Rejects this core.
-    /// - Parameter callSite: the call site of the promise that was rejected first, if known.
-    @usableFromInline
-    package func finish(throwing error: any Error, at callSite: CallSite? = nil) {
-        guard isOpen else { return release() }
-        payload.storeError(error, at: callSite)
-        settle(.rejected)
-    }
-
-    /// Rejects this core as the source was rejected.
-    @usableFromInline
-    package func finish(rejectedAs source: CoreRef) {
-        guard isOpen else { return release() }
-        payload.copyError(from: source.payload)
-        settle(.rejected)
-    }
-
-    @inlinable @inline(__always)
-    func finish<Value>(as source: Source<Value>) {
-        if source.isFulfilled { finish(source.value) } else { finish(rejectedAs: source.reference) }
-    }
-
-    /// Settles this core as `inner` settles. Consumes a reference to `inner`.
-    @inlinable @inline(__always)
-    func finish<Value>(followingOwned inner: CoreRef, as type: Value.Type) {
-        // Nothing to wait for. Taking the value here, where its type is known, saves three indirect calls.
-        if inner.borrow({ $0.state.load().isFulfilled }) {
-            let source = Source<Value>(inner, isFulfilled: true)
-            // Usually the shared promise of Void.
-            if Value.self == Void.self {
-                finish(source.value)
-                return inner.release()
-            }
-            finish(source.takeValue())
-            return inner.releaseOrKeep()
-        }
-        follow(owned: inner) { PromiseCore.perform(Follow<Value>.self, $0, .run) }
     }
 }
 

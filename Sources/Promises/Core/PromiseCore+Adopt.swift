@@ -46,9 +46,9 @@ extension PromiseCore {
     private func linkAtOnce(_ inner: CoreRef, _ here: LoopRef) -> Bool {
         let own = state.load()
         // A state of exactly `.pending`: not claimed, not locked, no waiters. `marks` last, since they may be read only once
-        // it is known to belong to this thread. With `.mayAdopt` it may wait for this core, which `followSlow` finds out.
+        // it is known to belong to this thread. With `.hasHadNextStep` it may wait for this core, which `followSlow` finds out.
         guard !Tracing.isOn, own.isOpen, inner.borrow({ $0.state.load() == .pending }),
-            Self.isKnownToProducerOnly(inner, here), inner.borrow({ !$0.marks.contains(.mayAdopt) })
+            Self.isKnownToProducerOnly(inner, here), inner.borrow({ !$0.marks.contains(.hasHadNextStep) })
         else { return false }
         if own.isPending {
             // The running reference becomes the link's.
@@ -99,6 +99,7 @@ extension PromiseCore {
             return false
         }
         root.didLink(from: self)
+        if marks.contains(.hasHadNextStep) { root.marks.insert(.hasHadNextStep) }
         return true
     }
 
@@ -109,39 +110,48 @@ extension PromiseCore {
         sourceWord.store(word.isLinkedFrom ? word : .linkedFrom(inner.address))
     }
 
+    /// The other cases. A circle is found before anything waits for `inner`, and a link, which leaves no waiter, is tried
+    /// before a waiter.
     @inline(never)
     private func followSlow(_ inner: CoreRef, by adopt: @escaping (PromiseCore) -> Void) {
         defer { inner.release() }
         if Tracing.isOn { inner.borrow { Tracing.adopt(self, $0) } }
         let here = LoopRef.ofThisThread
         let root = rootRef
+
+        // Cancelled while its operation ran: the promise that the operation returned is no longer wanted.
         guard isOpen else {
-            // Cancelled while its operation ran: the promise that the operation returned is no longer wanted.
             inner.borrow { $0.cancelUnlessWanted() }
             return release()
         }
-        // Only a core of this thread can wait for the root, and few have a next step.
-        let mayWaitForUs = inner.borrow { $0.loop == here && $0.marks.contains(.mayAdopt) }
+
+        // A circle. Only a core of this thread can wait for the root, and few have had a next step.
+        let mayWaitForUs = inner.borrow { $0.loop == here && $0.marks.contains(.hasHadNextStep) }
         if inner == root || mayWaitForUs && Self.adoptionLeads(from: root, to: inner, here) {
             payload.storeError(PromiseError.returnedSelf, at: nil)
-            return settle(.rejected)
+            return settleAndRelease(.rejected)
         }
+
+        // Settled: no need to queue.
         let seen = inner.borrow { $0.state.load() }
         assert(!seen.isLink, "a linked promise, known to its producer only, was returned")
         guard seen.isPending else {
-            // The outcome is known: no need to queue.
             inner.borrow { $0.markHandled() }
             inner.retain()
             sourceWord.store(.settled(inner.address, as: seen))
             return adopt(self)
         }
-        // A core with waiters keeps them, and their order. A core that another thread may settle cannot be linked from
-        // here.
+
+        // Linked, unless it has waiters, which keep their order, or another thread may settle it, or has just attached a
+        // waiter, and released it.
         if seen.waiters == nil && !seen.isLocked && root.borrow({ $0.loop == here }),
-            Self.isKnownToProducerOnly(inner, here), linkSlowly(inner, to: root, from: seen)
+            Self.isKnownToProducerOnly(inner, here),
+            root.borrow({ root in inner.borrow { $0.link(to: root, from: seen) } })
         {
             return release()
         }
+
+        // In place of this core, its only adopter waits.
         if let adopter = takeSoleAdopter(root, here) {
             adopter.borrow { adopter in
                 adopter.leaveLoop()
@@ -149,23 +159,8 @@ extension PromiseCore {
             }
             return release()
         }
-        // Reuses the memory of the operation.
-        continueBy(adopt)
-        // Only a core of this thread can be linked to the root, so the root waits for `inner` too.
-        root.borrow { $0.marks.formUnion(.mayAdopt) }
-        inner.borrow { $0.attach(self) }
-        release()
-    }
 
-    /// - Returns: false if the state of `inner` is no longer `seen`: another thread has attached a waiter, and released it.
-    private func linkSlowly(_ inner: CoreRef, to root: CoreRef, from seen: StateWord) -> Bool {
-        inner.borrow { inner in
-            root.borrow { root in
-                guard inner.link(to: root, from: seen) else { return false }
-                if inner.marks.contains(.mayAdopt) { root.marks.insert(.mayAdopt) }
-                return true
-            }
-        }
+        inner.borrow { wait(for: $0, then: adopt) }
     }
 
     /// The waiter of this core's root, if it waits to adopt the root's outcome, or to be rejected after that, and nothing
@@ -190,29 +185,11 @@ extension PromiseCore {
         }
     }
 
-    /// Stores the next step of this core in place of its operation; it runs when the core's source has settled.
-    func continueBy(_ next: @escaping (PromiseCore) -> Void) {
-        payload.store(NextStep(run: next))
-        marks.insert(.hasNextStep)
-    }
-
-    /// Runs the next step of a node whose source has settled.
-    func runNextStep() {
-        marks.remove(.hasNextStep)
-        payload.take(NextStep.self).run(self)
-    }
-
-    /// Drops the next step of a node that will never run.
-    func dropNextStep() {
-        marks.remove(.hasNextStep)
-        _ = payload.take(NextStep.self)
-    }
-
-    /// Returns true when `target` waits for `root`, perhaps through other cores, to adopt its outcome. Then `root` must not
-    /// wait for it.
+    /// Returns true when `target` waits for `root` with a next step, perhaps through other cores. Then `root` must not wait
+    /// for it.
     ///
-    /// This thread holds the right to settle `root`, and everything that adopts it waits for that, so no node leaves
-    /// these lists now.
+    /// This thread holds the right to settle `root`, and all that has such a step waits for that, so no node leaves these
+    /// lists now.
     private static func adoptionLeads(from root: CoreRef, to target: CoreRef, _ here: LoopRef) -> Bool {
         var rest = [root]
         while let next = rest.popLast() {
@@ -227,10 +204,4 @@ extension PromiseCore {
         }
         return false
     }
-}
-
-/// The next step of a core, run in place of its operation when its source has settled.
-// In a struct, as an operation.
-private struct NextStep {
-    let run: (PromiseCore) -> Void
 }

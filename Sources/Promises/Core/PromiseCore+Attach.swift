@@ -19,15 +19,15 @@ extension PromiseCore {
     }
 
     /// The common cases.
-    /// - Returns: false in any other case. The waiter is then in no list, but may be counted, be among its loop's
-    ///   `CrossThreadWaiters`, and have `sourceWord` stored, as `attachSlow` wants it.
+    /// - Returns: false in any other case. The waiter is then in no list. It has been counted, unless its loop counts no
+    ///   such waiter, and may be among the `CrossThreadWaiters` and have `sourceWord` stored, as `attachSlow` wants it.
     @inline(__always)
     private func attachAtOnce(_ waiter: PromiseCore, _ node: CoreRef, passingReference: Bool) -> Bool {
         var seen = state.load()
         if let loop = waiter.loop {
             // Watchers are rare: `attachSlow` adds them to the loop's table.
             if waiter.role.contains(.keepsNoWorkAlive) { return false }
-            // A `hang` needs no place there.
+            // See `mustJoinLoop`.
             if !waiter.role.contains(.onlyWaking) {
                 waiter.marks.insert(.countsAsWaiting)
                 loop.borrow { $0.handlerDidAttach() }
@@ -79,25 +79,23 @@ extension PromiseCore {
     /// The uncommon cases: the core has settled, or is settling; another thread has pushed at the same time.
     @inline(never)
     private func attachSlow(_ waiter: PromiseCore, _ node: CoreRef) {
-        // A `hang` has captured nothing, and retains its loop.
-        if let loop = waiter.loop, isOutside(loop), waiter.crossThreadNumber == 0, !waiter.role.contains(.onlyWaking),
-            !waiter.joinLoopSlow(node)
-        {
-            return
-        }
+        if mustJoinLoop(waiter), !waiter.joinLoopSlow(node) { return }
         var seen = state.load()
         waiter.sourceWord.store(.waiting(forCoreAt: address))
         while seen.takesWaiters {
             if push(waiter, node, &seen) { return }
         }
         precondition(!seen.isLink, "a linked promise, known to its producer only, has a waiter")
+        notifyAtOnce(waiter, node, as: seen)
+    }
+
+    /// Notifies a waiter of this core, which has settled.
+    private func notifyAtOnce(_ waiter: PromiseCore, _ node: CoreRef, as outcome: StateWord) {
         let here = LoopRef.ofThisThread
         if waiter.handles { markHandled() }
         retain()
-        if waiter.loop != nil && !waiter.role.contains(.inlineAtHome) {
-            return schedule(waiter, node, as: seen, on: here)
-        }
-        waiter.sourceWord.store(.settled(address, as: seen))
+        guard waiter.runsInline(at: here) else { return schedule(waiter, node, as: outcome, on: here) }
+        waiter.sourceWord.store(.settled(address, as: outcome))
         here.borrow { $0.jobs.runInline(node.job) }
     }
 }
@@ -115,6 +113,13 @@ extension PromiseCore {
     /// True when another thread may settle this core and then post a waiter of the loop at `home`.
     @inline(__always)
     private func isOutside(_ home: LoopRef) -> Bool { role.contains(.externallySettled) || loop != home }
+
+    /// True when another thread may post the waiter to its loop, which has no place for it yet. A `hang` needs none: it has
+    /// captured nothing, and retains its loop.
+    private func mustJoinLoop(_ waiter: PromiseCore) -> Bool {
+        guard let loop = waiter.loop, !waiter.role.contains(.onlyWaking) else { return false }
+        return isOutside(loop) && waiter.crossThreadNumber == 0
+    }
 
     /// Notes this waiter in its loop, if the table has room.
     @inline(__always)

@@ -44,7 +44,7 @@ extension PromiseCore {
     var hasBeenCancelled: Bool { settled != nil || root.marks.contains(.isCancelled) }
 
     /// The core whose operation settles this one: itself, or the core that a handler has returned and that is linked to
-    /// it.
+    /// it. One step leads there: a link leads to the last root, and `didLink` copies what the linked core has noted.
     var settlingCore: PromiseCore {
         let word = sourceWord.load()
         return word.isLinkedFrom ? word.core.object : self
@@ -114,7 +114,7 @@ extension PromiseCore {
     @discardableResult
     func withdraw() -> PromiseCore? {
         guard let source = beginWithdrawal() else { return nil }
-        destroyOperation()
+        dropTakenOperation()
         stopCounting()
         source.noteWithdrawal()
         return source
@@ -123,16 +123,19 @@ extension PromiseCore {
     /// Leaves the source, which continues. The operation receives the cancellation in place of the outcome, in a job; an
     /// operation without a loop, and the node of a combinator, at once.
     func leaveSource(for cancellation: PromiseCore = .plainlyCancelled) {
-        // A combinator's: it only counts that no outcome will come.
-        if role.contains(.isNotifiedOfDrop) { return _ = withdraw() }
-        guard let source = beginWithdrawal() else {
-            // A node without a loop has run, or is about to, on the thread that has settled the source.
-            return loop == nil ? () : receiveCancellation(cancellation)
+        if role.contains(.isNotifiedOfDrop) {
+            // A combinator's: it only counts that no outcome will come.
+            withdraw()
+        } else if let source = beginWithdrawal() {
+            moveOperation(receiving: cancellation)
+            stopCounting()
+            // Last, since it may run user code.
+            source.noteWithdrawal()
+        } else if loop != nil {
+            // It is queued, or in the mail. (Without a loop it has run, or is about to, on the thread that has settled the
+            // source.)
+            receiveCancellation(cancellation)
         }
-        moveOperation(receiving: cancellation)
-        stopCounting()
-        // Last, since it may run user code.
-        source.noteWithdrawal()
     }
 
     /// Moves the operation to another core, which is queued with the cancellation as the outcome of its source. That core
@@ -158,7 +161,8 @@ extension PromiseCore {
         // It has arrived, and tells where it comes from.
         if word.mark == .rejected, word.core.payload.error as? PromiseError == .cancelled { return }
         if role.contains(.observes) {
-            _ = rejectAfterSource(with: cancellation.payload.error)
+            let dropped = rejectAfterSource(with: cancellation.payload.error)
+            assert(dropped == nil, "an observer runs, and waits for nothing after that")
         } else {
             replaceOutcome(by: cancellation)
         }
@@ -179,8 +183,7 @@ extension PromiseCore {
         if marks.contains(.willBeRejected) { return nil }
         // It moves to a new core, which no other code refers to. The next step takes its place here.
         let operation = PromiseCore(operationOf: self)
-        let isDropped =
-            operation.marks.contains(.hasNextStep) || !role.isDisjoint(with: [.isDroppedWhenCancelled, .shielding])
+        let isDropped = operation.marks.contains(.hasNextStep) || !role.isDisjoint(with: .droppedByCancellation)
         if isDropped { continueBy { $0.finishRejected(with: error) } } else { rejectAfter(operation, with: error) }
         marks.insert(.willBeRejected)
         return isDropped ? operation : nil
@@ -213,9 +216,7 @@ extension PromiseCore {
             operation.markHandled()
             return finish(throwing: error)
         }
-        continueBy { $0.finishRejected(with: error) }
-        operation.attach(self)
-        release()
+        wait(for: operation) { $0.finishRejected(with: error) }
     }
 
     /// Rejects this core, whatever its source's outcome.
@@ -230,6 +231,7 @@ extension PromiseCore {
     package static func cancelled(with error: any Error) -> PromiseCore {
         let core = PromiseCore(error: error)
         core.markHandled()
+        core.annotate(.isDecidedByCancellation)
         return core
     }
 

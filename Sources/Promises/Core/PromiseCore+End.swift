@@ -1,12 +1,12 @@
 import Reactor
 import ReactorLibc
 
-// The ends of a core: its last reference is released, its producer ends without settling it, or its operation is destroyed
-// without running. That releases the user's closure and its captures. A `deinit` there may
-// cancel the next promise, and so on for as long as such objects refer to each other.
+// The ends of a core: its last reference is released, its producer ends without settling it, or its operation is dropped,
+// which releases the user's closure and its captures. A `deinit` there may cancel the next promise, and so on for as long
+// as such objects refer to each other. (An operation is dropped, a value destroyed.)
 
 extension PromiseCore {
-    /// Destroys the outcome or the operation, for the deinit. Reports an unhandled error.
+    /// Destroys the outcome or drops the operation, for the deinit. Reports an unhandled error.
     func destroyContents(_ record: TraceRecord? = nil) {
         let seen = state.load()
         switch seen.kind {
@@ -51,28 +51,28 @@ extension PromiseCore {
 
     // MARK: Without running
 
-    /// Destroys the operation, if it has not been taken out, and releases the source, if that has settled.
+    /// Drops the operation, if it has not been taken out, and releases the source, if that has settled.
     func dropOperation() {
         let word = sourceWord.takeOut()
         switch word.mark {
         case .taken, .linkedFrom: return
-        case .none, .waiting: destroyOperation()
+        case .none, .waiting: dropTakenOperation()
         case .fulfilled, .rejected:
-            destroyOperation()
+            dropTakenOperation()
             word.release()
         }
     }
 
-    /// Destroys the payload of a core that waits or was about to run: its operation or, after that has run, its next
-    /// step.
+    /// Drops what a core has in its payload that waits or was about to run: its operation or, after that has run, its next
+    /// step. The caller has taken its right to run.
     @inline(never)
-    func destroyOperation() {
+    func dropTakenOperation() {
         if marks.contains(.hasNextStep) { return dropNextStep() }
         // A thread without a loop may be ending: do not make a loop for this.
         guard !role.contains(.isNotifiedOfDrop), let loop = LoopRef.ofThisThreadIfAny else { return code(self, .drop) }
         loop.borrow { loop in
             if loop.jobs.isDiscarding {
-                // Inside a `deinit` that another destroyed operation runs: do it afterwards, not nested.
+                // Inside a `deinit` that another dropped operation runs: do it afterwards, not nested.
                 let operation = PromiseCore(operationOf: self)
                 operation.sourceWord.store(.taken)
                 loop.jobs.discard(.passRetained(InternalJob({}) { operation.code(operation, .drop) }))

@@ -21,14 +21,6 @@ extension CoreRef {
     @inline(__always)
     package func inputDidArrive() { borrow { $0.code($0, .input) } }
 
-    /// Settles the core, if its outcome still counts. Consumes a reference to it.
-    @inlinable @inline(__always)
-    package func finish<Value>(_ value: consuming Value) {
-        guard borrow({ $0.isOpen }) else { return release() }
-        payload.store(value)
-        borrow { $0.settle(.fulfilled(isTrivial: CorePayload.isTrivial(Value.self))) }
-    }
-
     /// Runs the operation as if it had waited for the rejected `source`. Consumes a reference to the core.
     package func run(rejectedAs source: PromiseCore) {
         source.markHandled()
@@ -40,9 +32,9 @@ extension CoreRef {
 }
 
 extension PromiseCore {
-    package func destroyWaiting() {
+    package func dropWaiting() {
         sourceWord.store(.taken)
-        destroyOperation()
+        dropTakenOperation()
     }
 
     package func willBeHandedOutAgain() { annotate(.isHandedOutAgain) }

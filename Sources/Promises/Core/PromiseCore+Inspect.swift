@@ -1,6 +1,6 @@
 import Reactor
 
-// Reads a pending core for a console. Changes nothing, and retains nothing.
+// Reads a pending core for a console, and changes nothing.
 
 /// The work at the root of a chain, as far as the core tells.
 package enum PromiseWork: Sendable, Hashable {

@@ -59,7 +59,7 @@ extension PromiseCore {
     @inlinable
     package func fulfill<Value>(_ value: consuming Value) {
         payload.store(value)
-        settleRetaining(.fulfilled(isTrivial: CorePayload.isTrivial(Value.self)))
+        settle(.fulfilled(isTrivial: CorePayload.isTrivial(Value.self)))
     }
 
     @usableFromInline
@@ -70,7 +70,7 @@ extension PromiseCore {
     @inline(__always)
     func reject(_ error: any Error, at callSite: CallSite?, as outcome: StateWord = .rejected) {
         payload.storeError(error, at: callSite)
-        settleRetaining(outcome)
+        settle(outcome)
     }
 
     /// Makes the stored payload this core's outcome, and notifies the waiters.
@@ -78,17 +78,18 @@ extension PromiseCore {
     /// Consumes a reference to the core. A single waiter on this loop, the common case, receives it as its source, so
     /// that a hop retains nothing.
     @usableFromInline
-    func settle(_ outcome: StateWord) {
+    func settleAndRelease(_ outcome: StateWord) {
         if settleAtOnce(outcome, passingReference: true) { return }
         if state.load().isLink { return settleRootAndRelease(outcome) }
         settleSlow(outcome)
         release()
     }
 
-    /// Like `settle`, but the caller keeps its reference, and waiters that receive the core retain it.
+    /// Like `settleAndRelease`, but the caller keeps its reference, and waiters that receive the core retain it.
     @usableFromInline
-    func settleRetaining(_ outcome: StateWord) {
-        if !settleAtOnce(outcome, passingReference: false) { settleSlow(outcome) }
+    func settle(_ outcome: StateWord) {
+        if settleAtOnce(outcome, passingReference: false) { return }
+        if state.load().isLink { settleRoot(outcome) } else { settleSlow(outcome) }
     }
 
     /// The common cases: no waiter, or a lone handler of this thread.
@@ -106,10 +107,8 @@ extension PromiseCore {
         let here = LoopRef.ofThisThread
         let isDone = node.borrow { waiter in
             guard waiter.isLoneHandler(of: address, here) else { return false }
-            if passingReference && role.isEmpty && loop.is(here) && isReferencedOnce && state.load() == seen {
-                // The caller's reference is the only one, and the waiter, which belongs to this thread, alone knows the
-                // address. So no other thread can change the state after `seen`, or has changed it before it released the
-                // core. A store takes a fraction of the time of an atomic exchange.
+            if passingReference && isUnshared(seen, here) {
+                // A fraction of the time of an atomic exchange.
                 state.store(outcome.handled)
             } else {
                 if !passingReference { retain() }
@@ -125,6 +124,13 @@ extension PromiseCore {
         return isDone
     }
 
+    /// True when no other thread can change the state after `seen`, or has changed it before it released the core: the
+    /// caller's reference is the only one, and the waiter, which belongs to this thread, alone knows the address.
+    @inline(__always)
+    private func isUnshared(_ seen: StateWord, _ here: LoopRef) -> Bool {
+        role.isEmpty && loop.is(here) && isReferencedOnce && state.load() == seen
+    }
+
     /// For the newest waiter of a list: true when it is the only one, belongs to this thread, is queued and not run
     /// inline, receives the outcome, and has not been withdrawn.
     @inline(__always)
@@ -133,12 +139,11 @@ extension PromiseCore {
             && role.isDisjoint(with: .slowlyNotified)
     }
 
-    /// Several waiters, a waiter of another thread, an inline waiter, or a link. The caller holds the core.
+    /// Several waiters, a waiter of another thread, or an inline waiter. The caller holds the core.
     @inline(never)
     private func settleSlow(_ outcome: StateWord) {
         while true {
             let seen = state.load()
-            if seen.isLink { return settleRoot(outcome) }
             assert(seen.isPending, "a promise was settled twice")
             if seen.isLocked {
                 sched_yield()
@@ -175,7 +180,7 @@ extension PromiseCore {
         }
         root.payload.move(from: payload)
         SpareCores.keepWithoutLink(self, at: here)
-        root.borrow { $0.settle(outcome) }
+        root.borrow { $0.settleAndRelease(outcome) }
     }
 
     @inline(never)
@@ -183,17 +188,17 @@ extension PromiseCore {
         // Nothing is left for the deinit.
         sourceWord.store(.taken)
         // The root was cancelled, and the producer of this core could not stop.
-        guard isOpen else { return dropOutcome(outcome) }
+        guard isOpen else { return destroyUnusedOutcome(outcome) }
         // There may be a million links on the way.
         let root = self.root
         // A later result of its producer is too late.
         state.markClaimed()
         root.payload.move(from: payload)
         root.retain()
-        root.settle(outcome)
+        root.settleAndRelease(outcome)
     }
 
-    private func dropOutcome(_ outcome: StateWord) {
+    private func destroyUnusedOutcome(_ outcome: StateWord) {
         if outcome.isRejected {
             _ = payload.takeError()
         } else if !outcome.isFulfilledTrivially {

@@ -48,4 +48,39 @@ extension PromiseCore {
             $0.enqueueOwned(ref.job)
         }
     }
+
+    // MARK: Next steps
+
+    /// Runs `next` once `inner` has settled, in place of the operation, which has run. Consumes a reference to this core.
+    func wait(for inner: PromiseCore, then next: @escaping (PromiseCore) -> Void) {
+        continueBy(next)
+        inner.attach(self)
+        release()
+    }
+
+    /// Stores the next step of this core in place of its operation; it runs when the core's source has settled.
+    func continueBy(_ next: @escaping (PromiseCore) -> Void) {
+        payload.store(NextStep(run: next))
+        marks.insert(.hasNextStep)
+        // Only a core of this thread can be linked to the root, so the root waits for that source too.
+        rootRef.borrow { _ = $0.marks.insert(.hasHadNextStep) }
+    }
+
+    /// Runs the next step of a node whose source has settled.
+    func runNextStep() {
+        marks.remove(.hasNextStep)
+        payload.take(NextStep.self).run(self)
+    }
+
+    /// Drops the next step of a node that will never run.
+    func dropNextStep() {
+        marks.remove(.hasNextStep)
+        _ = payload.take(NextStep.self)
+    }
+}
+
+/// The next step of a core, run in place of its operation when its source has settled.
+// In a struct, as an operation.
+private struct NextStep {
+    let run: (PromiseCore) -> Void
 }

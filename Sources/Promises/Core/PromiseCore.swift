@@ -54,16 +54,6 @@ package class PromiseCore: Job, @unchecked Sendable {
         #endif
     }
 
-    /// Makes a pending core that any thread may settle.
-    @usableFromInline
-    package init<Value>(externallySettled type: Value.Type) {
-        state = AtomicState(.pending)
-        loop = .ofThisThread
-        code = .of(Follow<Value>.self).with(.externallySettled)
-        loop?.coreDidBegin()
-        super.init()
-    }
-
     /// Makes a kept core, to which the caller has the only reference, a new one without contents.
     @inline(__always)
     final func reset(_ state: StateWord, _ loop: LoopRef?, _ code: CoreCode) {
@@ -135,6 +125,7 @@ package class PromiseCore: Job, @unchecked Sendable {
 
     // MARK: The core as a job
 
+    /// As the job of a timer: its promise is fulfilled.
     package override func run() { fulfill(()) }
 
     package override func runAndRelease() {
@@ -186,10 +177,11 @@ package class PromiseCore: Job, @unchecked Sendable {
     }
 
     deinit {
-        let isAnnotated = !shared.annotations.isEmpty
-        // A plain value leaves nothing to do, not even a call.
-        if !state.load().isFulfilledTrivially || isAnnotated {
-            if isAnnotated { endAnnotated() } else { destroyContents() }
+        if !shared.annotations.isEmpty {
+            endAnnotated()
+        } else if !state.load().isFulfilledTrivially {
+            // A plain value leaves nothing to do, not even a call.
+            destroyContents()
         }
         loop?.coreDidEnd()
     }
@@ -199,7 +191,7 @@ package class PromiseCore: Job, @unchecked Sendable {
 package enum CorePhase {
     /// The source has settled: run the operation, which consumes the caller's reference to the node.
     case run
-    /// The operation will not run: destroy it.
+    /// The operation will not run: drop it.
     case drop
     /// The node is released and fulfilled: destroy the value.
     case destroy

@@ -31,20 +31,12 @@ extension Resolver {
     }
 }
 
-extension PromiseCore {
-    /// True when this source of a body tells of a cancellation. A core other than the resolver's tells of one that is
-    /// delivered before the promise is rejected.
-    fileprivate var bringsCancellation: Bool {
-        !role.contains(.externallySettled) || has(.isDecidedByCancellation)
-    }
-}
-
 /// Calls the body if the promise was cancelled; see `Resolver.onCancel`. (A closure around it would need a block.)
 private struct OnCancel: Operation {
     let body: () -> Void
 
     func run(_ source: AnySource, _ core: PromiseCore) {
-        if source.core.bringsCancellation { body() }
+        if source.core.has(.isDecidedByCancellation) { body() }
         core.finish(())
     }
 }
@@ -53,7 +45,7 @@ private struct CleanUpOnCancel: Operation {
     let body: () -> Guarantee<Void>
 
     func run(_ source: AnySource, _ core: PromiseCore) {
-        guard source.core.bringsCancellation else { return core.finish(()) }
+        guard source.core.has(.isDecidedByCancellation) else { return core.finish(()) }
         core.finish(followingGuarantee: body())
     }
 }

@@ -17,11 +17,12 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
 
     override func cancelExternally(with error: (any Error)?) -> Cancellation.Step {
         guard let waiters = claimForCancellation() else { return .cannotStop }
-        let hasCleanUps = waiters.contains(where: Self.isCleanUp)
-        // Also unlocks the list, which `reject` waits for.
-        if let notified = waiters.removeAll(where: { hasCleanUps && Self.isNotifiedFirst($0) }) {
-            rejectAfterCleanUps(from: notified, with: error)
+        if waiters.contains(where: Self.isCleanUp) {
+            // Not empty: only this thread removes nodes from the locked list.
+            rejectAfterCleanUps(from: waiters.removeAll(where: Self.isNotifiedFirst), with: error)
         } else {
+            // Unlocks the list, which `reject` waits for.
+            _ = consume waiters
             rejectCancelled(with: error, at: callSite)
         }
         return .stopped
@@ -31,6 +32,8 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
         guard !isOfGuarantee, let waiters = LockedWaiters(of: self), waiters.takeAndClaim(only: node) else {
             return false
         }
+        // After the end of the lock, unlike in `claimForCancellation`: where no clean-up waits, nobody needs to know who brings
+        // the error.
         annotate(.isDecidedByCancellation)
         node.borrow {
             $0.sourceWord.store(.taken)
@@ -43,9 +46,9 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
 
     /// Notifies these nodes, oldest first, and rejects this core when the last clean-up has ended, or never will. The
     /// caller has claimed the core.
-    private func rejectAfterCleanUps(from oldest: CoreRef, with error: (any Error)?) {
+    private func rejectAfterCleanUps(from oldest: CoreRef?, with error: (any Error)?) {
         let end = OnDeinit { [self] in rejectCancelled(with: error, at: callSite) }
-        var next: CoreRef? = oldest
+        var next = oldest
         while let node = next {
             next = node.next
             if Self.isCleanUp(node) { node.object.whenSettled { withExtendedLifetime(end) {} } }
@@ -71,40 +74,4 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
     ) {
         self.init(CallSite(file, line), isOfGuarantee: isOfGuarantee, code: .of(Follow<Value>.self))
     }
-}
-
-/// The promise of the library's own work, such as a task or a lookup.
-// @unchecked: as PromiseCore. `onCancel` is written before any other code has the promise.
-package final class ExternalCore: PromiseCore, @unchecked Sendable {
-    private let madeAt: CallSite?
-    override var callSite: CallSite? { madeAt }
-
-    /// True when a cancellation only calls `onCancel`, and the promise stays pending until the work settles it.
-    private let isLeftToItsWork: Bool
-
-    /// Ends the work, and rejects the promise, now or later. Called on any thread by a cancellation, which has claimed
-    /// the promise unless it is left to its work.
-    package var onCancel: (_ core: ExternalCore, _ error: (any Error)?) -> Void = { _, _ in }
-
-    package init<Value>(_ type: Value.Type, madeAt: CallSite? = nil, isLeftToItsWork: Bool = false) {
-        self.madeAt = madeAt
-        self.isLeftToItsWork = isLeftToItsWork
-        super.init(externallySettled: Value.self)
-    }
-
-    override func cancelExternally(with error: (any Error)?) -> Cancellation.Step {
-        // Work that has ended may be gone.
-        guard isLeftToItsWork ? state.load().isClaimable : claimForCancellation() != nil else { return .cannotStop }
-        onCancel(self, error)
-        return .stopped
-    }
-}
-
-/// Calls a function when its last reference is released: with a handler that has run, or that never will.
-package final class OnDeinit {
-    private let body: () -> Void
-
-    package init(_ body: @escaping () -> Void) { self.body = body }
-
-    deinit { body() }
 }

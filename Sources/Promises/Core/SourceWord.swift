@@ -77,7 +77,7 @@ struct SourceWord: Equatable {
     var isTaken: Bool { bits & Self.takenBit != 0 }
 }
 
-/// The sourceWord word of a core; the table of `SourceWord` names the threads that change it.
+/// The source word of a core; the table of `SourceWord` names the threads that change it.
 @usableFromInline
 struct AtomicSourceWord: ~Copyable {
     @usableFromInline let word = Atomic<UInt>(0)

@@ -16,7 +16,7 @@ final class WatchingCore: PromiseCore, @unchecked Sendable {
     /// A node of the same list: no node between the watcher and this one keeps work alive. `nil`: unknown. Unowned,
     /// because it is older than the watcher. Nodes that are removed without resetting the shortcuts are newer than all
     /// watchers that stay, or follow a waiter that keeps work alive, where each walk from a newer watcher stops.
-    @exclusivity(unchecked) final var shortcut: CoreRef?
+    @exclusivity(unchecked) fileprivate final var shortcut: CoreRef?
 
     init<Op: Operation>(watching operation: Op, role: CoreRole = []) {
         super.init(
@@ -25,7 +25,37 @@ final class WatchingCore: PromiseCore, @unchecked Sendable {
         payload.store(operation)
     }
 
-    static func at(_ node: CoreRef) -> UnownedReference<WatchingCore>? {
+    static func forgetShortcut(at node: CoreRef) { at(node)?.borrow { $0.shortcut = nil } }
+
+    fileprivate static func at(_ node: CoreRef) -> UnownedReference<WatchingCore>? {
         node.borrow { type(of: $0) == WatchingCore.self } ? node.as(WatchingCore.self) : nil
+    }
+}
+
+// The nodes that keep the producer working.
+
+extension LockedWaiters {
+    /// The newest node, from `first` to the oldest, that keeps the producer working.
+    ///
+    /// Tombstones and watchers never do again, so the next walk can skip the nodes that this one has passed: each
+    /// watcher on the way gets a shortcut to the end of this walk, as union-find compresses its paths. So the amortized
+    /// cost of a walk is logarithmic, however many watchers and cancellations there are.
+    func newestListener(from first: CoreRef?) -> CoreRef? {
+        guard let first else { return nil }
+        // Ends at the oldest node if none keeps work alive.
+        var (end, visited) = (first, 1)
+        while !keepsWorkAlive(end), let next = Self.following(end) { (end, visited) = (next, visited + 1) }
+        var passed = first
+        while passed != end, let next = Self.following(passed) {
+            WatchingCore.at(passed)?.borrow { $0.shortcut = end }
+            passed = next
+        }
+        EventLoop.nodesWereVisited(visited)
+        return keepsWorkAlive(end) ? end : nil
+    }
+
+    /// The next node of a walk, after a node that does not keep work alive.
+    private static func following(_ node: CoreRef) -> CoreRef? {
+        WatchingCore.at(node)?.borrow { $0.shortcut } ?? node.next
     }
 }

@@ -59,24 +59,48 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         var poolJob: (workers: ThreadPoolWorkers, job: PoolJob)?
         /// The promise that this one waits for or follows, and its waiter there.
         var place: Place?
-        /// True when the next outcome counts as a cancellation, until the cancellation has entered the awaited promise,
-        /// whose outcome then tells.
-        var awaitsCancellation = false
-        /// True if the promise was cancelled while its closure ran or was about to: the result does not count.
-        var isOverruled = false
-        var cancellation: FirstCancellation?
+        var cancellation = CancelState.none
 
-        mutating func cancel(with error: (any Error)?) {
-            if cancellation == nil { cancellation = FirstCancellation(error: error) }
-            switch stage {
-            case .waiting, .following: awaitsCancellation = true
-            case .queued, .running: isOverruled = true
-            case .ended: break
+        var awaitsCancellation: Bool { if case .awaited = cancellation { true } else { false } }
+        var isOverruled: Bool { if case .overruled = cancellation { true } else { false } }
+    }
+
+    private enum CancelState {
+        case none
+        /// The next outcome counts as the cancellation.
+        case awaited(FirstCancellation)
+        /// The cancellation has entered the awaited promise, whose outcome tells, or has been that outcome.
+        case entered(FirstCancellation)
+        /// It came while the closure ran or was about to, whose result does not count.
+        case overruled(FirstCancellation)
+
+        var first: FirstCancellation? {
+            switch self {
+            case .none: nil
+            case .awaited(let first), .entered(let first), .overruled(let first): first
             }
         }
 
+        /// The error in place of the outcome.
         var rejection: (any Error)? {
-            cancellation?.error ?? (awaitsCancellation || isOverruled ? PromiseError.asCancellation : nil)
+            switch self {
+            case .none: nil
+            case .entered(let first): first.error
+            case .awaited(let first), .overruled(let first): first.error ?? PromiseError.asCancellation
+            }
+        }
+
+        mutating func cancel(at stage: DispatchStage, with error: (any Error)?) {
+            let first = first ?? FirstCancellation(error: error)
+            switch (stage, self) {
+            case (.ended, _), (_, .overruled): break
+            case (.waiting, _), (.following, _): self = .awaited(first)
+            case (.queued, _), (.running, _): self = .overruled(first)
+            }
+        }
+
+        mutating func enter() {
+            if case .awaited(let first) = self { self = .entered(first) }
         }
     }
 
@@ -123,8 +147,8 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         progress.withLock { progress in
             guard progress.stage == stage else { return nil }
             let previous = progress
-            progress = Progress(
-                stage: next, work: work, isOverruled: previous.isOverruled, cancellation: previous.cancellation)
+            progress = Progress(stage: next, work: work, cancellation: previous.cancellation)
+            progress.cancellation.enter()
             return previous
         }
     }
@@ -234,7 +258,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
             return progress
         }
         guard claim() else { return }
-        if let error = previous.rejection { rejectCancelled(with: error, at: madeAt) } else { body() }
+        if let error = previous.cancellation.rejection { rejectCancelled(with: error, at: madeAt) } else { body() }
         if jobs == .ofOthers && previous.stage.isElsewhere { jobs.end(home) }
     }
 
@@ -242,7 +266,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
 
     fileprivate func didNotRun(_ error: (any Error)?) {
         guard let previous = leave(.queued, for: .running) else { return }
-        let (otherwise, isCancelled) = (previous.work?.otherwise, previous.rejection != nil)
+        let (otherwise, isCancelled) = (previous.work?.otherwise, previous.cancellation.rejection != nil)
         // If not rejected, the outcome does not carry the error, so it is reported.
         let isRejected = otherwise == nil && !isCancelled && !isGuarantee
         if let error {
@@ -265,7 +289,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     override func cancelExternally(with error: (any Error)?) -> Cancellation.Step {
         // Releases the closures outside the lock.
         let previous = progress.withLock { progress in
-            progress.cancel(with: error)
+            progress.cancellation.cancel(at: progress.stage, with: error)
             let previous = progress
             if progress.stage == .queued && !cleansUp { progress = Progress(stage: .ended) }
             return previous
@@ -282,7 +306,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     }
 
     override func cancellationDidClimb(over waiter: PromiseCore) {
-        progress.withLock { if $0.place?.waiter === waiter { $0.awaitsCancellation = false } }
+        progress.withLock { if $0.place?.waiter === waiter { $0.cancellation.enter() } }
     }
 
     private func dropJob(_ previous: Progress) {
@@ -290,7 +314,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         if let (workers, job) = previous.poolJob { workers.withdraw(job) }
         // Before the count ends, or a loop that waits only for the pool would end before the handlers have run.
         home.beginExternalWork()
-        if claim() { rejectCancelled(with: previous.cancellation?.error, at: madeAt) }
+        if claim() { rejectCancelled(with: previous.cancellation.first?.error, at: madeAt) }
         jobs.end(home)
         home.endExternalWork()
     }

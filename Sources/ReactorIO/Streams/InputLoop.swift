@@ -166,7 +166,7 @@ struct InputLoop<Consumer: InputConsumer & ~Copyable>: ~Copyable, Operation {
         let connection = core.payload.pointer(to: Self.self).pointee.consumer.connection.object
         guard connection.withdrawRead(core) else { return false }
         // Last, since it releases the body and its captures.
-        core.destroyWaiting()
+        core.dropWaiting()
         return true
     }
 }

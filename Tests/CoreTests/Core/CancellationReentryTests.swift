@@ -130,4 +130,18 @@ struct DeinitCancellationTests {
         expect(hasError ? promise?.flaw == Flaw(1) : promise?.isRejected == true)
         (promise, returned) = (nil, nil)
     }
+
+    /// A promise that waits only to be rejected is returned by a handler that it waits for, itself or below other levels.
+    @Test(.inLoop, arguments: zip([1, 2, 1], [false, false, true]))
+    func aHandlerReturnsAPromiseThatWillBeRejected(levels: Int, isDerived: Bool) throws {
+        var circle: Promise<Int>?
+        func level(_ left: Int) -> Promise<Int> {
+            endless().recover(policy: .allErrors) { _ throws -> Promise<Int> in left == 1 ? circle! : level(left - 1) }
+        }
+        circle = isDerived ? level(levels).map { $0 } : level(levels)
+        circle?.cancel(with: Flaw(1))
+        try EventLoop.current.run()
+        expect(circle?.flaw == Flaw(1))
+        circle = nil
+    }
 }

@@ -54,7 +54,7 @@ struct CoreWordTests {
     }
 
     @Test func marksAndANumberAreInOneWord() {
-        let all = CoreMarks([.hasNextStep, .willBeRejected, .countsAsWaiting, .mayAdopt])
+        let all = CoreMarks([.hasNextStep, .willBeRejected, .countsAsWaiting, .hasHadNextStep])
         let word = PromiseCore(handedOut: Void.self)
         expect(word.marks == [] && word.crossThreadNumber == 0)
         word.crossThreadNumber = UInt32(CrossThreadWaiters.largestNumber)

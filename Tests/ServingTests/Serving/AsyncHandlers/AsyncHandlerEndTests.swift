@@ -30,6 +30,23 @@ private actor Log {
         expectEqual(client.failureOfReading(), ECONNRESET)
     }
 
+    /// The task has ended, and its connection has not: before the job that closes it, or while it lingers.
+    @Test(.listener, arguments: [false, true]) func theDeadlineOfADrainFindsNoTaskToCancel(lingers: Bool) throws {
+        var hasEnded = false
+        var drained: Guarantee<DrainResult>?
+        let served = listener.serveAsync { _ in
+            await firstly { after(.zero) }.value
+            hasEnded = true
+            if !lingers { net.loop.enqueue { drained = listener.drain(deadline: .zero) } }
+        }
+        let client = try Peer(to: listener.localAddress)
+        try net.loop.run(until: { hasEnded && (drained != nil || listener.activeConnections == 0) })
+        let result = hang(drained ?? listener.drain(deadline: .zero))
+        expectEqual(result.idle + result.finished + result.aborted, 1)
+        try hang(served, timeout: patience)
+        client.close()
+    }
+
     @Test(.listener, arguments: ["abort", "its own abort", "close"])
     func anAbortCancelsThemAndACloseDoesNot(how: String) throws {
         let (gate, open) = Promise<Void>.pending()
