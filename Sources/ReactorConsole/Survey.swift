@@ -12,11 +12,10 @@ final class Survey: @unchecked Sendable {
         let facts: [InspectedFacts]
         let connections: [ConnectionFacts]
         let metrics: LoopMetrics
-        /// Present while promises are traced.
-        let promises: PromiseFindings?
+        let promises: PromiseFindings
         /// The loop's time for it in nanoseconds, and the longest piece.
-        let cost: Int64
-        let longestPiece: Int64
+        var cost: Int64 = 0
+        var longestPiece: Int64 = 0
     }
 
     struct PromiseFindings: Sendable {
@@ -33,7 +32,6 @@ final class Survey: @unchecked Sendable {
     private static var mostForPromises: Int64 { 100_000_000 }
 
     private let isCancelled = Atomic(false)
-    private let wantsPromises: Bool
     private let done: @Sendable (Findings?) -> Void
     private var isFinished = false
     private var connections: ConnectionWalk?
@@ -44,8 +42,7 @@ final class Survey: @unchecked Sendable {
     private var longestPiece: Int64 = 0
 
     /// - Parameter done: called once, on any thread; with `nil` if the survey was cancelled, or the loop has ended.
-    init(promises: Bool, done: @escaping @Sendable (Findings?) -> Void) {
-        wantsPromises = promises
+    init(done: @escaping @Sendable (Findings?) -> Void) {
         self.done = done
     }
 
@@ -61,48 +58,44 @@ final class Survey: @unchecked Sendable {
         loop.disregardHandler()
         if isCancelled.load(ordering: .relaxed) { return }
         let began = LoopClock.monotonic.now.nanoseconds
-        var now = began
-        var hasMore = true
-        while hasMore, now - began < Self.piece {
-            hasMore = step(on: loop)
-            now = LoopClock.monotonic.now.nanoseconds
+        var time: Int64 = 0
+        var findings: Findings?
+        while findings == nil, time < Self.piece {
+            if !step(on: loop) { findings = take(from: loop) }
+            time = LoopClock.monotonic.now.nanoseconds - began
         }
-        cost += now - began
-        longestPiece = max(longestPiece, now - began)
+        cost += time
+        longestPiece = max(longestPiece, time)
         // By the mailbox, so the loop takes a turn in between.
-        if hasMore { return begin(on: loop.remote) }
-        finish(on: loop)
+        guard var findings else { return begin(on: loop.remote) }
+        (findings.cost, findings.longestPiece) = (cost, longestPiece)
+        isFinished = true
+        done(findings)
     }
 
     /// - Returns: false at the end.
     private func step(on loop: EventLoop) -> Bool {
         guard let connections else {
             facts = InspectedObjects.facts(ofLoop: loop.serial)
-            self.connections = ConnectionWalk(on: loop, keepsReaders: wantsPromises)
+            self.connections = ConnectionWalk(on: loop)
             return true
         }
-        if promises == nil {
+        guard let promises else {
             if connections.advance(atMost: 16) { return true }
-            guard wantsPromises else { return false }
             promises = PromiseWalk(on: loop, input: connections.reader)
             costBefore = cost
             return true
         }
-        return cost - costBefore < Self.mostForPromises && promises!.advance()
+        return cost - costBefore < Self.mostForPromises && promises.advance()
     }
 
-    private func finish(on loop: EventLoop) {
-        let findings = promises.map {
-            PromiseFindings(
-                groups: $0.groups, pending: $0.pending, ungrouped: $0.ungrouped,
-                share: Double($0.part) / Double(PromiseWalk.partCount))
-        }
-        let metrics = loop.metrics(countingJobs: LoopBeat.mostJobs)
-        isFinished = true
-        done(
-            Findings(
-                moment: LoopClock.monotonic.now.nanoseconds, facts: facts, connections: connections?.facts ?? [],
-                metrics: metrics, promises: findings, cost: cost, longestPiece: longestPiece))
-        (connections, promises) = (nil, nil)
+    private func take(from loop: EventLoop) -> Findings {
+        let promises = promises.take()!
+        return Findings(
+            moment: LoopClock.monotonic.now.nanoseconds, facts: facts, connections: connections.take()!.facts,
+            metrics: loop.metrics(countingJobs: LoopBeat.mostJobs),
+            promises: PromiseFindings(
+                groups: promises.groups, pending: promises.pending, ungrouped: promises.ungrouped,
+                share: Double(promises.part) / Double(PromiseWalk.partCount)))
     }
 }

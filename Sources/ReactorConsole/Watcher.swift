@@ -20,9 +20,15 @@ final class Watcher: @unchecked Sendable {
     private var tracing: EventLoop.Timer?
     private(set) var tracesUntil: LoopInstant?
     private var survey: Guarantee<Void>?
+    /// Since when the loops are measured.
+    private var looksSince = LoopInstant(nanoseconds: 0)
+    /// Each object's ended uses at a moment, and their number per second before it.
+    private var ends: (counts: [String: Int], moment: Int64, perSecond: [String: Double]) = ([:], 0, [:])
 
     /// The time of close watching after a request.
     private static var attention: Duration { .seconds(10) }
+    /// The least time of close watching before an answer, whose rates are per second.
+    private static var leastLook: Duration { .seconds(1) }
 
     init() {
         InspectedObjects.second = 1
@@ -46,10 +52,24 @@ final class Watcher: @unchecked Sendable {
     /// - Returns: a guarantee, fulfilled when there is enough to see.
     func attend() -> Guarantee<Void> {
         looksUntil = home.now.advanced(by: Self.attention)
-        if isLooking { return .value }
+        if !isLooking { startLooking() }
+        let missing = home.now.duration(to: looksSince.advanced(by: Self.leastLook))
+        return missing > .zero ? after(missing) : .value
+    }
+
+    private func startLooking() {
+        looksSince = home.now
         timer = home.schedule(every: .milliseconds(20)) { [weak self] in self?.ask() }
         ask()
-        return after(.milliseconds(300))
+    }
+
+    /// The uses of each object that ended per second, since an earlier look at least a second ago, if there was one.
+    func paces(_ counts: [String: Int], at now: Int64) -> [String: Double] {
+        let seconds = Double(now - ends.moment) / 1e9
+        guard seconds >= 1 else { return ends.perSecond }
+        let paces = counts.compactMap { name, count in ends.counts[name].map { (name, Double(count - $0) / seconds) } }
+        ends = (counts, now, Dictionary(uniqueKeysWithValues: paces))
+        return ends.perSecond
     }
 
     private func everySecond() {
@@ -83,12 +103,11 @@ final class Watcher: @unchecked Sendable {
     /// Looks at all loops. A look in progress serves all who ask.
     func look() -> Guarantee<Void> {
         if let survey { return survey.map { $0 } }
-        let promises = conf.trace
         let home = home.remote
         let looks = loops.values.map { loop -> Promise<Void> in
             let (promise, resolver) = Promise<Void>.pending()
             let serial = loop.serial
-            let look = Survey(promises: promises) { findings in
+            let look = Survey { findings in
                 home.run {
                     if let findings, self.loops[serial] != nil { self.findings[serial] = findings }
                     resolver.fulfill()

@@ -25,8 +25,8 @@ extension EventLoop {
         defer { probe?.restart() }
         return LoopBeat(
             metrics: metrics(countingJobs: LoopBeat.mostJobs), nanosecondsWaiting: meter.nanosecondsWaiting,
-            longestHandler: probe?.longest, longestTurn: probe?.longestTurn ?? 0,
-            nearestTimer: nextDeadline.map { $0.nanoseconds - clock.now.nanoseconds }, moment: clock.now.nanoseconds)
+            longestHandler: probe?.longest, nearestTimer: nextDeadline.map { $0.nanoseconds - clock.now.nanoseconds },
+            moment: clock.now.nanoseconds)
     }
 }
 
@@ -39,7 +39,6 @@ package struct LoopBeat: Sendable {
     package let nanosecondsWaiting: Int64
     /// Since the previous beat, if measured.
     package let longestHandler: SlowHandler?
-    package let longestTurn: Int64
     /// The nanoseconds until the first timer is due; negative if late.
     package let nearestTimer: Int64?
     package let moment: Int64

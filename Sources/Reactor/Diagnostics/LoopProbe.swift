@@ -16,7 +16,6 @@ package final class LoopProbe: @unchecked Sendable {
 
     // On the loop's thread.
     @exclusivity(unchecked) package private(set) var longest: SlowHandler?
-    @exclusivity(unchecked) package private(set) var longestTurn: Int64 = 0
     @exclusivity(unchecked) var recording: LoopRecording?
     @exclusivity(unchecked) private var isInterrupted = false
     @exclusivity(unchecked) private var isOwn = false
@@ -69,6 +68,7 @@ package final class LoopProbe: @unchecked Sendable {
 
     @exclusivity(unchecked) private var current = Words()
 
+    @inline(__always)
     private func store(_ words: Words) {
         current = words
         let number = sequence.load(ordering: .relaxed)
@@ -81,6 +81,7 @@ package final class LoopProbe: @unchecked Sendable {
     }
 
     /// - Returns: the words for `handlerDidEnd`.
+    @inline(__always)
     func handlerBegins(_ kind: HandlerKind, _ callSite: CallSite?, _ descriptor: Int, at moment: Int64) -> Words {
         let outer = current
         let place = UInt64(kind.number) << 32 | UInt64(descriptor + 1) << 40
@@ -91,7 +92,13 @@ package final class LoopProbe: @unchecked Sendable {
         return outer
     }
 
-    func handlerDidEnd(_ outer: Words) { store(outer) }
+    @inline(__always)
+    func handlerDidEnd(_ outer: Words) {
+        if outer.details != 0 { return store(outer) }
+        // No handler runs, whatever the other words are.
+        current.details = 0
+        details.store(0, ordering: .relaxed)
+    }
 
     /// - Returns: the previous value.
     func setInterrupted(_ value: Bool) -> Bool {
@@ -107,12 +114,7 @@ package final class LoopProbe: @unchecked Sendable {
     /// The observer's own handler is not reported.
     func disregardHandler() { isOwn = true }
 
-    func noteTurn(_ time: Int64) { longestTurn = max(longestTurn, time) }
-
-    func restart() {
-        longest = nil
-        longestTurn = 0
-    }
+    func restart() { longest = nil }
 }
 
 extension HandlerKind {
