@@ -222,8 +222,7 @@ public final class Body {
     public func text() -> Promise<String> { bytes().map { String(decoding: $0, as: UTF8.self) } }
 
     /// Calls `body` with each part, once the promise for the previous one is fulfilled.
-    /// - Returns: a promise that is fulfilled at the body's end, with the same errors as `read` or the error from
-    ///   `body`.
+    /// - Returns: a promise that is fulfilled at the body's end, or rejected with an error from `read` or `body`.
     @inlinable
     public func forEach<Next: Thenable<Void>>(_ body: @escaping ([UInt8]) throws -> Next) -> Promise<Void> {
         if let rest = takeArrivedRest() { return firstly { try body(rest).asPromise() } }

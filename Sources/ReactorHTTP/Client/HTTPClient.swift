@@ -92,7 +92,7 @@ public final class HTTPClient {
     /// - Returns: a promise of the response, fulfilled when its head has arrived. Rejected with
     ///   - `FetchError`, also for a time limit;
     ///   - `HTTPError` (502) for a response that is invalid or came before the request;
-    ///   - an error of a streamed body;
+    ///   - an error from a streamed body;
     ///   - `PoolError` if no connection was free in time;
     ///   - the connection's `ConnectError` or `SystemError`, or an error from TLS.
     @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")

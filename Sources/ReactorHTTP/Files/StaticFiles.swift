@@ -66,9 +66,9 @@ public struct StaticFiles: Sendable {
         let path = path ?? request.path
         guard let name = Self.fileName(path) else { return .value(Response(.notFound)) }
         let (full, isIndex) = ("\(folder)/\(name)", path.utf8.last == UInt8(ascii: "/"))
-        // If the request's own path ends with a slash, a folder means its index, whatever the program's `path`.
+        // If the request's own path ends with a slash, a folder means its index, whatever `path` is.
         let mayBeIndex = isIndex || request.path.utf8.last == UInt8(ascii: "/")
-        // Most files are small and sent whole: one pool job, one send call.
+        // Most files are small and sent whole, with one pool job and one send call.
         let conditions = ["range", "if-match", "if-unmodified-since", "if-none-match", "if-modified-since"]
         let isWhole = request.method == .get && !conditions.contains { request.headers.has($0) }
         let cached = isIndex ? "\(full)/\(index)" : full

@@ -217,7 +217,6 @@ func isVisible(_ byte: UInt8) -> Bool { 0x21...0x7E ~= byte }
 @inline(__always)
 func isDigit(_ byte: UInt8) -> Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte }
 
-/// A hexadecimal digit's value; `nil` for other bytes.
 func hexadecimal(_ byte: UInt8) -> Int? {
     switch lowercased(byte) {
     case UInt8(ascii: "0")...UInt8(ascii: "9"): Int(byte & 15)

@@ -6,7 +6,6 @@ struct ResponseHead {
     var status: Status
     var headers: Headers
     var framing: Framing
-    /// True when the connection may serve another request.
     var keepsAlive: Bool
 }
 

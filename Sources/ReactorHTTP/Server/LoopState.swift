@@ -3,7 +3,6 @@ import Reactor
 import ReactorIO
 import ReactorLibc
 
-/// State shared by a loop's sessions.
 final class LoopState {
     private static let ofLoops = LoopLocal { LoopState() }
     private let kernel = EventLoop.ofCurrentThread.kernel
@@ -79,7 +78,7 @@ final class LoopState {
     /// service: otherwise a program that keeps requests would retain its handler, perhaps in a cycle.
     func giveBack(_ request: consuming RequestStorage) {
         request.end()
-        // Filters' values may own more than memory, so they end with the request.
+        // Filters' values may own more than memory, so they are released with the request.
         if request.notes?.values.isEmpty == false {
             request.service = nil
             return

@@ -57,9 +57,7 @@ final class RequestStorage {
     @exclusivity(unchecked) private(set) var target = 0..<0
     @exclusivity(unchecked) private(set) var path = 0..<0
     @exclusivity(unchecked) private(set) var framing = Framing.none
-    /// True when the client keeps the connection for more requests.
     @exclusivity(unchecked) private(set) var keepsAlive = true
-    /// True when the client waits for `100 Continue` before it sends the body.
     @exclusivity(unchecked) private var expectsContinue = false
     @exclusivity(unchecked) var usedBody: Body?
     @exclusivity(unchecked) var notes: RequestNotes?

@@ -12,8 +12,8 @@ import ReactorIO
 ///
 /// The server writes `Date` and `Content-Type`, unless `headers` has them, and the fields that delimit the body. It
 /// omits a program's `Content-Length` and `Transfer-Encoding`, except that a response to HEAD, which has no body, may
-/// set `Content-Length`. The field `Connection` merges the options of both: `close` closes the connection after the
-/// response, and a field `Upgrade` adds its option.
+/// set `Content-Length`. The server merges options into `Connection`: `close` closes the connection after the response,
+/// and a field `Upgrade` adds its option.
 public struct Response {
     /// The status.
     public var status: Status
@@ -61,8 +61,8 @@ extension Response {
     /// A response whose body is written while it is being sent.
     ///
     /// `body` is called once, when the head can be sent, but not for HEAD. The response ends when the promise from
-    /// `body` settles. If it is rejected, the connection closes, so the client sees an incomplete response. Before the
-    /// first write, the client gets the error's status instead.
+    /// `body` settles. If the promise is rejected, the connection closes, so the client sees an incomplete response.
+    /// Before the first write, the client gets the error's status instead.
     /// - Parameters:
     ///   - status: the status.
     ///   - type: the field `Content-Type`, unless `headers` has one; `nil` for none.

@@ -35,7 +35,6 @@ extension LoopState {
         }
     }
 
-    /// Appends the first line, the program's fields, and the library's other fields.
     private func appendFields(of response: Response, _ isHTTP10: Bool, _ isLast: Bool, _ output: inout ByteWriter) {
         let headers = response.headers
         let type = response.contentType

@@ -77,7 +77,6 @@ final class Session {
         return response
     }
 
-    /// Sends a response, skips the rest of the request's body, and ends the request.
     private func send(_ response: Response, to request: RequestStorage) -> Promise<Void> {
         // The handler knows the reason, which has been reported.
         if connection.isClosed, connection.ownEnd != nil { return Promise(error: StopReading()) }
@@ -129,7 +128,7 @@ final class Session {
         if case .failure(let error) = part.result { return Promise(error: error).mayBeIgnored }
         return part.then { [self] part -> Promise<Void> in
             if rest.isComplete { return .value }
-            // A drain waits for answers, and this one is sent.
+            // A drain waits only for answers, and this one is sent.
             if part == nil || connection.isDraining { throw StopReading() }
             return skip(rest)
         }

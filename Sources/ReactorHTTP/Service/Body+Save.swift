@@ -12,8 +12,8 @@ extension Body {
     /// ```
     ///
     /// The bytes go to a temporary file in the same folder. The file is renamed when all are on the disk, so a partial
-    /// body never has the name. If the body is incomplete or the promise is cancelled, the temporary file is removed.
-    /// An existing file is replaced.
+    /// body never has the name. If the body is incomplete or the promise is cancelled, the file is removed. An existing
+    /// file is replaced.
     /// - Parameters:
     ///   - path: the file. Validate a client's name before using it here.
     ///   - mode: the file's permissions, before the process's umask.

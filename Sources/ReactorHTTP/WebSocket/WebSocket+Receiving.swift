@@ -24,7 +24,7 @@ extension WebSocket {
     /// Calls `body` with each message, once the promise for the previous one is fulfilled, until the peer or this side
     /// closes or the listener drains.
     /// - Parameter body: called with each message. `StopReading` ends the loop.
-    /// - Returns: a promise with the same errors as `receive`, or the error from `body`.
+    /// - Returns: a promise that is rejected with an error from `receive` or `body`.
     @inlinable
     public func forEach<Next: Thenable<Void>>(_ body: @escaping (Message) throws -> Next) -> Promise<Void> {
         forEachMessage { try body($0).asPromise() }
