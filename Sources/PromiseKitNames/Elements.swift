@@ -28,11 +28,11 @@ extension Thenable where T: Sequence {
         _ body: @escaping (T.Element) throws -> Bool, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<[T.Element]> { map({ try $0.filter(body) }, file: file, line: line) }
 
-    /// The first element. Rejected with `PromiseError.emptySequence` without one.
+    /// The first element, or a rejection with `PromiseError.emptySequence`.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     public var firstValue: Promise<T.Element> { firstValue { _ in true } }
 
-    /// The first element for which `body` returns true. Rejected with `PromiseError.emptySequence` without one.
+    /// The first element for which `body` returns true, or a rejection with `PromiseError.emptySequence`.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     public func firstValue(
         where body: @escaping (T.Element) throws -> Bool, file: StaticString = #fileID, line: UInt = #line
@@ -56,7 +56,7 @@ extension Thenable where T: Sequence, T.Element: Comparable {
 }
 
 extension Thenable where T: BidirectionalCollection {
-    /// The last element. Rejected with `PromiseError.emptySequence` without one.
+    /// The last element, or a rejection with `PromiseError.emptySequence`.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     public var lastValue: Promise<T.Element> { map { try present($0.last) } }
 }

@@ -25,8 +25,8 @@ extension Thenable where T: Sequence & Sendable {
         file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<[U]> { asPromise().map(on: dispatcher, { try $0.compactMap(body) }, file: file, line: line) }
 
-    /// Calls `body` with each element on `dispatcher`, in one job. Collects the values of the returned promises on this
-    /// thread's loop, in the order of the elements.
+    /// Calls `body` with each element on `dispatcher`, in one job. Collects the returned promises' values on this
+    /// thread's loop, in the elements' order.
     @available(*, noasync, message: "no loop collects the values in an async function; use then(on:), or await value")
     public func thenMap<Next: Thenable & SendableMetatype>(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T.Element) throws -> Next,
@@ -44,7 +44,7 @@ extension Thenable where T: Sequence & Sendable, T.Element: Sendable {
         file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<[T.Element]> { asPromise().map(on: dispatcher, { try $0.filter(body) }, file: file, line: line) }
 
-    /// The first element for which `body` returns true. Rejected with `PromiseError.emptySequence` without one.
+    /// The first element for which `body` returns true, or a rejection with `PromiseError.emptySequence`.
     public func firstValue(
         on dispatcher: (any Dispatcher)?, where body: @escaping @Sendable (T.Element) throws -> Bool,
         file: StaticString = #fileID, line: UInt = #line

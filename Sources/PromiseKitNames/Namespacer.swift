@@ -1,7 +1,7 @@
 import Promises
 import Reactor
 
-/// Selects the form of `async` that returns a promise: `pool.async(.promise) { … }`.
+/// Selects the overload of `async` that returns a promise: `pool.async(.promise) { … }`.
 public enum Namespacer: Sendable {
     /// The call returns a promise.
     case promise

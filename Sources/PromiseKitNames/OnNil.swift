@@ -1,9 +1,9 @@
 import Promises
 import Reactor
 
-// `on: nil` with a function that is not `@Sendable`, such as a retry's nested function. The operators of Promises run
-// inline on any settling thread, so they refuse it. These run it as if `on:` were left out. `nil` is the only value of
-// `Never?`.
+// `on: nil` with a function that is not `@Sendable`, such as a retry's nested function. The operators in Promises
+// refuse such a function, because they run it inline on any settling thread. These operators run it as if `on:` were
+// left out. `nil` is the only value of `Never?`.
 
 extension Thenable {
     /// `then(body)`: on this thread, as a job of its loop.

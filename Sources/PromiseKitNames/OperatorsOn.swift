@@ -52,8 +52,8 @@ extension Catchable where T: Sendable {
         return ensureThen(cleanUp, file: file, line: line)
     }
 
-    /// `recover(on: dispatcher, policy: .allErrors, body)`, as a guarantee. It is abandoned if the dispatcher does not
-    /// run the job.
+    /// `recover(on: dispatcher, policy: .allErrors, body)`, as a guarantee, abandoned if the dispatcher does not run
+    /// the job.
     @discardableResult
     public func recover(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (any Error) -> Guarantee<T>,
@@ -94,7 +94,7 @@ extension Guarantee where T: Sendable {
         return map(on: dispatcher, passOn, file: file, line: line)
     }
 
-    /// `then(on: dispatcher, body)`, as a guarantee. It is abandoned if the dispatcher does not run the job.
+    /// `then(on: dispatcher, body)`, as a guarantee, abandoned if the dispatcher does not run the job.
     @discardableResult
     public func then<Next: Sendable>(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) -> Guarantee<Next>,

@@ -1,7 +1,7 @@
 import Promises
 import Reactor
 
-// The forms of `recover` for closures that return nothing.
+// Overloads of `recover` for closures that return nothing.
 
 extension Catchable where T == Void {
     /// `recover { error in body(error); return .value }`

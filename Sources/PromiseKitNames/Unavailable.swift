@@ -1,7 +1,7 @@
 import Promises
 import Reactor
 
-// Names of PromiseKit without a meaning here. The compiler refuses them, and says what to write.
+// PromiseKit names without a meaning here. The compiler refuses them, and suggests a replacement.
 
 extension Configuration {
     /// Handlers run on the thread that attached them, so there is no default queue.
@@ -13,7 +13,7 @@ extension Configuration {
         set {}
     }
 
-    /// As `Q`.
+    /// See `Q`.
     @available(
         *, unavailable, message: "leave it out: handlers run on the thread that attached them, unless on: is given"
     )

@@ -1,6 +1,6 @@
 import Promises
 
-// Forms of `when` that `Promises` spells differently.
+// Overloads of `when` that `Promises` spells differently.
 
 /// `when(fulfilled: IteratorSequence(iterator), concurrently: limit) { $0 }`
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")

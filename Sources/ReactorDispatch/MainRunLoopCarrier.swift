@@ -4,7 +4,7 @@ import Foundation
 import Reactor
 
 extension EventLoop {
-    /// Makes the main run loop drive this loop, the main thread's. Then `RunLoop.main.run()`, XCTest's
+    /// Makes the main run loop drive this event loop, the main thread's. Then `RunLoop.main.run()`, XCTest's
     /// `waitForExpectations` and an app's main loop also run handlers, timers and connections.
     ///
     /// ```swift
@@ -12,11 +12,11 @@ extension EventLoop {
     /// RunLoop.main.run()
     /// ```
     ///
-    /// A source of Dispatch's main queue turns the loop when its descriptor is readable. An observer of the run loop
-    /// turns it before each wait, for jobs from run loop callbacks. `dispatchMain()` does not work, because on Linux it
-    /// ends the main thread.
+    /// A Dispatch source on the main queue turns the event loop when the loop's descriptor is readable. A run loop
+    /// observer turns it before each wait, for jobs from run loop callbacks. `dispatchMain()` does not work, because on
+    /// Linux it ends the main thread.
     /// - Returns: a carrier that drives the loop until it is cancelled or released.
-    /// - Throws: the `SystemError` of opening the loop's descriptors.
+    /// - Throws: a `SystemError` from opening the loop's descriptors.
     @available(*, noasync, message: "an async function has no loop of its own")
     public func carryByMainRunLoop() throws(SystemError) -> MainRunLoopCarrier {
         precondition(Thread.isMainThread, "carryByMainRunLoop must be called on the main thread")
@@ -24,7 +24,7 @@ extension EventLoop {
     }
 }
 
-/// Drives the main thread's loop by the main run loop; see `EventLoop.carryByMainRunLoop`.
+/// Drives the main thread's event loop from the main run loop; see `EventLoop.carryByMainRunLoop`.
 public final class MainRunLoopCarrier: LoopHandle {
     private let loop: EventLoop
     private let source: any DispatchSourceRead
@@ -34,8 +34,7 @@ public final class MainRunLoopCarrier: LoopHandle {
         let fd = try loop.fileDescriptor
         self.loop = loop
         source = DispatchSource.makeReadSource(fileDescriptor: fd, queue: .main)
-        // The main queue's thread has the carried loop as its current one, unless code within `withLoop` runs the run
-        // loop.
+        // The carried loop is the current one on the main thread, unless code within `withLoop` runs the run loop.
         source.setEventHandler { Self.turn() }
         observer = CFRunLoopObserverCreateWithHandler(nil, CFRunLoopActivity.beforeWaiting.rawValue, true, 0) { _, _ in
             Self.turn()
@@ -49,20 +48,20 @@ public final class MainRunLoopCarrier: LoopHandle {
 
     private static func turn() {
         let loop = EventLoop.current
-        // As many as a turn of the run loop can spare, since handlers may enqueue others endlessly.
+        // At most 16 turns, since handlers may enqueue others endlessly.
         for _ in 0..<16 {
             do throws(SystemError) { try loop.turn(.poll) } catch {
-                // The kernel refuses to report events; the loop's handlers notice in their own calls.
+                // The kernel refuses to report events. Handlers notice in their own calls.
                 return
             }
             if !loop.isReady { return }
         }
-        // Calls the observer again.
+        // Makes the run loop call the observer again.
         CFRunLoopWakeUp(CFRunLoopGetMain())
     }
 
     /// Stops driving the loop. The loop and its contents remain.
-    /// - Returns: false if it had ended.
+    /// - Returns: false if it had stopped before.
     @discardableResult
     public func cancel() -> Bool {
         if source.isCancelled { return false }
@@ -71,6 +70,6 @@ public final class MainRunLoopCarrier: LoopHandle {
         return true
     }
 
-    /// True while it drives the loop.
+    /// True while this drives the loop.
     public var isActive: Bool { !source.isCancelled }
 }

@@ -3,16 +3,16 @@ public import Promises
 public import ReactorHTTP
 
 extension Fetched {
-    /// The JSON body of a successful response, decoded.
+    /// Decodes the JSON body of a successful response.
     ///
     /// ```swift
     /// fetch("http://127.0.0.1:8080/users/1").then { try $0.json(User.self) }
     /// ```
     /// - Parameters:
     ///   - type: the value's type.
-    ///   - decoder: decodes it.
-    /// - Returns: a promise of the value. Rejected as `Body.read`, and with the `DecodingError` of `decoder`.
-    /// - Throws: `HTTPError` as `validated`.
+    ///   - decoder: the decoder.
+    /// - Returns: a promise of the value, with the same errors as `Body.read`, or a `DecodingError` from `decoder`.
+    /// - Throws: the same `HTTPError` as `validated`.
     public func json<Value: Decodable>(
         _ type: Value.Type = Value.self, decoder: JSONDecoder = JSONDecoder()
     ) throws(HTTPError) -> Promise<Value> {
@@ -21,12 +21,12 @@ extension Fetched {
 }
 
 extension Request {
-    /// The JSON body, decoded.
+    /// Decodes the JSON body.
     /// - Parameters:
     ///   - type: the value's type.
-    ///   - decoder: decodes it.
-    /// - Returns: a promise of the value. Rejected as `Body.read`, and with `HTTPError` (400) if `decoder` throws, with
-    ///   a sentence for the client that names the missing or wrong member.
+    ///   - decoder: the decoder.
+    /// - Returns: a promise of the value, with the same errors as `Body.read`, or `HTTPError` (400) if `decoder`
+    ///   throws; its sentence for the client names the missing or wrong member.
     public func json<Value: Decodable>(
         _ type: Value.Type = Value.self, decoder: JSONDecoder = JSONDecoder()
     ) -> Promise<Value> {
@@ -39,16 +39,16 @@ extension Request {
 }
 
 extension RequestBody {
-    /// A value as JSON, with `Content-Type: application/json`.
-    /// - Throws: the `EncodingError` of `encoder`.
+    /// Encodes a value as JSON, with `Content-Type: application/json`.
+    /// - Throws: an `EncodingError` from `encoder`.
     public static func json(_ value: some Encodable, encoder: JSONEncoder = JSONEncoder()) throws -> RequestBody {
         .bytes([UInt8](try encoder.encode(value)), type: "application/json")
     }
 }
 
 extension Response {
-    /// A value as JSON, with `Content-Type: application/json`.
-    /// - Throws: the `EncodingError` of `encoder`.
+    /// Encodes a value as JSON, with `Content-Type: application/json`.
+    /// - Throws: an `EncodingError` from `encoder`.
     public static func json(
         _ value: some Encodable, status: Status = .ok, headers: Headers = Headers(),
         encoder: JSONEncoder = JSONEncoder()
@@ -58,7 +58,7 @@ extension Response {
 }
 
 extension DecodingError {
-    /// The body's fault, for its sender.
+    /// The fault, for the body's sender.
     fileprivate var sentence: String {
         func name(_ path: [any CodingKey]) -> String {
             let path = path.map { $0.intValue.map { "[\($0)]" } ?? ".\($0.stringValue)" }.joined()

@@ -2,15 +2,15 @@
 import COpenSSL
 
 /// The memory that OpenSSL reads and writes instead of a socket: the filter's lent bytes, and an array that the filter
-/// sends. Empty between calls of the filter, so an idle connection holds no buffer.
+/// sends. Empty between calls to the filter, so an idle connection holds no buffer.
 final class ByteChannel {
     /// Received bytes, set only during the call that lends them.
-    // `@exclusivity(unchecked)`: one thread, and no calls during an access.
+    // `@exclusivity(unchecked)`: used on one thread, and no access makes calls.
     @exclusivity(unchecked) var input = UnsafeRawBufferPointer(start: nil, count: 0)
     /// Bytes for OpenSSL to send.
     @exclusivity(unchecked) var output: [UInt8] = []
 
-    /// A channel's BIO. The filter releases its `SSL`, and so the BIO, before the channel.
+    /// Makes the channel's BIO. The filter releases its `SSL`, and so the BIO, before the channel.
     func makeBIO() -> OpaquePointer? {
         guard let method = Self.method.pointer, let bio = BIO_new(method) else { return nil }
         BIO_set_data(bio, Unmanaged.passUnretained(self).toOpaque())
@@ -18,7 +18,7 @@ final class ByteChannel {
         return bio
     }
 
-    /// Calls `body` with the channel of `bio`, which the filter retains during a call of OpenSSL.
+    /// Calls `body` with the channel of `bio`. The filter retains the channel while it calls OpenSSL.
     private static func with<Result>(_ bio: OpaquePointer, _ body: (ByteChannel) -> Result) -> Result {
         Unmanaged<ByteChannel>.fromOpaque(BIO_get_data(bio))._withUnsafeGuaranteedRef(body)
     }

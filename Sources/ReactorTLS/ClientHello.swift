@@ -2,20 +2,20 @@
 import Promises
 import ReactorIO
 
-/// A client's first message, as it arrives. An `SSL` takes 40 KiB and the message's announced size again, so a server
-/// makes one only for a complete message. Until then a connection holds only the received bytes.
+/// A client's first message, as it arrives. An `SSL` takes 40 KiB plus the message's announced size, so a server makes
+/// one only for a complete message. Until then a connection holds only the received bytes.
 struct ClientHello {
     private(set) var bytes: [UInt8] = []
-    /// The beginning of the incomplete record.
+    /// The offset of the incomplete record.
     private var position = 0
-    /// The message's bytes in earlier records.
+    /// The number of message bytes in earlier records.
     private var before = 0
     /// The received part of the message's first four bytes, its type and length.
     private var head: (value: UInt32, count: Int) = (0, 0)
 
     /// The maximum size of a record, and the longest message that OpenSSL reads.
     private static let (longestRecord, longestMessage) = (16_384, 131_396)
-    /// Including record headers. OpenSSL refuses messages split into more records.
+    /// The maximum size including record headers. OpenSSL refuses messages split into more records.
     private static let mostBytes = 2 * longestMessage
 
     /// - Returns: true if the message is complete, or is invalid and OpenSSL must say why.
@@ -25,7 +25,7 @@ struct ClientHello {
         // Examines each byte once, however it arrives.
         while bytes.count > position {
             let left = bytes.count - position
-            // A handshake record of any version 3.
+            // Accepts a handshake record of any version 3.
             if bytes[position] != 22 || left > 1 && bytes[position + 1] != 3 { return true }
             if left < 5 { return false }
             let length = Int(bytes[position + 3]) << 8 | Int(bytes[position + 4])
@@ -34,7 +34,7 @@ struct ClientHello {
             while head.count < 4, head.count - before < here {
                 head.value = head.value << 8 | UInt32(bytes[position + 5 + head.count - before])
                 head.count += 1
-                // The message type ClientHello.
+                // 1 is the message type ClientHello.
                 if head.count == 1 && head.value != 1 { return true }
             }
             if head.count == 4 {

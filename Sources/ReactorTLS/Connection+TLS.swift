@@ -4,11 +4,11 @@ import Promises
 import Reactor
 import ReactorIO
 
-// The handshake's result. `nil` before its end, without TLS, and when the connection is closed.
+// The handshake's results: `nil` before the handshake's end, without TLS, and once the connection is closed.
 
 extension Connection {
-    /// The peer's certificate. A client always has its server's; a server has one if it asked and the client sent it.
-    /// Verified, unless the configuration says otherwise.
+    /// The peer's certificate, verified unless the configuration says otherwise. A client always has its server's; a
+    /// server has one if it asked and the client sent one.
     public var peerCertificate: TLSCertificate? {
         guard let ssl, let certificate = SSL_get0_peer_certificate(ssl) else { return nil }
         return TLSCertificate(certificate)
@@ -22,7 +22,7 @@ extension Connection {
         SSL_get0_alpn_selected(ssl, &name, &count)
         guard let name, count > 0 else { return nil }
         let bytes = UnsafeBufferPointer(start: name, count: Int(count))
-        // A server may answer with another protocol than those offered.
+        // A server may answer with a protocol that was not offered.
         return tls.context.configuration.applicationProtocols.first { $0.utf8.elementsEqual(bytes) }
     }
 

@@ -2,12 +2,12 @@
 import COpenSSL
 import Reactor
 
-// OpenSSL keeps a queue of errors per thread. A failed call appends to it and SSL_get_error reads it, so it must be
-// empty before each call whose failure matters.
+// OpenSSL keeps a queue of errors per thread. A failed call appends to it and SSL_get_error reads it, so the queue must
+// be empty before each call whose failure matters.
 
 /// The errors of OpenSSL's calls on this thread.
 enum OpenSSLErrors {
-    /// Empties the queue. It rarely has any, and clearing takes ten times as long as looking.
+    /// Empties the queue, which is usually empty: clearing takes ten times as long as peeking.
     static func clear() { if ERR_peek_error() != 0 { ERR_clear_error() } }
 
     /// Empties the queue and returns its first error.
@@ -25,7 +25,7 @@ enum OpenSSLErrors {
         return String(decoding: buffer.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 
-    /// The error for a setting refused by OpenSSL.
+    /// Returns the error for a setting that OpenSSL refused.
     static func configuration(_ subject: String) -> TLSError {
         let reason = takeFirst().map(text) ?? "refused"
         return TLSError(.configuration, reason: "\(subject): \(reason)")

@@ -4,7 +4,7 @@ import ReactorLibc
 import Reactor
 
 enum PEM {
-    /// A file's content. Certificates and keys are small: more than 16 MiB is refused.
+    /// Reads a file. Certificates and keys are small, so it refuses more than 16 MiB.
     static func read(file path: String) throws(TLSError) -> Secret {
         let calls = FileSyscalls.real
         var fd: Int
@@ -13,7 +13,7 @@ enum PEM {
         defer { _ = calls.close(CInt(fd)) }
         var status = stat()
         _ = calls.status(CInt(fd), &status)
-        // One byte more than the file's size, so that the next read finds the end.
+        // One byte more than the file's size, so that the next read returns 0.
         let content = Secret(capacity: min(max(status.st_size, 4096), 16 << 20) + 1)
         while true {
             let count = content.append { calls.read(CInt(fd), $0.baseAddress!, $0.count) }
@@ -29,12 +29,12 @@ enum PEM {
         TLSError(.configuration, reason: "\(path): \(String(cString: strerror(CInt(code))))")
     }
 
-    /// All certificates of a text, in order, for the caller to release.
+    /// Reads all certificates from PEM text, in order. The caller must release them.
     static func certificates(in text: Secret, _ subject: String) throws(TLSError) -> [OpaquePointer] {
         let found: Result<[OpaquePointer], TLSError> = withBIO(text) { bio in
             var found: [OpaquePointer] = []
             while let certificate = PEM_read_bio_X509(bio, nil, noPassword, nil) { found.append(certificate) }
-            // The end of the text is also an error of OpenSSL: no start line.
+            // OpenSSL reports the text's end as an error too: no start line.
             let error = ERR_peek_last_error()
             let isAtEnd = copenssl_library(error) == ERR_LIB_PEM && copenssl_reason(error) == PEM_R_NO_START_LINE
             OpenSSLErrors.clear()
@@ -46,7 +46,7 @@ enum PEM {
         return try found.get()
     }
 
-    /// The private key of a text, for the caller to release.
+    /// Reads the private key from PEM text. The caller must release it.
     static func privateKey(
         in text: Secret, password: String?, _ subject: String
     ) throws(TLSError) -> OpaquePointer {
@@ -64,7 +64,7 @@ enum PEM {
         return key
     }
 
-    /// Calls `body` with a BIO of lent bytes and an empty queue of errors.
+    /// Calls `body` with a BIO that lends the text, and an empty error queue.
     private static func withBIO<Result>(_ text: Secret, _ body: (OpaquePointer?) -> Result) -> Result {
         OpenSSLErrors.clear()
         return withExtendedLifetime(text) {
@@ -75,7 +75,7 @@ enum PEM {
     }
 }
 
-/// Returns no password. OpenSSL's own callback would ask on the terminal.
+/// OpenSSL's own callback would ask on the terminal.
 private func noPassword(
     _ buffer: UnsafeMutablePointer<CChar>?, _ size: CInt, _ isForWriting: CInt, _ context: UnsafeMutableRawPointer?
 ) -> CInt {

@@ -2,7 +2,7 @@
 import COpenSSL
 
 /// Bytes of keys, passwords or their files, overwritten on release.
-// @unchecked: only its maker changes it, before other code has it.
+// @unchecked: only its creator changes it, before sharing it.
 final class Secret: @unchecked Sendable {
     private(set) var memory: UnsafeMutableRawBufferPointer
     private(set) var count = 0
@@ -22,7 +22,7 @@ final class Secret: @unchecked Sendable {
 
     deinit { Self.release(memory) }
 
-    /// Calls `body` with room for at least one byte at the end, and adds the returned number.
+    /// Calls `body` with room for at least one byte at the end, and adds the returned count.
     @discardableResult
     func append(_ body: (UnsafeMutableRawBufferPointer) -> Int) -> Int {
         reserve(1)

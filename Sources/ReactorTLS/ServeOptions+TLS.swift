@@ -4,9 +4,8 @@ import Reactor
 import ReactorIO
 
 extension ServeOptions {
-    /// These options with TLS: calls the handler for each connection after its successful handshake. Connections count
-    /// as active from their handshake on. A failed handshake, which any peer can cause, is reported as an error of the
-    /// handler.
+    /// Adds TLS to these options: the handler gets each connection after its successful handshake. Connections count as
+    /// active from their handshake on. A failed handshake, which any peer can cause, is reported as a handler's error.
     ///
     /// ```swift
     /// let options = ServeOptions(maxConnections: 10_000).tls(server)

@@ -6,7 +6,7 @@ import Synchronization
 final class ResumableSession: @unchecked Sendable {
     let pointer: OpaquePointer
 
-    /// - Parameter pointer: a session with a reference, which this object takes over.
+    /// - Parameter pointer: a session; this object takes over one reference.
     init(_ pointer: OpaquePointer) { self.pointer = pointer }
 
     deinit { SSL_SESSION_free(pointer) }
@@ -15,21 +15,21 @@ final class ResumableSession: @unchecked Sendable {
     var isForOneUse: Bool { SSL_SESSION_get_protocol_version(pointer) >= TLSVersion.tls13.rawValue }
 }
 
-/// A client's sessions by server name. For all threads.
+/// A client's sessions by server name. Any thread may use it.
 final class SessionStore: Sendable {
     private static let sessionsPerName = 2
     private static let names = 256
 
     private struct State {
         var sessions: [String: [ResumableSession]] = [:]
-        /// The names, by their first session.
+        /// The names, in the order of their first sessions.
         var order: [String] = []
     }
 
     private let state = Mutex(State())
 
     func keep(_ session: ResumableSession, for name: String) {
-        // Released outside the lock.
+        // Dropped sessions are released outside the lock.
         var dropped: [ResumableSession] = []
         state.withLock { state in
             if state.sessions[name] == nil {

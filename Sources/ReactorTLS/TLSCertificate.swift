@@ -7,12 +7,12 @@ import Reactor
 public struct TLSCertificate: Hashable, Sendable {
     /// The certificate's DER encoding.
     public let derBytes: [UInt8]
-    /// The owner's name after RFC 2253: `CN=example.org,O=Example`.
+    /// The owner's name in the format of RFC 2253: `CN=example.org,O=Example`.
     public let subject: String
     /// The signing authority's name.
     public let issuer: String
-    /// The valid DNS names in order. These and the names below are its alternative names. Empty names, and names with
-    /// other bytes than visible ASCII characters, are omitted, so that none passes for another.
+    /// The valid DNS names in order. These and the three lists below are the alternative names. Empty names, and those
+    /// with bytes other than visible ASCII, are omitted, so that no name passes for another.
     public let dnsNames: [String]
     /// The valid IP addresses, in the form of `SocketAddress.hostText`.
     public let ipAddresses: [String]
@@ -57,7 +57,6 @@ public struct TLSCertificate: Hashable, Sendable {
         }.withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// A certificate's names of one kind, if any.
     private static func names(_ list: OpaquePointer?, _ kind: CInt) -> [[UInt8]] {
         (0..<max(0, copenssl_count_names(list))).compactMap { index in
             copenssl_name(list, index, kind).map { name in

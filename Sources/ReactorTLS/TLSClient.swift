@@ -29,20 +29,20 @@ extension Connection {
     /// Starts TLS on this connection, as the client. The promise is fulfilled with this connection after the handshake.
     /// From then on you read and write plain bytes, which the connection encrypts.
     ///
-    /// For protocols that begin in plain text (STARTTLS). Use `connect(to:tls:)` for others.
+    /// Use this for protocols that begin in plain text (STARTTLS), and `connect(to:tls:)` for others.
     ///
     /// The promise is rejected with
     /// - `TLSError`;
     /// - `ConnectionFilterError.truncated` if the peer closes during the handshake;
     /// - `PromiseError.timedOut` after the configuration's `handshakeTimeout`;
-    /// - the errors of `Connection.filter`.
+    /// - the errors from `Connection.filter`.
     ///
-    /// Then close the connection. In TLS 1.3 a client's handshake ends before the server checks the client's
-    /// certificate: after a refusal, the first read fails.
+    /// After a rejection, close the connection. In TLS 1.3 a client's handshake ends before the server checks the
+    /// client's certificate: after a refusal, the first read fails.
     /// - Parameters:
     ///   - client: the settings; `nil` to connect in plain text.
     ///   - serverName: the name, or the IP address as text, that the server's certificate must match; an international
-    ///     name in its `xn--` form. `nil` only if the configuration does not verify it.
+    ///     name in its `xn--` form. `nil` is valid only if the configuration does not verify it.
     public func startTLS(
         as client: TLSClient, serverName: String?, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Connection> {
@@ -64,13 +64,13 @@ extension Connection {
 /// }
 /// ```
 ///
-/// Rejected as `connect(to:timeout:)` and `Connection.startTLS(as:serverName:)`, with the connection closed.
+/// Rejected with the same errors as `connect(to:timeout:)` or `Connection.startTLS(as:serverName:)`; the connection is
+/// then closed.
 /// - Parameters:
 ///   - endpoint: as for `connect(to:timeout:)`: `example.org:443`, `192.0.2.7:443`, `[2001:db8::7]:443`.
 ///   - client: the settings; `nil` to connect in plain text.
-///   - serverName: the name, or the IP address as text, that the certificate must match; `nil` for the one in
-///     `endpoint`, if single.
-///   - timeout: the limit for opening the connection; the handshake has its own.
+///   - serverName: as for `startTLS`; `nil` for the one in `endpoint`, unless that is a list.
+///   - timeout: the limit for opening the connection; the handshake has its own limit.
 ///   - source: the local address; `nil` lets the kernel choose.
 ///   - options: socket options, set before the socket connects.
 ///   - lookup: finds a name's addresses.
@@ -87,12 +87,11 @@ public func connect(
     return connecting.then(
         { connection in
             connection.startTLS(as: client, serverName: name, file: file, line: line)
-                // Lets the alert be sent.
+                // Leaves a second to send the alert.
                 .tapError { _ in connection.close(linger: .seconds(1)) }
         }, file: file, line: line)
 }
 
-/// The name or the IP address in `name:port`.
 private func hostName(in endpoint: _Endpoint) -> String? {
     let text = endpoint.text
     guard !endpoint.isList, !text.hasPrefix("unix:"), let colon = text.lastIndex(of: ":") else { return nil }

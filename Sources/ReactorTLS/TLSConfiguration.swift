@@ -11,8 +11,8 @@ import Reactor
 /// let server = try TLSServer(configuration)
 /// ```
 public struct TLSConfiguration: Sendable {
-    /// This side's certificate and key. A server needs one, unless `identityForName` always returns one. A client needs
-    /// one if its servers ask.
+    /// This side's certificate and key. A server needs them unless `identityForName` always returns an identity. A
+    /// client needs them if its servers ask.
     public var identity: TLSIdentity?
 
     /// The trusted authorities.
@@ -25,7 +25,8 @@ public struct TLSConfiguration: Sendable {
     public var clientCertificates = ClientCertificates.notRequested
 
     /// The application protocols (ALPN, RFC 7301) of 1 to 255 bytes, preferred first, such as `["h2", "http/1.1"]`. If
-    /// both sides name some, the server chooses its first that the client has, and refuses the handshake without one.
+    /// both sides name some, the server chooses the first of its own that the client has too; if there is none, it
+    /// refuses the handshake.
     public var applicationProtocols: [String] = []
 
     /// The oldest version accepted.
@@ -41,16 +42,16 @@ public struct TLSConfiguration: Sendable {
     /// The TLS 1.3 ciphers, such as `"TLS_AES_128_GCM_SHA256"`. `nil` for OpenSSL's default.
     public var cipherSuites: String?
 
-    /// True to resume sessions, which saves the exchange of certificates. A server gives its clients tickets, void
-    /// after a reload unless it has `ticketKeys`. A client keeps two tickets per server name, for at most 256 names.
+    /// True to resume sessions, which saves the exchange of certificates. A server's tickets become void at a reload
+    /// unless it has `ticketKeys`. A client keeps two tickets per server name, for at most 256 names.
     public var resumesSessions = true
 
-    /// The keys of a server's tickets, for servers that resume each other's sessions and for tickets that outlive a
-    /// reload. The first key encrypts new tickets, and all decrypt. If empty, each `TLSServer`, and each reload, makes
+    /// The keys for a server's tickets, for servers that resume each other's sessions and for tickets that outlive a
+    /// reload. The first key encrypts new tickets; all keys decrypt. If empty, each `TLSServer`, and each reload, makes
     /// a key for all loops. Not used by a client.
     public var ticketKeys: [TLSTicketKey] = []
 
-    /// A handshake's limit, `nil` for none.
+    /// The time limit for a handshake; `nil` for none.
     public var handshakeTimeout: Duration? = .seconds(10)
 
     /// Finds the identity for the client's DNS name (SNI), in lower case; `nil` means `identity`. A server calls it in
@@ -63,8 +64,8 @@ public struct TLSConfiguration: Sendable {
 
     /// A client's verification of its server.
     public enum ServerVerification: Hashable, Sendable {
-        /// A trusted authority must have signed the certificate for the connected name or address, a DNS name or IP
-        /// address among its alternative names. The subject's common name does not count.
+        /// A trusted authority must have signed the certificate, and its alternative names must include the connected
+        /// DNS name or IP address. The subject's common name does not count.
         case full
         /// A trusted authority must have signed the certificate, for any name.
         case withoutName
@@ -86,7 +87,7 @@ public struct TLSConfiguration: Sendable {
 
 /// The trusted authorities.
 public enum TLSTrustRoots: Hashable, Sendable {
-    /// The system's: OpenSSL's default locations, or the environment's `SSL_CERT_FILE` and `SSL_CERT_DIR`.
+    /// The system's authorities: OpenSSL's default locations, or the environment's `SSL_CERT_FILE` and `SSL_CERT_DIR`.
     case system
     /// Only the certificates of a PEM file.
     case file(String)

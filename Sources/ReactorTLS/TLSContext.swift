@@ -24,7 +24,7 @@ final class TLSContext: @unchecked Sendable {
         self.pointer = pointer
         self.configuration = configuration
         self.protocols = protocols
-        // A throw now runs `deinit`.
+        // From here on, a throw runs `deinit`.
         try setParameters()
         if let identity = configuration.identity { try use(identity) }
         switch role {
@@ -148,7 +148,7 @@ final class TLSContext: @unchecked Sendable {
                         with: keys, name, vector, cipher, mac, mayKeep: SSL_version(ssl) < TLS1_3_VERSION)
             }
         }
-        // A resumed client is not verified again, so its session is valid only under the rules of its verification.
+        // A resumed client is not verified again, so its session is valid only under the rules that verified it.
         var rules: [UInt8] = Array("swift-reactor".utf8)
         if configuration.clientCertificates != .notRequested {
             let isRequired = configuration.clientCertificates == .required
@@ -168,7 +168,7 @@ final class TLSContext: @unchecked Sendable {
                 { ssl, name, count, offered, offeredCount, _ in
                     guard let ssl, let name, let count else { return SSL_TLSEXT_ERR_ALERT_FATAL }
                     let own = TLSFilter.with(ssl) { $0.context.protocols }
-                    // Declared for mutable names, but does not change them.
+                    // The function takes mutable names, but does not change them.
                     return name.withMemoryRebound(to: UnsafeMutablePointer<UInt8>?.self, capacity: 1) { name in
                         let result = SSL_select_next_proto(
                             name, count, own.baseAddress, CUnsignedInt(own.count), offered, offeredCount)

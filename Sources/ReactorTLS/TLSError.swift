@@ -2,7 +2,7 @@
 import COpenSSL
 import Reactor
 
-/// The reason that a handshake failed, a stream broke, or a configuration is unusable.
+/// The reason why a handshake failed, a stream broke, or a configuration is unusable.
 ///
 /// Two errors have other types: `ConnectionFilterError.truncated` for a peer that closes during the handshake or
 /// without an end record, and `PromiseError.timedOut` for a slow handshake.
@@ -16,8 +16,8 @@ public struct TLSError: Error, Hashable, Sendable {
         /// The peer refused with this alert (RFC 8446, 6): 42 to 49 concern this side's certificate, 70 the version, 40
         /// the parameters, 120 the protocols.
         case alert(UInt8)
-        /// The peer does not speak TLS, broke the protocol, or has nothing in common with this side. OpenSSL's number
-        /// for the reason (`SSL_R_…`).
+        /// The peer does not speak TLS, broke the protocol, or has nothing in common with this side. `reason` is
+        /// OpenSSL's number (`SSL_R_…`).
         case handshakeOrRecord(reason: Int)
     }
 
@@ -28,7 +28,7 @@ public struct TLSError: Error, Hashable, Sendable {
     /// The peer's address, if any.
     public let peer: SocketAddress?
 
-    /// An error for tests of code that handles it.
+    /// Makes an error, for tests of code that handles it.
     public init(_ cause: Cause, reason: String, peer: SocketAddress? = nil) {
         self.cause = cause
         self.reason = reason
@@ -37,14 +37,14 @@ public struct TLSError: Error, Hashable, Sendable {
 }
 
 extension TLSError: CustomStringConvertible {
-    /// For human readers: `TLS with 192.0.2.7:443: certificate has expired`.
+    /// A text for humans: `TLS with 192.0.2.7:443: certificate has expired`.
     public var description: String {
         let subject = cause == .configuration ? "TLS configuration" : "TLS\(peer.map { " with \($0)" } ?? "")"
         return "\(subject): \(reason)"
     }
 }
 
-/// The reason that a peer's certificate was refused.
+/// The reason why a peer's certificate was refused.
 public enum CertificateFault: Hashable, Sendable {
     /// It does not match the connected name or address.
     case wrongName
@@ -56,7 +56,7 @@ public enum CertificateFault: Hashable, Sendable {
     case selfSigned
     /// Its chain ends at an untrusted authority, or lacks an intermediate certificate.
     case unknownAuthority
-    /// The peer did not send a required one.
+    /// The peer did not send a required certificate.
     case missing
     /// Another error of verification, with OpenSSL's number (`X509_V_ERR_…`).
     case other(Int)

@@ -13,7 +13,7 @@ final class TLSFilter: ConnectionFilter {
     private let channel = ByteChannel()
     /// `nil` on a server until its client's hello is complete.
     private(set) var ssl: OpaquePointer?
-    /// A server's received part of the hello.
+    /// The received part of the hello, on a server.
     private var hello = ClientHello()
     /// A client's session store, and the name to look up.
     private let sessions: (store: SessionStore, name: String)?
@@ -22,7 +22,7 @@ final class TLSFilter: ConnectionFilter {
     private var isReady = false
     /// True when handshake bytes after the client's hello have arrived.
     private var isInFlight = false
-    /// OpenSSL's steps since the last data for TLS's own messages, such as key updates.
+    /// The number of OpenSSL's steps for TLS's own messages, such as key updates, since the last data.
     private var stepsWithoutData = 0
     /// OpenSSL takes up to eight counted steps per message.
     private static let mostStepsWithoutData = 256
@@ -38,7 +38,7 @@ final class TLSFilter: ConnectionFilter {
         SSL_set_connect_state(ssl)
         if let name { try setServerName(name, ssl) }
         if let name, let session = sessions?.take(for: name.text) {
-            // An unsuitable session is not resumed, which is no error.
+            // OpenSSL does not resume an unsuitable session, which is no error.
             SSL_set_session(ssl, session.pointer)
             OpenSSLErrors.clear()
             offeredSession = session
@@ -56,16 +56,17 @@ final class TLSFilter: ConnectionFilter {
         guard let ssl = SSL_new(context.pointer) else { throw OpenSSLErrors.configuration("a connection") }
         self.ssl = ssl
         guard let bio = channel.makeBIO() else { throw OpenSSLErrors.configuration("a connection") }
-        // The `SSL` owns the BIO of both directions.
+        // The `SSL` owns the BIO for both directions.
         SSL_set_bio(ssl, bio, bio)
-        // Unretained: used only in callbacks during calls of this filter.
+        // Unretained: used only in callbacks during this filter's calls.
         SSL_set_ex_data(ssl, 0, Unmanaged.passUnretained(self).toOpaque())
         return ssl
     }
 
     deinit { if let ssl { SSL_free(ssl) } }
 
-    /// For OpenSSL's callbacks: calls `body` with the calling filter. Counts no reference, since the caller has one.
+    /// Calls `body` with the filter that called OpenSSL, for callbacks. Does not retain the filter, since its caller
+    /// does.
     static func with<Result>(_ ssl: OpaquePointer, _ body: (TLSFilter) -> Result) -> Result {
         Unmanaged<TLSFilter>.fromOpaque(SSL_get_ex_data(ssl, 0))._withUnsafeGuaranteedRef(body)
     }
@@ -110,7 +111,7 @@ final class TLSFilter: ConnectionFilter {
 
     private func receive(_ bytes: UnsafeRawBufferPointer, _ ssl: OpaquePointer, _ output: inout FilterOutput) throws {
         channel.input = bytes
-        // Empty unless the stream has ended or failed, because OpenSSL keeps a record's beginning.
+        // Empty already unless the stream has ended or failed, because OpenSSL keeps an incomplete record.
         defer { channel.input = UnsafeRawBufferPointer(start: nil, count: 0) }
         if !isReady { try advanceHandshake(ssl, &output) }
         if isReady { try readRecords(ssl, &output) }
@@ -119,7 +120,7 @@ final class TLSFilter: ConnectionFilter {
     func write(_ bytes: RawSpan, _ output: inout FilterOutput) throws {
         try bytes.withUnsafeBytes { bytes in
             guard !bytes.isEmpty, let ssl else { return }
-            // A record of 16 KiB adds 22 bytes in TLS 1.3, up to 85 in TLS 1.2.
+            // A record of 16 KiB grows by 22 bytes in TLS 1.3, up to 85 in TLS 1.2.
             channel.output.reserveCapacity(bytes.count + bytes.count / 128 + 128)
             OpenSSLErrors.clear()
             var count = 0
@@ -141,8 +142,8 @@ final class TLSFilter: ConnectionFilter {
 
     var isInsideRecord: Bool { ssl.map { SSL_has_pending($0) == 1 } ?? !hello.bytes.isEmpty }
 
-    /// Measured memory of OpenSSL 3, rounded up: per connection, handshake, incomplete record, and certificate chain,
-    /// for which it allocates the announced size, at most 100 KiB.
+    /// OpenSSL 3's measured memory, rounded up: per connection, handshake, incomplete record, and certificate chain.
+    /// For a chain it allocates the announced size, at most 100 KiB.
     private static let memory = (connection: 5 << 10, handshake: 12 << 10, record: 17 << 10, chain: 100 << 10)
 
     var heldBytes: Int {
@@ -160,7 +161,7 @@ final class TLSFilter: ConnectionFilter {
     private func advanceHandshake(_ ssl: OpaquePointer, _ output: inout FilterOutput) throws {
         OpenSSLErrors.clear()
         let result = SSL_do_handshake(ssl)
-        // Before the throw, since an alert tells the peer the reason.
+        // Sends before the throw, since an alert tells the peer the reason.
         send(&output)
         if result == 1 {
             isReady = true
@@ -171,11 +172,11 @@ final class TLSFilter: ConnectionFilter {
     }
 
     private func readRecords(_ ssl: OpaquePointer, _ output: inout FilterOutput) throws {
-        // Each successful call leaves it empty.
+        // Each successful call leaves the error queue empty.
         OpenSSLErrors.clear()
         var result: CInt = 1
         repeat {
-            // Usually enough, since the plain text is shorter.
+            // Usually enough space, since the plain text is shorter.
             let space = max(channel.input.count, 256)
             let bytes = [UInt8](unsafeUninitializedCapacity: space) { buffer, count in
                 // Avoids the last read where possible: an empty read takes as long as a short record.
@@ -190,7 +191,7 @@ final class TLSFilter: ConnectionFilter {
                 output.deliver(bytes)
             }
         } while result == 1 && hasInput(ssl)
-        // The answer to a key update, or an alert.
+        // Sends the answer to a key update, or an alert.
         send(&output)
         if result == 1 { return }
         if stepsWithoutData > Self.mostStepsWithoutData {
@@ -204,7 +205,6 @@ final class TLSFilter: ConnectionFilter {
         }
     }
 
-    /// True when a read may find more.
     private func hasInput(_ ssl: OpaquePointer) -> Bool { !channel.input.isEmpty || SSL_has_pending(ssl) == 1 }
 
     private func send(_ output: inout FilterOutput) {
@@ -245,8 +245,8 @@ final class TLSFilter: ConnectionFilter {
         return identity.withChain { SSL_use_cert_and_key(ssl, identity.certificate, identity.key, $0, 1) } == 1
     }
 
-    /// Counts the steps for the peer's messages after the handshake, each as costly as many data records. Beyond the
-    /// limit the input ends here, so OpenSSL returns.
+    /// Counts the steps for the peer's messages after the handshake, since a message costs as much as many data
+    /// records. Beyond the limit, drops the input, so that OpenSSL returns.
     func noteStep() {
         guard isReady else { return }
         stepsWithoutData += 1
@@ -257,7 +257,7 @@ final class TLSFilter: ConnectionFilter {
 
     private var identityError: (any Error)?
 
-    /// The client's DNS name, in lower case. An invalid one counts as none, because a program may look for a file of
+    /// The client's DNS name, in lower case. An invalid one counts as none, because a program may look for a file with
     /// that name.
     var requestedName: String? {
         guard let ssl, let text = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name),
@@ -268,7 +268,6 @@ final class TLSFilter: ConnectionFilter {
 
     // MARK: Errors
 
-    /// The last OpenSSL call's error.
     private func takeError() -> any Error {
         guard let error = OpenSSLErrors.takeFirst() else {
             return TLSError(.handshakeOrRecord(reason: 0), reason: "OpenSSL gives no reason", peer: peer)

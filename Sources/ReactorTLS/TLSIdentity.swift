@@ -4,8 +4,8 @@ import Reactor
 
 // @unchecked: the initializer sets the pointers, `deinit` releases them, and nothing changes them in between. OpenSSL
 // counts references atomically, and locks the results that it computes on a certificate's or key's first use.
-/// A certificate, the intermediate certificates up to its authority, and its private key. A server presents it, and a
-/// client that is asked for a certificate.
+/// A certificate, the intermediate certificates up to its authority, and its private key. A server presents it; so does
+/// a client that is asked for a certificate.
 ///
 /// Immutable; several configurations and any thread may use it.
 public final class TLSIdentity: @unchecked Sendable {
@@ -24,7 +24,7 @@ public final class TLSIdentity: @unchecked Sendable {
     /// - Parameters:
     ///   - certificateChain: the certificate, then the intermediate certificates.
     ///   - privateKey: the certificate's key: RSA, ECDSA, Ed25519 or another that OpenSSL reads.
-    ///   - password: an encrypted key's password. An encrypted key without it is refused.
+    ///   - password: an encrypted key's password. An encrypted key without a password is refused.
     /// - Throws: a `TLSError` with the cause `configuration`, also if the key does not match the certificate.
     public convenience init(
         certificateChain: some Sequence<UInt8>, privateKey: some Sequence<UInt8>, password: String? = nil
@@ -73,8 +73,8 @@ public final class TLSIdentity: @unchecked Sendable {
         EVP_PKEY_free(key)
     }
 
-    /// An identity from the files' current content, or itself if made from texts.
-    /// - Throws: as the initializer.
+    /// Reads the files again. Returns itself if made from texts.
+    /// - Throws: the same errors as the initializer.
     public func reloaded() throws(TLSError) -> TLSIdentity {
         guard let files else { return self }
         return try TLSIdentity(

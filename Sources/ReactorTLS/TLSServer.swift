@@ -22,7 +22,7 @@ public final class TLSServer: Sendable {
         current = Mutex(try TLSContext(configuration, .server))
     }
 
-    /// The settings of new handshakes.
+    /// The settings for new handshakes.
     public var configuration: TLSConfiguration { context.configuration }
 
     var context: TLSContext { current.withLock { $0 } }
@@ -41,7 +41,7 @@ public final class TLSServer: Sendable {
         withExtendedLifetime(old) {}
     }
 
-    /// Reads the current files of the identity and the trust roots, on this thread, but no files of an
+    /// Reads the files of the identity and the trust roots again, on this thread, but not those of an
     /// `identityForName`.
     /// - Throws: a `TLSError` with the cause `configuration`, for instance if the key does not match the certificate
     ///   because only one file has been replaced yet. The settings are then unchanged.
@@ -52,7 +52,7 @@ public final class TLSServer: Sendable {
             var configuration = old.configuration
             configuration.identity = try configuration.identity?.reloaded()
             let new = try TLSContext(configuration, .server)
-            // Repeats if another thread replaced the settings, and keeps that thread's.
+            // Repeats if another thread has replaced the settings, starting from the new ones.
             isReplaced = current.withLock { current in
                 if current !== old { return false }
                 current = new
@@ -71,7 +71,7 @@ public final class TLSServer: Sendable {
     ///   - signal: the number of the signal.
     ///   - report: called after each reload, with the error if the settings are unchanged.
     /// - Returns: the watch.
-    /// - Throws: `SystemError` as `EventLoop.onSignal`.
+    /// - Throws: the same `SystemError` as `EventLoop.onSignal`.
     @available(*, noasync, message: "an async function has no loop of its own")
     @discardableResult
     public func reload(
@@ -93,11 +93,10 @@ public final class TLSServer: Sendable {
 }
 
 extension Connection {
-    /// Starts TLS on this connection, as the server. The promise is fulfilled with this connection after the handshake.
-    /// From then on you read and write plain bytes, which the connection encrypts.
+    /// Starts TLS on this connection, as the server, and otherwise like `startTLS(as:serverName:)`.
     ///
-    /// For protocols that begin in plain text (STARTTLS), and for handlers that start TLS themselves. Rejected as
-    /// `startTLS(as:serverName:)`; then close the connection.
+    /// Use this for protocols that begin in plain text (STARTTLS), and in handlers that start TLS themselves. After a
+    /// rejection, close the connection.
     public func startTLS(
         as server: TLSServer, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Connection> {

@@ -4,11 +4,11 @@ import Reactor
 
 /// A key for session tickets: `TLSConfiguration.ticketKeys`.
 ///
-/// The format of nginx's `ssl_session_ticket_key`: 80 bytes for AES-256 or 48 for AES-128, as from `openssl rand 80`.
-/// The key decrypts recorded TLS 1.2 sessions of its tickets, so replace it at least daily: put a new key in front of
-/// the list, and remove the last one.
+/// Has the format of nginx's `ssl_session_ticket_key`: 80 bytes for AES-256 or 48 for AES-128, as from `openssl rand
+/// 80`. The key decrypts recorded TLS 1.2 sessions that use its tickets, so replace it at least daily: put a new key in
+/// front of the list, and remove the last one.
 public struct TLSTicketKey: Hashable, Sendable {
-    /// The name, which identifies the key in a ticket and is not secret, and the key's two parts.
+    /// The key's name and its two parts. The name identifies the key in a ticket, and is not secret.
     private let secret: Secret
 
     /// - Throws: a `TLSError` with the cause `configuration` unless there are 80 or 48 bytes.
@@ -25,7 +25,7 @@ public struct TLSTicketKey: Hashable, Sendable {
     /// - Throws: a `TLSError` with the cause `configuration`, which names the file if it cannot be read.
     public init(file: String) throws(TLSError) { try self.init(try PEM.read(file: file)) }
 
-    /// A random key for the servers of one process.
+    /// Makes a random key for the servers of one process.
     /// - Throws: a `TLSError` with the cause `configuration` if OpenSSL has no random bytes.
     public static func random() throws(TLSError) -> TLSTicketKey {
         OpenSSLErrors.clear()
@@ -51,7 +51,6 @@ public struct TLSTicketKey: Hashable, Sendable {
 
     // MARK: Callback of OpenSSL
 
-    /// Prepares a ticket's encryption.
     /// - Returns: 1, or -1 for an error.
     static func seal(
         with keys: [TLSTicketKey], _ name: UnsafeMutablePointer<UInt8>, _ vector: UnsafeMutablePointer<UInt8>,
@@ -97,7 +96,7 @@ extension TLSTicketKey: CustomStringConvertible {
 }
 
 extension TLSTicketKey: CustomReflectable {
-    /// Without the secret parts, which `dump` would print.
+    /// A mirror without the secret parts, which `dump` would print.
     public var customMirror: Mirror { Mirror(self, children: []) }
 }
 #endif

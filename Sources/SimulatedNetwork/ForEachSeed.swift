@@ -7,7 +7,7 @@ import ReactorLibc
 public struct SimulationFailure: Error, CustomStringConvertible {
     /// The smallest failing seed.
     public let seed: UInt64
-    /// The error of the body.
+    /// The error from the body.
     public let error: any Error
 
     /// `seed 7: timed out; SIMULATION_SEED=7 repeats it`
@@ -20,10 +20,10 @@ public struct SimulationFailure: Error, CustomStringConvertible {
 /// try forEachSeed(1...1000) { network in … }
 /// ```
 ///
-/// Larger seeds do not begin after a failure. The environment variable `SIMULATION_SEED` names the only seed to run.
+/// After a failure, no larger seed begins. The environment variable `SIMULATION_SEED` names the only seed to run.
 /// - Parameters:
 ///   - seeds: the seeds.
-///   - body: called once per seed, on some thread. Its errors are failures.
+///   - body: called once per seed, on some thread. An error is a failure.
 /// - Throws: `SimulationFailure` with the smallest failing seed.
 @available(*, noasync, message: "call it in a synchronous test")
 public func forEachSeed(

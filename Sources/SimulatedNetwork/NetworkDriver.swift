@@ -4,8 +4,8 @@ import Reactor
 /// Turns all hosts' loops on one thread, in virtual time.
 ///
 /// The loop that a `hang` drives asks the driver before it waits or lets its clock jump. The driver turns every other
-/// loop that has work, in random order, until none has. Then it lets the shared clock jump to the next event elsewhere,
-/// a packet or another host's timer, until the asking loop has work or its own deadline is next.
+/// loop that has work, in random order, until none has any. Then the driver lets the shared clock jump to the next
+/// event elsewhere, a packet or another host's timer, until the asking loop has work or its own deadline is next.
 ///
 /// A simulation runs on one thread, and no access to its state calls foreign code. So fields read by each event are not
 /// checked for exclusive access, which took a fifth of the time.
@@ -14,7 +14,7 @@ final class NetworkDriver {
     private let seed: UInt64
     @exclusivity(unchecked) private var hosts: [SimulatedHost] = []
     @exclusivity(unchecked) private var isEnded = false
-    /// The turns since time passed or a system call moved something.
+    /// The number of turns since time passed or a system call moved something.
     @exclusivity(unchecked) private var idleTurns = 0
     @exclusivity(unchecked) private var lastProgress: (moment: Int64, moves: Int) = (0, 0)
 
@@ -59,7 +59,7 @@ final class NetworkDriver {
             asking.loop.enqueue {}
             noteTurn(of: asking)
         }
-        // Without a timer, a loop seems to wait for another thread.
+        // Without a timer, the loop would seem to wait for another thread.
         let next = nextMoment(but: asking)
         if next == .max || asking.endOfWait != .max { return }
         asking.alarm = asking.loop.schedule(at: LoopInstant(nanoseconds: next)) { [unowned self, unowned asking] in
@@ -67,21 +67,21 @@ final class NetworkDriver {
         }
     }
 
-    /// - Returns: true if any had work.
+    /// - Returns: true if any loop had work.
     private func turnAll(but asking: SimulatedHost) -> Bool {
         var busy: [SimulatedHost] = []
         for host in hosts where host !== asking && host.hasWork { busy.append(host) }
         if busy.isEmpty { return false }
         kernel.random.shuffle(&busy)
         for host in busy where host.isUp && !host.isPaused {
-            // A loop that cannot turn, because of its end or depth, reports that to its own driver.
+            // A loop that cannot turn, because it has ended or is nested too deep, reports that to its own driver.
             try? host.loop.turn(.poll)
             noteTurn(of: host)
         }
         return true
     }
 
-    /// A spinning loop would keep the test running forever, since nothing else happens on this thread.
+    /// Traps if a loop spins, which would keep the test running forever, since nothing else happens on this thread.
     private func noteTurn(of host: SimulatedHost) {
         let progress = (kernel.now, kernel.moves)
         if progress != lastProgress { (lastProgress, idleTurns) = (progress, 0) }
@@ -91,8 +91,8 @@ final class NetworkDriver {
             "the host \(host.name) spins: 100,000 turns without a packet; SIMULATION_SEED=\(seed) repeats it")
     }
 
-    /// Waits for a host's pool threads, in no simulated time.
-    /// - Returns: true if one may have work now.
+    /// Waits for hosts' pool threads, without passing simulated time.
+    /// - Returns: true if a host may have work now.
     private func waitsForThreads(but asking: SimulatedHost) -> Bool {
         let waiting = hosts.filter { $0 !== asking && !$0.isPaused && $0.loop.awaitsThreads }
         if waiting.isEmpty { return false }
@@ -102,7 +102,7 @@ final class NetworkDriver {
         return !asking.loop.isReady
     }
 
-    /// The next event elsewhere, or `.max`.
+    /// Returns the time of the next event elsewhere, or `.max`.
     private func nextMoment(but asking: SimulatedHost) -> Int64 {
         var next = kernel.nextEvent ?? .max
         for host in hosts {

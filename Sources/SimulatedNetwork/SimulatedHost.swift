@@ -10,8 +10,8 @@ import ReactorLibc
 /// try database.run { try Listener.bind("0.0.0.0:5432").serve { … } }
 /// ```
 ///
-/// All hosts run on the test's thread, each with its loop. Everything that `run` starts, and later its handlers,
-/// belongs to the host. Use it on that thread only.
+/// All hosts run on the test's thread, each with its loop. Everything that `run` starts, with its later handlers,
+/// belongs to the host. Use a host only on that thread.
 public final class SimulatedHost {
     /// The name in the simulated name service.
     public let name: String
@@ -27,13 +27,13 @@ public final class SimulatedHost {
     var hook: EventLoop.Watch?
     @exclusivity(unchecked) var alarm: EventLoop.Timer?
 
-    /// True when its code has something to do at once, and does not pause.
+    /// True when the host has something to do now and is not paused.
     var hasWork: Bool {
         !isPaused && (hasEvents || (loop.nextDeadline?.nanoseconds ?? .max) <= process.kernel.now)
     }
     var isPaused: Bool { pausedUntil > process.kernel.now }
     var hasEvents: Bool { loop.isReady || process.isReady }
-    /// The end of its loop's wait if nothing happens.
+    /// The time when the loop's wait ends if nothing happens.
     var endOfWait: Int64 { min(loop.nextDeadline?.nanoseconds ?? .max, loop.limitOfWait) }
 
     init(_ stack: HostStack, _ network: VirtualNetwork, process: SimulatedProcess, loop: EventLoop, isLoopOfTest: Bool)
@@ -61,12 +61,12 @@ public final class SimulatedHost {
     /// ```
     public var openDescriptors: Int { process.openFiles }
 
-    /// Runs `body` on this host, with its addresses for sockets. Handlers belong to it.
+    /// Runs `body` on this host: sockets get its addresses, and handlers belong to it.
     ///
     /// `body` may call `hang`, which drives all hosts.
     /// - Parameter body: called once, inside this call.
     /// - Returns: the result of `body`.
-    /// - Throws: the error of `body`. Traps if the host has crashed.
+    /// - Throws: the error from `body`. Traps if the host has crashed.
     @discardableResult
     public func run<Value>(_ body: () throws -> Value) rethrows -> Value {
         precondition(isUp, "run: the host \(name) has crashed; restart it first")
@@ -130,7 +130,7 @@ public final class SimulatedHost {
     ///   - endpoint: as for `ReactorIO.connect(to:)`.
     ///   - body: called once with the peer, then the peer is closed.
     /// - Returns: the result of `body`.
-    /// - Throws: the error of `body`, or of `connect`.
+    /// - Throws: the error from `body` or `connect`.
     @discardableResult
     public func connect<Value>(to endpoint: some Endpoint, _ body: (RawPeer) throws -> Value) throws -> Value {
         try run {
@@ -167,7 +167,7 @@ public struct RawPeer {
     public func send(_ text: String) throws { try send(bytes: Array(text.utf8)) }
 
     /// Sends `bytes`.
-    /// - Throws: as `send(_:)`.
+    /// - Throws: the same errors as `send(_:)`.
     public func send(bytes: [UInt8]) throws { try hang(connection.write(bytes), timeout: .seconds(60)) }
 
     /// Reads as many bytes as `text` has, and compares.
@@ -208,7 +208,7 @@ public struct RawPeer {
     /// Reads to the end of the other side's stream.
     /// - Parameter limit: the longest wait for each part.
     /// - Returns: the bytes as text.
-    /// - Throws: as `receive`.
+    /// - Throws: the same errors as `receive`.
     public func receiveToEnd(within limit: Duration = .seconds(60)) throws -> String {
         var all: [UInt8] = []
         while true {

@@ -9,7 +9,7 @@
 public struct SimulatedLink {
     let ways: [SimulatedWay]
 
-    /// A setting; reads the first direction's.
+    /// A setting of all directions; reading returns the first's.
     public subscript<Value>(dynamicMember member: WritableKeyPath<LinkSettings, Value>) -> Value {
         get { ways[0].settings[keyPath: member] }
         nonmutating set { for way in ways { way.settings[keyPath: member] = newValue } }

@@ -46,7 +46,7 @@ public final class VirtualNetwork {
 
     // MARK: Hosts
 
-    /// The host with this name, made on first use.
+    /// Returns the host with this name, and makes it on first use.
     ///
     /// ```swift
     /// let server = network.host("server"), router = network.host("router", addresses: [try SocketAddress("10.9.0.1:0")])
@@ -54,7 +54,7 @@ public final class VirtualNetwork {
     ///
     /// - Parameters:
     ///   - name: the name for the name service and the transcript.
-    ///   - addresses: the addresses; by default one each of 10.0.0.0/8 and fd00::/8.
+    ///   - addresses: the addresses; by default one each from 10.0.0.0/8 and fd00::/8.
     /// - Returns: the host.
     public func host(_ name: String, addresses: [SocketAddress] = []) -> SimulatedHost {
         if let host = hosts.first(where: { $0.name == name }) { return host }
@@ -93,7 +93,7 @@ public final class VirtualNetwork {
 
     // MARK: Names
 
-    /// Sets the name service's answer for a name. Host names need none.
+    /// Sets the name service's answer for a name. A host's name needs none.
     ///
     /// ```swift
     /// network.setName("service", .addresses(old.addresses + new.addresses), after: .milliseconds(20))
@@ -119,12 +119,12 @@ public final class VirtualNetwork {
 
     // MARK: Links
 
-    /// The link between two hosts in both directions: `network.link(web, database).loss = 0.01`.
+    /// Returns the link between two hosts in both directions: `network.link(web, database).loss = 0.01`.
     public func link(_ one: SimulatedHost, _ other: SimulatedHost) -> SimulatedLink {
         SimulatedLink(ways: [way(one, other), way(other, one)])
     }
 
-    /// One direction of a link: `network.link(from: web, to: database).bandwidth = 9600`.
+    /// Returns one direction of a link: `network.link(from: web, to: database).bandwidth = 9600`.
     public func link(from sender: SimulatedHost, to receiver: SimulatedHost) -> SimulatedLink {
         SimulatedLink(ways: [way(sender, receiver)])
     }
@@ -144,7 +144,7 @@ public final class VirtualNetwork {
     /// - Parameters:
     ///   - one: a host.
     ///   - other: another host.
-    ///   - duration: the length; `nil` until `heal`.
+    ///   - duration: the time until `heal` is called; `nil` to call it yourself.
     public func partition(_ one: SimulatedHost, _ other: SimulatedHost, for duration: Duration? = nil) {
         for way in link(one, other).ways { way.hold(losesDatagrams: true) }
         for stream in kernel.streams(between: one.stack, and: other.stack) { stream.linkWasCut() }
@@ -162,7 +162,7 @@ public final class VirtualNetwork {
 
     // MARK: Time and dice
 
-    /// Random numbers by the seed, from the network's own source.
+    /// The network's own random numbers, from the seed.
     ///
     /// ```swift
     /// let size = Int.random(in: 1...9000, using: &network.random)
@@ -185,7 +185,7 @@ public final class VirtualNetwork {
     ///     0.003000000 web:32768 > db:5432: 12 bytes "SELECT 1;\r\n", arrives 0.009120331
     ///     0.009120331 db: send: No buffer space available (ENOBUFS)
     ///
-    /// Two runs with one seed have the same transcript, at most its last 65,536 lines.
+    /// Two runs with the same seed have the same transcript, which keeps at most the last 65,536 lines.
     public var transcript: String { kernel.transcript.text(kernel.name) }
 
     // MARK: Life
@@ -208,7 +208,7 @@ public final class VirtualNetwork {
     }
 }
 
-/// Runs `body` with a simulated network, then ends all of it.
+/// Runs `body` with a simulated network, then ends the network.
 ///
 /// ```swift
 /// try withSimulatedNetwork(seed: 7) { network in

@@ -5,14 +5,13 @@ import Reactor
 enum Console {
     private static let output = LineWriter(STDOUT_FILENO, name: "standard output")
 
-    /// Prints a line, or drops it if nobody reads the output at once. A log's reader must not decide when clients are
-    /// served.
+    /// Prints a line, or drops it if the output has no room: a slow log reader must not delay clients.
     static func say(_ line: String) { output.write(line) }
 
     /// Prints a line on standard error, or drops it.
     static func warn(_ line: String) { LineWriter.standardError.write(line) }
 
-    /// Prints a line that another process waits for, however long it takes, with one write(2), so lines do not mix.
+    /// Prints a line that another process waits for, blocking if needed, with one write(2), so lines do not mix.
     /// Ignores errors: a closed pipe or full disk is no reason to stop serving, and cannot be reported.
     static func announce(_ line: String) {
         var rest = Array("\(line)\n".utf8)[...]
@@ -27,7 +26,7 @@ enum Console {
     /// Prints a line on standard error and ends the process.
     static func fail(_ message: String, _ code: CInt) -> Never {
         warn("echo-server: \(message)")
-        // Not `exit`, which would report each earlier handler as one that never runs.
+        // `exit` would report each earlier handler as one that never runs.
         _exit(code)
     }
 }

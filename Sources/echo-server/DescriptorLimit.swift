@@ -1,16 +1,16 @@
 import ReactorLibc
 import Reactor
 
-/// The process's limit of open descriptors, RLIMIT_NOFILE, and the connections that it allows.
+/// The process's limit on open descriptors, RLIMIT_NOFILE, and the connections that it allows.
 struct DescriptorLimit: Equatable {
     /// The limit at the program's start.
     var initial: Int
     /// The current limit.
     var current: Int
-    /// The descriptors open at the start: standard streams and inherited ones.
+    /// The number of descriptors open at the start: standard streams and inherited ones.
     var used = 3
 
-    /// A limit without a descriptor for a client, in one line for the user.
+    /// The error for a limit that leaves no descriptor for a client, in one line for the user.
     struct TooLow: Error, CustomStringConvertible {
         let limit: DescriptorLimit
         let needed: Int
@@ -28,7 +28,7 @@ struct DescriptorLimit: Equatable {
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
             return DescriptorLimit(initial: .max, current: .max)
         }
-        // It may open one.
+        // Opens its descriptor, if it needs one, before the count.
         _ = LineWriter.standardError
         let used = openDescriptors ?? 3
         let initial = Int(clamping: limit.rlim_cur)
@@ -45,23 +45,22 @@ struct DescriptorLimit: Equatable {
         defer { closedir(folder) }
         var count = 0
         while readdir(folder) != nil { count += 1 }
-        // Without the folder's own, and its two entries that are not numbers.
+        // Without the folder's own descriptor, `.` and `..`.
         return count - 3
     }
 
-    /// The connections that each listener may serve, and may also let linger.
+    /// The numbers of connections that each listener may serve, and may also let linger.
     struct Share: Equatable {
         var maxConnections: Int
         var maxLingering: Int
     }
 
-    /// Computes the share of each listener.
     /// - Parameters:
     ///   - wanted: the value of `--max-connections`.
     ///   - listeners: the number of listeners, each with that many connections.
-    ///   - others: the descriptors of the rest of the program.
-    ///   - spare: the dispensable ones among these.
-    /// - Returns: the wanted connections, or as many as the limit allows, at least one.
+    ///   - others: the number of descriptors for the rest of the program.
+    ///   - spare: the number of these that are dispensable.
+    /// - Returns: the wanted number of connections, or as many as the limit allows, at least one.
     /// - Throws: `TooLow` if there is no descriptor for a client.
     func share(of wanted: Int, listeners: Int, others: Int, spare: Int = 0) throws(TooLow) -> Share {
         let needed = used + others - spare + 1

@@ -2,8 +2,8 @@ import Promises
 import ReactorIO
 
 /// One connection's echo: sends every byte back until the peer ends its side.
-// A class, so its closures capture one reference, without a block of memory, and its end is that of the last of them: an
-// `ensure` would take 96 bytes for each connection.
+// A class, so its closures capture one reference without allocating memory, and `deinit` follows the last closure. An
+// `ensure` would take 96 bytes per connection.
 final class Echo {
     private let connection: Connection
     private let worker: Worker
@@ -16,8 +16,8 @@ final class Echo {
 
     deinit { worker.echoDidEnd() }
 
-    /// A loop written as recursion, in constant memory. Each write completes before the next read, so a client that
-    /// sends and never reads is slowed down, and costs one chunk at most.
+    /// Echoes in a recursion that runs as a loop, in constant memory. Each write completes before the next read, so a
+    /// client that sends and never reads is slowed down, and costs at most one chunk.
     func run() -> Promise<Void> {
         connection.read().then { [self] outcome -> Promise<Void> in
             switch outcome {

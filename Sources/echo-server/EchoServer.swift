@@ -17,11 +17,10 @@ final class EchoServer {
     private let openCount = OpenCount()
     private let former = FormerWorkers()
     private(set) var isDraining = false
-    /// Connections reset because they were busy at the end of the drain timeout.
+    /// The number of connections reset because they were busy at the end of the drain timeout.
     private var abortedByDrain = 0
-    /// The connections that a listener may serve, and may also let linger.
     private let share: DescriptorLimit.Share
-    /// The reason that fewer connections are served than `--max-connections`, as one line, if any.
+    /// The reason why fewer connections are served than `--max-connections`, as one line, if any.
     let shortage: String?
 
     /// Takes the service manager's sockets, binds every address and starts the threads. If it throws, nothing stays
@@ -47,7 +46,7 @@ final class EchoServer {
         group = options.loops == 1 ? nil : try LoopGroup(loops: options.loops, name: "echo")
         workers = LoopLocal { [openCount, former] in Worker(idleTimeout: options.idleTimeout, openCount, former) }
         worker = Worker(idleTimeout: options.idleTimeout, openCount, former)
-        // By the turn: measuring each handler would take a twentieth of the server's time.
+        // Measures turns, since measuring each handler would take a twentieth of the server's time.
         EventLoop.current.measured = .turns
         for remote in group.map(Array.init) ?? [] { remote.submit { EventLoop.current.measured = .turns } }
     }
@@ -59,10 +58,9 @@ final class EchoServer {
 
     var maxConnections: Int { share.maxConnections }
 
-    /// The number of serving threads.
     var threads: Int { group?.count ?? 1 }
 
-    /// Serves every address. Fulfilled when all listeners are closed and the last connection has ended.
+    /// Serves every address. The promise is fulfilled when all listeners and connections are closed.
     func serve() -> Promise<Void> {
         when(fulfilled: listeners.map(serve)).asVoid()
     }
@@ -79,11 +77,12 @@ final class EchoServer {
         ) { [workers] connection in workers.value(for: connection).serve(connection) }
     }
 
-    /// Waits for SIGINT or SIGTERM, or for the listeners' end. The first signal drains them within the drain timeout.
+    /// Waits for SIGINT or SIGTERM, or until the listeners are closed. The first signal drains the listeners within the
+    /// drain timeout.
     /// - Parameters:
     ///   - willDrain: called at the first signal.
     ///   - endNow: called at the second signal.
-    /// - Throws: the error of watching the signals.
+    /// - Throws: an error from watching the signals.
     func drainAtSignals(
         _ willDrain: @escaping () -> Void, orEndNow endNow: @escaping (CInt) -> Void
     ) throws -> Promise<Void> {
@@ -126,7 +125,7 @@ final class EchoServer {
         let metrics = EventLoop.current.metrics
     }
 
-    /// Fulfilled when all loops have responded, rejected if one has ended.
+    /// Returns a promise that is fulfilled when all loops have responded, or rejected if one has ended.
     func alive() -> Promise<Void> {
         guard let group else { return .value }
         return group.collect {}.asPromise().done { answers in for answer in answers { try answer.get() } }

@@ -27,7 +27,7 @@ enum EchoServerCommand {
 
     private static func serve(_ options: Options) {
         keepFreedMemory()
-        // The end of the output's reader, or of the terminal, must not end the server. No process inherits this, since
+        // The server must survive the exit of its output's reader or its terminal. No process inherits this, since
         // there are no children.
         for number in [SIGPIPE, SIGHUP] { signal(number, SIG_IGN) }
         conf.logHandler = { Console.warn("swift-reactor: \($0)") }
@@ -53,11 +53,11 @@ enum EchoServerCommand {
             service.notifyStopping(within: options.drainTimeout)
         } orEndNow: { signal in
             endpoint?.close()
-            // Not `exit`, which would clean up while other threads run.
+            // `exit` would clean up while other threads run.
             _exit(128 + signal)
         }
         try loop.onSignal(SIGUSR1) { statistics("statistics").cauterize() }.unref()
-        // Opens the loop's descriptors, or throws, because the lines below announce that the server is ready.
+        // Opens the loop's descriptors or throws, before the lines below announce that the server is ready.
         try loop.turn(.poll)
         // The listeners may have failed by now.
         if let error = served.error { throw error }
@@ -67,7 +67,7 @@ enum EchoServerCommand {
         if let interval = options.statisticsInterval {
             loop.schedule(every: interval) { statistics("statistics").cauterize() }.unref()
         }
-        // Together, because a listener's error would count as unhandled while only the drain is awaited.
+        // Waits for both: a listener's error would count as unhandled while only the drain is awaited.
         for end in try hang(when(resolved: [drained, served]).asPromise()) { try end.get() }
         try hang(statistics("totals"))
         server.stop()

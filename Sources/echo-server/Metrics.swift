@@ -1,7 +1,7 @@
 import Reactor
 
 extension Report {
-    /// The counters of server and loops in Prometheus' text format 0.0.4.
+    /// Formats the counters of server and loops in Prometheus' text format 0.0.4.
     func prometheusText(_ server: EchoServer) -> String {
         var text = PrometheusText("echo")
         text.addFamily("info", .gauge, "The program; the value is always 1.")

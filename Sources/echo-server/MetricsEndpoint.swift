@@ -2,7 +2,7 @@ import Promises
 import Reactor
 import ReactorIO
 
-/// Answers `GET /metrics` for Prometheus, one request per connection, with no more of HTTP than that.
+/// Answers `GET /metrics` for Prometheus, one request per connection, and nothing else.
 struct MetricsEndpoint {
     let address: SocketAddress
     private let listener: Listener
@@ -15,12 +15,11 @@ struct MetricsEndpoint {
         self.text = text
     }
 
-    /// One or two places scrape metrics. Other clients wait in the backlog, and `timeLimit` keeps each client's time
-    /// short.
+    /// One or two clients scrape metrics. Others wait in the backlog, and `timeLimit` keeps each client's time short.
     static var maxConnections: Int { 16 }
-    /// Answered clients that may still read and close.
+    /// The number of answered clients that may still read and close.
     static var maxLingering: Int { 16 }
-    /// The descriptors of the endpoint and its clients.
+    /// The number of descriptors for the endpoint and its clients.
     static var descriptors: Int { 1 + maxConnections + maxLingering }
     static var timeLimit: Duration { .seconds(5) }
     static var longestHead: Int { 8192 }
@@ -49,9 +48,9 @@ struct MetricsEndpoint {
     /// Reads up to the empty line after a request's head. A line ends with a newline, with or without a carriage return
     /// (RFC 9112, 2.2).
     /// - Parameters:
-    ///   - left: the most bytes of the head's rest.
+    ///   - left: the maximum bytes in the rest of the head.
     ///   - first: the first line, once read.
-    /// - Returns: the first line; `nil` if the client ended inside the head.
+    /// - Returns: the first line; `nil` if the client disconnected inside the head.
     private func readHead(_ connection: Connection, _ left: Int, _ first: [UInt8]? = nil) -> Promise<[UInt8]?> {
         if left < 1 { return Promise(error: StreamError.limitExceeded(limit: Self.longestHead)) }
         return connection.read(until: [UInt8(ascii: "\n")], limit: left).then { line -> Promise<[UInt8]?> in
@@ -62,7 +61,7 @@ struct MetricsEndpoint {
         }
     }
 
-    /// The answer to a request with this first line, valid or not.
+    /// Answers a request with this first line, valid or not.
     private func answer(to head: [UInt8]) -> Promise<String> {
         // Compares bytes: a space and a combining mark form another character.
         let words = head.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
@@ -81,7 +80,7 @@ struct MetricsEndpoint {
             .recover { _ -> Promise<String> in .value(Self.response("503 Service Unavailable", isHead: isHead)) }
     }
 
-    /// The answer to input that is not a request. Throws if no client is left.
+    /// Answers input that is not a request. Throws if no client is left.
     private static func answer(to error: any Error) throws -> String {
         switch error {
         case StreamError.limitExceeded: response("431 Request Header Fields Too Large")

@@ -2,7 +2,7 @@ import Reactor
 
 /// The command line's options.
 struct Options: Equatable {
-    /// The addresses to listen on. If empty, the service manager's sockets, or else `defaultAddress`.
+    /// The addresses to listen on. If empty, the server uses the service manager's sockets, or else `defaultAddress`.
     var addresses: [SocketAddress] = []
     var metricsAddress: SocketAddress?
     var maxConnections = 10_000
@@ -13,23 +13,21 @@ struct Options: Equatable {
     var statisticsInterval: Duration?
     var isQuiet = false
 
-    /// The arguments' command.
     enum Command: Equatable {
         case serve(Options)
         case help
         case version
     }
 
-    /// An invalid command line, in one line for the user.
+    /// The error for an invalid command line, in one line for the user.
     struct UsageError: Error, Equatable, CustomStringConvertible {
         let description: String
     }
 
-    /// The loops' descriptors: an epoll, an eventfd and a timerfd each; this thread's also for signals and the main
-    /// actor.
+    /// The number of the loops' descriptors. Each loop has an epoll, an eventfd and a timerfd; this thread's loop also
+    /// has two for signals and the main actor.
     var loopDescriptors: Int { 5 + (loops == 1 ? 0 : 3 * loops) }
 
-    /// The number of serving loops.
     var loops: Int { threads == 0 ? LoopGroup.defaultLoops : threads }
 
     static let mostThreads = 1024

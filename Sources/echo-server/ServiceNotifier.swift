@@ -9,13 +9,13 @@ final class ServiceNotifier {
     /// Prints a warning; the server continues.
     private let warn: (String) -> Void
     private var hasFailed = false
-    /// Messages without room at the manager, oldest first.
+    /// Messages for which the manager's socket had no room, oldest first.
     private var unsent: [ServiceManager.State] = []
-    /// The next attempt's timer, and the attempts for the first message.
+    /// The timer for the next attempt, and the number of attempts for the first message.
     private var retry: EventLoop.Timer?
     private var tries = 0
 
-    /// Pauses double from 10 ms to a second, about a minute in all. Then the message is dropped; by default systemd
+    /// Pauses double from 10 ms to a second, about a minute in all; then the message is dropped. By default, systemd
     /// waits 90 seconds for `READY=1`.
     private static let mostTries = 66
     private static let firstPause: Duration = .milliseconds(10)
@@ -47,14 +47,14 @@ final class ServiceNotifier {
         notify(.stopping, .status("draining"), .other("EXTEND_TIMEOUT_USEC=\(microseconds)"))
     }
 
-    /// Sends the states in one message, after waiting ones.
+    /// Sends the states in one message, after the queued ones.
     private func notify(_ states: ServiceManager.State...) {
         unsent.append(.other(states.map(\.text).joined(separator: "\n")))
         if retry == nil { send() }
     }
 
-    /// Sends the queued messages. The manager's socket may be full (EAGAIN), or the machine short of descriptors, for
-    /// instance at boot, when all services send. A lost message would never be sent again.
+    /// Sends the queued messages. The manager's socket may be full (EAGAIN), or the machine may be short of
+    /// descriptors, for instance at boot, when all services send. A dropped message would never be sent again.
     private func send() {
         retry = nil
         while let state = unsent.first {

@@ -29,11 +29,11 @@ struct Statistics {
     }
 }
 
-/// The number of open connections on all loops, and its peak, which the sum of the loops' peaks would exceed.
+/// The number of open connections on all loops, and its peak. (The sum of the loops' peaks would be higher.)
 final class OpenCount: Sendable {
     private let open = Atomic(0)
     private let most = Atomic(0)
-    /// The peak since freed memory was last returned to the kernel, initially the connections then open.
+    /// The peak since freed memory was last returned to the kernel; starts at the number of connections then open.
     private let mostSinceTrim = Atomic(0)
     private let trim: @Sendable () -> Void
 
@@ -51,9 +51,9 @@ final class OpenCount: Sendable {
     ///
     /// For a client that does not read, the server keeps a chunk of 64 KiB. By itself, glibc returns only the heap's
     /// top, above the remaining connections. The call blocks the loop: 80 ms for 1,500 chunks on a busy machine, under
-    /// 1 ms with nothing to return. Another thread would hold the allocator's lock as long. So the call is made each
-    /// time the number halves. Fewer connections than `fewToTrim` keep no more memory than the server keeps anyway. See
-    /// malloc_trim(3).
+    /// 1 ms with nothing to return. Another thread would hold the allocator's lock as long. So the call is made only
+    /// when the number has halved. Fewer connections than `fewToTrim` keep no more memory than the server keeps anyway.
+    /// See malloc_trim(3).
     func end() {
         let count = open.subtract(1, ordering: .relaxed).newValue
         let before = mostSinceTrim.load(ordering: .relaxed)
@@ -75,7 +75,6 @@ struct Report: Sendable {
     /// The loops by thread name, the main loop first.
     let loops: [(name: String, metrics: LoopMetrics)]
 
-    /// The report in one line.
     func line(_ title: String) -> String {
         let turns = loops.reduce(0) { $0 + $1.metrics.turns }
         let longest = loops.compactMap(\.metrics.longestTurn).max() ?? .zero

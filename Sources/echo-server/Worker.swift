@@ -8,7 +8,7 @@ final class Worker {
     private let idleTimeout: Duration?
     private let openCount: OpenCount
     private let former: FormerWorkers
-    /// The counters, with open connections.
+    /// The counters, including open connections.
     var statistics = Statistics()
 
     init(idleTimeout: Duration?, _ openCount: OpenCount, _ former: FormerWorkers) {

@@ -8,24 +8,24 @@ import ReactorIO
 /// request.body.text().map { Response("you said \($0)") }
 /// ```
 ///
-/// One read at a time. A body can be read once, in parts or whole.
+/// Allows one read at a time, and can be read once, in parts or whole.
 public final class Body {
-    /// The declared length in bytes; `nil` if it is chunked or ends with the connection.
+    /// The declared length in bytes; `nil` for a body that is chunked or ends with the connection.
     public var length: Int? { decoder.length }
 
-    /// The maximum length in bytes. Reads of a longer body are rejected with `HTTPError`: 413, in the client 502.
-    /// Initially the server's or client's limit. The client's applies only to `bytes` and `text`: reading in parts has
-    /// no limit unless the program sets this one.
+    /// The maximum length in bytes. Reads of a longer body are rejected with `HTTPError`: 413 in a server, 502 in a
+    /// client. The default is the server's or client's limit. A client's applies only to `bytes` and `text`; reads in
+    /// parts have no limit until the program sets this property.
     public var limit: Int {
         get { min(decoder.limit, wholeLimit) }
         // Capped so that sums do not overflow.
         set { (decoder.limit, wholeLimit) = (min(max(newValue, 0), .max / 64), .max) }
     }
 
-    /// The limit of `bytes` and `text` when other reads have none.
+    /// The limit that applies only to `bytes` and `text`.
     private var wholeLimit = Int.max
 
-    /// A chunked body's trailer fields, once it has been read.
+    /// A chunked body's trailer fields, complete once the body has been read.
     public var trailers: Headers { decoder.trailers }
 
     /// True once the whole body has been read.
@@ -38,28 +38,28 @@ public final class Body {
     /// Asks the peer for the body before the first read.
     var beforeFirstRead: ((Connection) -> Promise<Void>)?
 
-    /// A second read is refused.
+    /// The waiting read, or a cancelled one whose bytes are still to be delivered.
     private var reading: Promise<[UInt8]?>?
     var isReading: Bool { reading?.isPending == true }
 
-    /// A response's address. Here, because a `Fetched` is copied.
+    /// The response's address, kept here because `Fetched` is copied.
     var place: WebAddress?
 
-    // `@exclusivity(unchecked)`: one thread, and a decoder makes no calls that could call back.
+    // `@exclusivity(unchecked)`: used on one thread, and a decoder never calls back.
     @exclusivity(unchecked) var decoder: BodyDecoder
-    /// Counts the bytes gathered by `bytes`.
+    /// The count of the bytes that `bytes` gathers.
     private var kept: KeptBytes?
-    /// `nil` once nothing more can be read: all was read (`isComplete`), a read failed (`hasFailed`), or the response
-    /// was sent and `end` called. Always `nil` for a body without a client.
+    /// `nil` once nothing more can be read: the body is complete, a read failed, or `end` was called after the
+    /// response. Always `nil` for a body without a client.
     private var connection: Connection?
     /// The source of a body without a client.
     private var content: Content?
-    /// Called once: with `nil` when the body is complete, or with an error if it never will be. Returns the read's
-    /// error.
+    /// Called once: with `nil` when the body is complete, or with the error that prevents it. Returns the error for the
+    /// read.
     private var onEnd: (((any Error)?) -> (any Error)?)?
 
     /// - Parameters:
-    ///   - connection: `nil` for an ended message.
+    ///   - connection: `nil` if the message has ended.
     ///   - isOfResponse: true on the client's side.
     init(
         _ framing: Framing, of connection: Connection?, limit: Int, maxHead: Int, isOfResponse: Bool = false,
@@ -72,7 +72,6 @@ public final class Body {
         if decoder.isComplete { finish(nil) }
     }
 
-    /// A body without a client.
     convenience init(of content: Content, limit: Int) {
         let framing: Framing = content.length.map { $0 == 0 ? .none : .length($0) } ?? .untilEnd
         self.init(framing, of: nil, limit: limit, maxHead: 0)
@@ -94,22 +93,22 @@ public final class Body {
         return onEnd(error)
     }
 
-    /// The next part, as large as it arrived and never empty; `nil` at the end.
+    /// Reads the bytes that have arrived, at least one; `nil` at the body's end.
     ///
     /// Rejected with
     /// - `HTTPError` if the body is longer than `limit` or invalid;
-    /// - `StreamError.timedOut` at a time limit of the server, `FetchError.timedOut` at one of the client;
+    /// - `StreamError.timedOut` at a server's time limit, `FetchError.timedOut` at a client's;
     /// - `BodyError.endedEarly` if the peer ends first;
     /// - `BodyError.unreadable` once the request's response has been sent;
     /// - the connection's `SystemError`.
     ///
-    /// After an error the message's connection ends.
+    /// An error also ends the connection.
     public func read() -> Promise<[UInt8]?> {
         if let left = takeLeft() { return accept(left) }
         return next()
     }
 
-    /// The bytes that arrived for a cancelled read.
+    /// Takes the bytes that arrived for a cancelled read.
     private func takeLeft() -> [UInt8]? {
         if isReading || reading == nil { return nil }
         var left = decoder.whole ?? []
@@ -128,7 +127,7 @@ public final class Body {
             guard let content = content.take() else { return Promise(error: BodyError.unreadable) }
             return content.bytes().then { try self.acceptAll($0) }
         }
-        // Before `100 Continue`, and without waiting for the first byte.
+        // Fails before asking for `100 Continue` and without waiting for the first byte.
         if let error = decoder.excess { return Promise(error: fail(error)) }
         hasBegun = true
         if let beforeFirstRead {
@@ -136,22 +135,21 @@ public final class Body {
             return beforeFirstRead(connection).then { self.next() }
         }
         let part = connection.readFrame(BodyReader(body: self))
-        // Refused, because another read waits.
+        // `readFrame` refused this read, because another one waits.
         if isReading { return part }
-        // The body usually arrives with the head.
         switch part.result {
         case .success(let bytes): return accept(bytes, by: part)
         case .failure(let error): return Promise(error: fail(error))
         case nil:
             reading = part
             return part.recover(policy: .allErrors) { error in
-                // A cancelled read leaves its bytes to the next.
+                // A cancelled read leaves its bytes to the next read.
                 throw error as? PromiseError == .cancelled ? error : self.fail(error)
             }.then { self.accept($0) }
         }
     }
 
-    /// Takes the rest of a body with a length, if all of it has arrived: a small body usually has, with the head. That
+    /// Takes the rest of a body with a length if all of it has arrived, as a small body usually has with the head. This
     /// needs no promise and no copy.
     @usableFromInline
     func takeArrivedRest() -> [UInt8]? {
@@ -177,20 +175,20 @@ public final class Body {
         return finish(error) ?? error
     }
 
-    /// - Parameter read: the part's promise, if any.
+    /// - Parameter read: the promise that delivered the part, if any.
     private func accept(_ part: [UInt8]?, by read: Promise<[UInt8]?>? = nil) -> Promise<[UInt8]?> {
         reading = nil
         do { try acceptOfWhole() } catch { return Promise(error: error) }
         if part == nil { decoder.connectionDidEnd() }
         if decoder.isComplete { finish(nil) }
         guard let part else { return decoder.isComplete ? .value(nil) : Promise(error: fail(BodyError.endedEarly)) }
-        // The read brought only chunk framing, or bytes that `bytes` gathers.
+        // An empty part was only chunk framing, or bytes that `bytes` gathers.
         return part.isEmpty ? next() : read ?? .value(part)
     }
 
-    /// The whole body in one array. Its bytes count towards the `memoryLimit` of the listener or pool until the last
-    /// one has arrived.
-    /// - Returns: a promise that is rejected as `read`.
+    /// Reads the whole body into one array. The bytes count towards the `memoryLimit` of the listener or pool until all
+    /// have arrived.
+    /// - Returns: a promise with the same errors as `read`.
     public func bytes() -> Promise<[UInt8]> {
         if !isReading {
             if decoder.lacks(moreThan: wholeLimit) { return Promise(error: failWhole()) }
@@ -214,28 +212,28 @@ public final class Body {
         kept?.count = whole.usedMemory
     }
 
-    /// The client's error for a body longer than `wholeLimit`.
+    /// Fails the read of a client's body longer than `wholeLimit`.
     private func failWhole() -> any Error {
         fail(HTTPError.unusable("a body of more than \(wholeLimit) bytes: read it in parts, or set its limit"))
     }
 
-    /// The whole body as text. Invalid UTF-8 is replaced.
-    /// - Returns: a promise that is rejected as `read`.
+    /// Reads the whole body as text, replacing invalid UTF-8.
+    /// - Returns: a promise with the same errors as `read`.
     public func text() -> Promise<String> { bytes().map { String(decoding: $0, as: UTF8.self) } }
 
     /// Calls `body` with each part, once the promise for the previous one is fulfilled.
-    /// - Returns: a promise that is fulfilled at the end, and rejected as `read` or with the error of `body`.
+    /// - Returns: a promise that is fulfilled at the body's end, or rejected with an error from `read` or `body`.
     @inlinable
     public func forEach<Next: Thenable<Void>>(_ body: @escaping ([UInt8]) throws -> Next) -> Promise<Void> {
         if let rest = takeArrivedRest() { return firstly { try body(rest).asPromise() } }
-        // A loop written as recursion, in constant memory.
+        // This recursion runs as a loop, in constant memory.
         return read().then { part -> Promise<Void> in
             guard let part else { return .value }
             return try body(part).asPromise().then { self.forEach(body) }
         }
     }
 
-    /// Calls `body` with each part without waiting in between; see the form with promises.
+    /// Calls `body` with each part without waiting in between; see the overload with promises.
     public func forEach(_ body: @escaping ([UInt8]) throws -> Void) -> Promise<Void> {
         forEach { part -> Promise<Void> in
             try body(part)
@@ -250,7 +248,7 @@ public final class Body {
 public enum BodyError: Error, Hashable, Sendable {
     /// The peer ended the connection inside the body.
     case endedEarly
-    /// The request's response was sent, or the body discarded.
+    /// The request's response was sent, or the body was discarded.
     case unreadable
     /// The body was released unread.
     case unread

@@ -1,7 +1,7 @@
 import Promises
 import ReactorIO
 
-/// Reads the next part of a body, which must outlive the read.
+/// Reads the body's next part, and retains the body meanwhile.
 struct BodyReader: FrameDecoder {
     let body: Body
 
@@ -10,10 +10,10 @@ struct BodyReader: FrameDecoder {
     var heldBytes: Int { body.decoder.heldBytes }
 }
 
-/// Decodes a message's body without chunk framing, in parts as they arrive: RFC 9112, sections 6 and 7.
+/// Strips a body's chunk framing, part by part as bytes arrive: RFC 9112, sections 6 and 7.
 struct BodyDecoder {
     private enum State {
-        /// Bytes of the body or of a chunk.
+        /// Inside the body or a chunk.
         case data(left: Int)
         case endOfChunk, chunkSize, trailers, complete
     }
@@ -23,15 +23,14 @@ struct BodyDecoder {
     private var state: State
     private var total = 0
     private var trailerBytes = 0
-    /// The bytes of chunk extensions, of blanks before them, and of zeros before sizes.
+    /// The number of bytes in chunk extensions, blanks before them, and leading zeros of sizes.
     private var extensionBytes = 0
     private let maxHead: Int
-    /// A response's trailer lines, possibly in a form that only a user agent accepts; `nil` for a request.
+    /// A response's raw trailer lines, which may need `normalized`; `nil` for a request.
     private var trailerLines: [UInt8]?
     var limit = 0
-    /// A chunked body's trailer fields.
     private(set) var trailers = Headers()
-    /// The bytes gathered in one array; the parts are then empty.
+    /// The bytes gathered for `Body.bytes`, which leaves the parts empty; otherwise `nil`.
     var whole: [UInt8]?
 }
 
@@ -45,7 +44,7 @@ extension BodyDecoder {
             case .chunked: (nil, .chunkSize)
             case .untilEnd: (nil, .data(left: .max))
             }
-        // By the memberwise initializer, since any other copies its result.
+        // Any initializer but the memberwise one would copy its result.
         self = BodyDecoder(
             length: length, isChunked: framing == .chunked, state: state, maxHead: maxHead,
             trailerLines: isOfResponse ? [] : nil)
@@ -55,7 +54,7 @@ extension BodyDecoder {
 
     var heldBytes: Int { trailers.lines.capacity }
 
-    /// The longest line before a chunk.
+    /// The maximum bytes in the line before a chunk.
     private static var maxChunkLine: Int { 256 }
 
     mutating func decode(_ bytes: RawSpan) throws -> DecodedFrame<[UInt8]> {
@@ -71,7 +70,6 @@ extension BodyDecoder {
         return position == 0 ? .incomplete(missing: 1) : .frame(part, consumed: position)
     }
 
-    /// Takes the rest of a body with a length, if all of it has arrived.
     mutating func takeRest(from connection: Connection) -> [UInt8]? {
         guard case .data(let left) = state, !isChunked, left > 0, let rest = connection.takeArrived(left) else {
             return nil
@@ -90,7 +88,7 @@ extension BodyDecoder {
 
     private var tooLarge: HTTPError { HTTPError(.contentTooLarge, "a body of more than \(limit) bytes") }
 
-    /// - Returns: false if it needs more input, or the body is complete.
+    /// - Returns: false if more input is needed or the body is complete.
     private mutating func advance(
         _ bytes: Bytes, _ position: inout Int, _ part: inout [UInt8]
     ) throws(HTTPError) -> Bool {
@@ -117,7 +115,7 @@ extension BodyDecoder {
         case .chunkSize:
             guard let line = try nextLine(bytes, &position, limit: Self.maxChunkLine) else { return false }
             let size = try chunkSize(line)
-            // Beyond the size's digits. They may be as long as the body, and no proxy sends more.
+            // All but the size's digits. No proxy sends longer extensions than the body.
             extensionBytes += line.count - (Int.bitWidth - size.leadingZeroBitCount + 3) / 4
             if extensionBytes > maxHead + total { throw .bad("extensions of chunks that are longer than the body") }
             if size > limit - total { throw tooLarge }
@@ -140,20 +138,20 @@ extension BodyDecoder {
         return true
     }
 
-    /// - Parameter left: the number of bytes from the first of these on, if known.
+    /// - Parameter left: the body's or chunk's remaining bytes, including these; `.max` if unknown.
     private mutating func take(_ bytes: Bytes, of left: Int, _ part: inout [UInt8]) {
         if whole == nil {
-            // Usually one run of bytes, for which a growing array would be larger.
+            // A part is usually one run of bytes; a growing array would take more memory.
             if part.isEmpty { part = [UInt8](bytes) } else { part.append(contentsOf: bytes) }
             return
         }
-        // Room for each chunk would move all earlier ones.
+        // Making exact room for each chunk would move all earlier ones.
         whole!.makeRoom(for: bytes.count, of: isChunked || left == .max ? nil : left)
         whole!.append(contentsOf: bytes)
     }
 
     private mutating func appendTrailers(_ lines: [UInt8]) throws(HTTPError) {
-        // The pointers lie within the array for the call, and nothing keeps them.
+        // The pointers lie within the array, and nothing keeps them after the call.
         try lines.span.bytes.withUnsafeBytes { lines throws(HTTPError) in
             var start = 0
             while let end = lines.position(of: 0x0A, from: start) {
@@ -170,7 +168,7 @@ extension BodyDecoder {
 
     private func nextLine(_ bytes: Bytes, _ position: inout Int, limit: Int) throws(HTTPError) -> Bytes? {
         let end = try bytes.endOfLine(from: position, searchingFrom: position)
-        // The final CR may arrive without the LF.
+        // The CR may arrive before its LF.
         if (end ?? bytes.count - 1) - position > limit { throw .bad("a line that is too long in a body") }
         guard let end else { return nil }
         defer { position = end + 2 }
@@ -182,7 +180,7 @@ extension BodyDecoder {
         guard line.isValue else { throw .bad("a control character before a chunk") }
         let end = line.position(of: UInt8(ascii: ";")) ?? line.count
         let digits = end < line.count ? line.slice(0..<end).trimmed : line
-        // No blank before the digits.
+        // Refuses a blank before the digits.
         guard let first = digits.first, first == line[0] else { throw .bad("a chunk without a size") }
         var size = 0
         for byte in digits {

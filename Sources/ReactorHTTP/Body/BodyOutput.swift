@@ -6,21 +6,21 @@ public final class BodyOutput {
     /// A chunked body's trailer fields, to be set before the body's promise is fulfilled.
     public var trailers = Headers()
 
-    /// Sends the closure's output.
+    /// Sends the bytes that its argument writes.
     private let send: ((inout ByteWriter) -> Void) -> Promise<Void>
-    /// The client's connection, if it may send files itself; `nil` if not, or if the parts go elsewhere.
+    /// The client's connection if the parts go there and it can send files itself; otherwise `nil`.
     var fileOutput: Connection?
     /// The unsent head, sent with the first part.
     private var head: ((inout ByteWriter) -> Void)?
-    /// The bytes that the declared length still needs.
+    /// The number of bytes missing from the declared length.
     private var left: Int?
-    /// If false, and there is no length, the connection's end ends the body: for HTTP/1.0.
+    /// True for chunks. If false without a length, closing the connection ends the body (HTTP/1.0).
     private let isChunked: Bool
-    /// True when the message has ended, since later bytes would belong to the next one.
+    /// True when the message has ended: later bytes would belong to the next message.
     private var isEnded = false
     private var failure: (any Error)?
 
-    /// More bytes than the declared length, or bytes after the end.
+    /// The error for bytes beyond the declared length or after the body's end.
     public struct TooMuch: Error, Hashable, Sendable {}
 
     init(
@@ -28,7 +28,7 @@ public final class BodyOutput {
         send: @escaping ((inout ByteWriter) -> Void) -> Promise<Void>
     ) { (left, self.isChunked, self.head, self.send) = (length, isChunked, head, send) }
 
-    /// An output that passes its parts to `write` instead of a client, to transform a stream; see `Response.body`.
+    /// Passes the parts to `write` instead of a client, to transform a stream; see `Response.body`.
     /// - Parameter write: called with each part. `BodyOutput.write` returns its promise.
     public convenience init(_ write: @escaping ([UInt8]) -> Promise<Void>) { self.init(length: nil, write) }
 
@@ -43,10 +43,10 @@ public final class BodyOutput {
     var isUnsent: Bool { head != nil }
 
     /// Writes a part of the body.
-    /// - Parameter bytes: the part; an empty one sends an unsent head.
+    /// - Parameter bytes: the part; an empty one sends only an unsent head.
     /// - Returns: a promise that is fulfilled when the kernel has taken the bytes, so a slow peer slows the writer.
-    ///   Rejected as `Connection.write`, and with `TooMuch`. It may be ignored, because the body's end fails with the
-    ///   same error. Cancelling it does not take back the part, which would leave a gap.
+    ///   Rejected with the same errors as `Connection.write`, or `TooMuch`. It may be ignored, because the body's end
+    ///   fails with the same error. Cancelling it does not withdraw the part, since that would leave a gap.
     @discardableResult
     public func write(_ bytes: [UInt8]) -> Promise<Void> {
         if isEnded || bytes.count > left ?? .max { return Promise(error: TooMuch()) }
@@ -64,20 +64,20 @@ public final class BodyOutput {
         return sent.isPending ? sent.map { $0 }.mayBeIgnored : sent
     }
 
-    /// Keeps a failure, because a full queue may accept later parts.
+    /// Records a failure for `finish`, because a full queue may accept later parts.
     private func note(_ sent: Promise<Void>) {
         if case .failure(let error)? = sent.mayBeIgnored.result { failure = error }
     }
 
-    /// Writes a part as UTF-8; see the form with bytes.
+    /// Writes a part as UTF-8; see the overload for bytes.
     @discardableResult
     public func write(_ text: String) -> Promise<Void> { write(Array(text.utf8)) }
 
     /// True when a part of a file can be sent without reading it.
     var sendsFiles: Bool { fileOutput != nil && !isChunked }
 
-    /// Sends the beginning of a part of a file, as much as there is room for.
-    /// - Returns: the number of bytes: see `Connection.sendFile`.
+    /// Sends as much of `range` as there is room for.
+    /// - Returns: the number of bytes sent: see `Connection.sendFile`.
     func send(_ range: Range<Int>, of file: CInt) -> Int {
         guard let fileOutput, sendsFiles, !isEnded, range.count <= left ?? .max else { return 0 }
         if let head = head.take() { note(fileOutput.gather(beforeFile: head)) }
@@ -107,7 +107,7 @@ public final class BodyOutput {
 }
 
 extension ByteWriter {
-    /// The field that delimits the body, and the end of the head, in two steps.
+    /// Appends the field that delimits the body and the end of the head, in two writes.
     /// - Parameter length: the body's length in bytes; `nil` for chunks.
     mutating func append(framing length: Int?) {
         guard let length else { return append("Transfer-Encoding: chunked\r\n\r\n" as StaticString) }
@@ -117,13 +117,12 @@ extension ByteWriter {
     }
 }
 
-/// The digits of a length, and the CR LF CR LF that ends a head.
-/// - Returns: a text, and its first index.
+/// Formats a length, followed by the CR LF CR LF that ends a head.
+/// - Returns: the text, and the index of its first byte.
 @inline(__always)
 func endOfHead(length: Int) -> (text: InlineArray<24, UInt8>, first: Int) {
     var text = InlineArray<24, UInt8>(repeating: 0)
     (text[20], text[21], text[22], text[23]) = (0x0D, 0x0A, 0x0D, 0x0A)
-    // Last digit first.
     var first = 20
     var rest = UInt(length)
     repeat {

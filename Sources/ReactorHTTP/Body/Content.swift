@@ -5,12 +5,12 @@ import ReactorIO
 enum Content {
     case text(String)
     case bytes([UInt8])
-    /// Of this length, or chunked if `nil`.
+    /// A body of this length, or chunked if `nil`.
     case stream(length: Int?, (BodyOutput) throws -> Promise<Void>)
     /// Another protocol; responses only.
     case upgrade(String, (Connection) throws -> Promise<Void>)
 
-    /// The length in bytes; `nil` if only the end delimits it.
+    /// The length in bytes; `nil` if only the content's end shows it.
     var length: Int? {
         switch self {
         case .text(let text): text.utf8.count
@@ -38,10 +38,10 @@ enum Content {
 }
 
 extension Connection {
-    /// Sends a head, then the content that is in memory.
+    /// Sends a head, then any content that is in memory.
     func write(_ content: Content?, behind head: (inout ByteWriter) -> Void) -> Promise<Void> {
         if case .bytes(let bytes)? = content, bytes.count >= 16_384 {
-            // A large body, without a copy.
+            // Does not copy a large body.
             return write { output in
                 head(&output)
                 output.append(SharedBytes(bytes))

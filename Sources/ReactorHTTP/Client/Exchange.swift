@@ -3,38 +3,37 @@ import Reactor
 import ReactorIO
 import ReactorLibc
 
-/// A request and its response. A retry on another connection runs it again.
+/// A request and its response. A retry on another connection runs the exchange again.
 final class Exchange {
     private let request: OutgoingRequest
     private let proxy: Proxy?
     private let client: HTTPClient
-    // Lent, since a copy would retain all closures and texts in it.
+    // Lent, since a copy would retain every closure and string in the options.
     private var options: HTTPClient.Options { _read { yield client.options } }
-    /// The response's resolver, until settled. Afterwards nothing here may retain the response, whose release ends its
-    /// connection.
-    // `@exclusivity(unchecked)`: one thread, and no change during calls that could call back.
+    /// The response's resolver; `nil` once settled. From then on nothing here may retain the response, because its
+    /// release closes the connection.
+    // `@exclusivity(unchecked)`: used on one thread, and unchanged during calls that could call back.
     @exclusivity(unchecked) private var resolver: Resolver<Fetched>?
     private var isAnswered: Bool { resolver == nil }
-    /// True when a stream's write has failed. An earlier response of the server can still be read.
+    /// True when a write of a streamed body has failed. A response that the server sent before can still be read.
     private var isCut = false
-    /// The reason that the request's body could not be written.
+    /// The error that stopped writing the request's body.
     private var failure: (any Error)?
 
     init(_ request: OutgoingRequest, by proxy: Proxy?, _ client: HTTPClient, _ resolver: Resolver<Fetched>) {
         (self.request, self.proxy, self.client, self.resolver) = (request, proxy, client, resolver)
     }
 
-    /// - Parameter lease: the connection's lease.
-    /// - Returns: a promise that settles when the response has been read, or can no longer be. Fulfilled, it returns
+    /// - Returns: a promise that settles when the response has been read or no longer can be. Its fulfilment returns
     ///   the connection to its pool.
     func run(on connection: Connection, _ lease: PoolRequest) -> Promise<Void> {
-        // RFC 9112, section 9.2: it may belong to another client's request.
+        // Input before the request may answer another client's: RFC 9112, section 9.2.
         if !lease.isReused, connection.hasInputAlready {
             return Promise(error: HTTPError.unusable("bytes before the request"))
         }
         let parser = ResponseParser(
             maxHead: options.maxHead, maxFields: options.maxFields, request.method == .head ? .forHead : .forContent)
-        // Read while writing, since a server may answer and close before it has the whole request.
+        // Reads while writing, since a server may answer and close before it has the whole request.
         let sent = send(on: connection)
         let limits = FrameTimeouts(idle: options.firstByte, frame: options.firstByte)
         if sent.isFulfilled {
@@ -43,7 +42,7 @@ final class Exchange {
             // A failure ends only the writes; the server's earlier output can still be read within the limits.
             sent.ensure { if !self.isAnswered { connection.frameTimeouts = limits } }
                 .catch(policy: .allErrors) { [self] error in
-                    // The kernel has no memory. The server does not know, and waits for the rest.
+                    // The kernel is out of memory; the server would wait for the rest.
                     guard !isAnswered, failure == nil, (error as? SystemError)?.isShortage == true else { return }
                     failure = error
                     connection.abort()
@@ -56,9 +55,8 @@ final class Exchange {
         return sent.isPending ? done.ensure { sent.cancel() } : done
     }
 
-    /// Ends the request without a response.
     func end(_ error: any Error) {
-        // While the resolver is still here.
+        // `named` needs the resolver, so it comes first.
         let error = failure ?? named(error, timedOut: .firstByte)
         resolver.take()?.reject(error)
     }
@@ -66,9 +64,9 @@ final class Exchange {
     /// Translates an error of the connection, its pool or its reads into the client's.
     private func named(_ error: any Error, timedOut limit: FetchError.Limit) -> any Error {
         switch error {
-        // A response that no server may send. Its status does not concern this program's own clients.
+        // The response was invalid. Its status must not reach this program's own clients.
         case let error as HTTPError: return HTTPError.unusable(error.reason)
-        // The limit of writes. The kernel's own, for instance of a connect, has the same code.
+        // The time limit for writes. The kernel's own, for instance for a connect, has the same code.
         case let error as SystemError
         where error.code == ETIMEDOUT && [.send, .write].contains(error.call) && !isAnswered && options.idle != nil:
             return FetchError.timedOut(.idle)
@@ -126,22 +124,22 @@ final class Exchange {
                     end.reject(error)
                     return error
                 }
-                // Perhaps the server answered before the request's end, so no other request can follow.
+                // After an answer before the request's end, no other request can follow.
                 if isLast || sent.isPending { connection.close() }
-                // Before the program sees the end and makes its next request.
+                // Comes before the program sees the end and makes its next request.
                 lease.giveBack(idleLimit: keepAliveTime(headers))
                 end.fulfill()
                 return nil
             })
         body.place = request.address
         resolver.take()?.fulfill(Fetched(status: head.status, headers: head.headers, body: body))
-        // A rejection closes the connection, so all reads of the body fail.
+        // Rejecting at the deadline closes the connection, so all reads of the body fail.
         return request.deadline.map { done.timeout(EventLoop.current.now.duration(to: $0)) } ?? done
     }
 }
 
-/// The server's limit for an idle connection, by the field `Keep-Alive` (RFC 2068, section 19.7.1), less the time for a
-/// request to arrive; `nil` without one.
+/// Reads the server's idle limit from the field `Keep-Alive` (RFC 2068, section 19.7.1), less the time for a request to
+/// arrive; `nil` without the field.
 private func keepAliveTime(_ headers: Headers) -> Duration? {
     guard let field = headers.bytes("keep-alive") else { return nil }
     var time: Duration?
@@ -151,7 +149,7 @@ private func keepAliveTime(_ headers: Headers) -> Duration? {
             guard time == nil, element.slice(0..<min(8, element.count)).isEqual(ignoringCase: "timeout="),
                 !digits.isEmpty, digits.allSatisfy(isDigit)
             else { return }
-            // A day is as good as longer.
+            // Capped at a day.
             let seconds = Duration.seconds(digits.reduce(0) { min($0 * 10 + Int($1 & 15), 86_400) })
             time = seconds - min(.seconds(1), seconds / 2)
         }
@@ -165,15 +163,15 @@ public struct Fetched {
     public let status: Status
     /// The fields.
     public let headers: Headers
-    /// The body. Read or release it, because its connection serves no other request before. The release of an unread
-    /// body closes the connection.
+    /// The body. Read or release it: until then its connection serves no other request. Releasing an unread body closes
+    /// the connection.
     public let body: Body
 
     /// The address of this response after redirects, without the fragment, and with the port unless it is the scheme's
     /// own.
     public var address: String { body.place?.text ?? "" }
 
-    /// This response if its status is from 200 to 299.
+    /// Returns this response if its status is from 200 to 299.
     ///
     /// ```swift
     /// fetch(address).map { try $0.validated() }.then { $0.body.bytes() }

@@ -2,19 +2,19 @@ import Reactor
 
 /// The reason that a request could not be made.
 public enum FetchError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// Not an address of the form `http://host:port/path` or `ws://host:port/path`, and the reason. User name and
+    /// An address that is not like `http://host:port/path` or `ws://host:port/path`, and the reason. User name and
     /// password become `***`.
     case badAddress(String, reason: String)
     /// The method is not a token, or a field contradicts one that the client writes.
     case badRequest(String)
-    /// An `https:` address and a client without `startTLS`. See `HTTPClient.defaultOptions`.
+    /// An `https:` address for a client without `startTLS`. See `HTTPClient.defaultOptions`.
     case noTLS(String)
-    /// Not an address of the form `http://user:password@host:port`. User and password are omitted.
+    /// A proxy's address that is not like `http://user:password@host:port`. User and password are omitted.
     case badProxy(String)
-    /// The server's response to the WebSocket handshake. `body` is the part of the first 64 KiB that arrives within a
-    /// second.
+    /// The server refused the WebSocket handshake with this response. `body` is the part of the first 64 KiB that
+    /// arrives within a second.
     case refusedWebSocket(Status, headers: Headers, body: [UInt8])
-    /// The response of the proxy, which opened no tunnel. The body as above.
+    /// The response of a proxy that refused a tunnel. `body` is as in `refusedWebSocket`.
     case refusedByProxy(Status, headers: Headers, body: [UInt8])
     /// More redirects than allowed.
     case tooManyRedirects(limit: Int)
@@ -37,7 +37,7 @@ public enum FetchError: Error, Hashable, Sendable, CustomStringConvertible {
         case total
     }
 
-    /// For human readers. Control characters, possible in a redirect, are escaped.
+    /// A text for humans. Control characters, which a redirect may contain, are escaped.
     public var description: String {
         switch self {
         case .badAddress(let text, let reason): "'\(text.inOneLine)' is not an address of HTTP: \(reason.inOneLine)"

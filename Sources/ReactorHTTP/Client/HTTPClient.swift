@@ -2,7 +2,7 @@ import Promises
 import Reactor
 import ReactorIO
 
-/// Makes requests over connections that it keeps per server. Belongs to its thread's loop.
+/// Makes requests over connections that it keeps open per server. Use it only on its loop's thread.
 ///
 /// ```swift
 /// let client = HTTPClient()
@@ -11,32 +11,33 @@ import ReactorIO
 public final class HTTPClient {
     /// Time limits, size limits, proxies and TLS of requests.
     public struct Options: Sendable {
-        /// The limits of connections; `makeTimeout` covers the connect and its handshake.
+        /// The limits for connections; `makeTimeout` covers connect and handshake.
         public var connections = PoolLimits(idleTimeout: .seconds(30))
-        /// The time from the request's end to the response's first byte, and from there to the end of its head.
+        /// The time limit from the request's end to the response's first byte, and again from there to the end of its
+        /// head.
         public var firstByte: Duration? = .seconds(30)
         /// The longest pause inside a body.
         public var idle: Duration? = .seconds(30)
-        /// The time for the whole request, with redirects and reads of the body.
+        /// The time limit for the whole request, including redirects and reads of the body.
         public var total: Duration?
-        /// The number of redirects to follow; 0 returns the redirect itself.
+        /// The maximum number of redirects; 0 returns the redirect itself.
         public var maxRedirects = 5
-        /// Called with each redirect before it is followed, and its target. `false` returns the redirect itself, and an
-        /// error rejects the request. `nil` follows all.
+        /// Called with each redirect and its target before the client follows it. `false` returns the redirect itself;
+        /// an error rejects the request. `nil` follows all redirects.
         public var willRedirect: (@Sendable (_ response: Fetched, _ address: String) throws -> Bool)?
         /// A head's maximum size in bytes.
         public var maxHead = 65_536
         /// A head's maximum number of fields.
         public var maxFields = 200
-        /// The maximum size in bytes of a body read by `bytes()` or `text()`. Reads in parts have no limit, unless the
+        /// The maximum size in bytes of a body read by `bytes()` or `text()`. Reads in parts have no limit unless the
         /// program sets `response.body.limit`.
         public var maxBody = 64 << 20
-        /// The field `User-Agent` of requests without one; `nil` to omit it.
+        /// The default field `User-Agent`; `nil` to omit it.
         public var userAgent: String? = "swift-reactor"
-        /// The proxies, and the requests that use them.
+        /// The proxies, and the hosts reached without one.
         public var proxies = Proxies.environment
         /// Starts TLS on a connection and verifies the host's name: `{ $0.startTLS(as: tls, serverName: $1) }`. Without
-        /// it, `https:` addresses are refused.
+        /// this closure, `https:` addresses are refused.
         public var startTLS: (@Sendable (_ connection: Connection, _ host: String) -> Promise<Connection>)?
 
         /// The defaults above.
@@ -49,7 +50,6 @@ public final class HTTPClient {
     let lookup: any NameLookup
     /// The `User-Agent` line, made once.
     let userAgent: [UInt8]
-    /// The last request's server, cached.
     private var last: WebOrigin?
 
     /// - Parameters:
@@ -75,9 +75,9 @@ public final class HTTPClient {
     ///     .done { response in print(response.status) }
     /// ```
     ///
-    /// Every status is a response, never an error; see `Fetched.validated`. Redirects are followed: 303, and 301 and
-    /// 302 after a POST, by GET; to another server without `Authorization` and `Cookie`. An idempotent request is
-    /// retried on another connection if the server has closed this one.
+    /// Every status is a response, never an error; see `Fetched.validated`. The client follows redirects, with GET for
+    /// 303, and for 301 and 302 after a POST. Another server does not get `Authorization` and `Cookie`. An idempotent
+    /// request is retried on another connection if the server has closed this one.
     ///
     /// Cancelling the promise ends the request and closes its connection.
     /// - Parameters:
@@ -85,15 +85,16 @@ public final class HTTPClient {
     ///     international host in ASCII, as `xn--bcher-kva.example`.
     ///   - method: the method.
     ///   - headers: further fields. `Host` replaces the address's host, also in a redirect to the same server.
-    ///     `Connection: close` ends the connection with the response. The client itself sets other options of
-    ///     `Connection`, `Content-Length`, `Transfer-Encoding` and `Proxy-Authorization`, and omits these.
+    ///     `Connection: close` closes the connection after the response. The client omits other options of
+    ///     `Connection`, and `Content-Length`, `Transfer-Encoding` and `Proxy-Authorization`, because it writes its
+    ///     own.
     ///   - body: the body; `nil` for none.
     /// - Returns: a promise of the response, fulfilled when its head has arrived. Rejected with
-    ///   - `FetchError`, which names the exceeded time limit;
+    ///   - `FetchError`, also for a time limit;
     ///   - `HTTPError` (502) for a response that is invalid or came before the request;
-    ///   - an error of a streamed body;
+    ///   - an error from a streamed body;
     ///   - `PoolError` if no connection was free in time;
-    ///   - the connection's `ConnectError` or `SystemError`, and the error of TLS.
+    ///   - the connection's `ConnectError` or `SystemError`, or an error from TLS.
     @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
     public func fetch(
         _ address: String, _ method: Method = .get, headers: Headers = Headers(), body: RequestBody? = nil
@@ -110,7 +111,7 @@ public final class HTTPClient {
         }
     }
 
-    /// - Parameter before: the redirected requests before.
+    /// - Parameter before: the earlier requests, which were redirected.
     private func follow(
         _ request: OutgoingRequest, behind before: [OutgoingRequest]
     ) throws(FetchError) -> Promise<Fetched> {
@@ -127,8 +128,7 @@ public final class HTTPClient {
             if let willRedirect = options.willRedirect, try !willRedirect(response, next.address.text) {
                 return .value(response)
             }
-            // Reads short bodies, so that the connection can be reused. A long or late body is not worth it, since the
-            // target is known.
+            // Reads a short body, so that the connection can be reused. A long or late one is not worth waiting for.
             let isShort = response.body.length.map { $0 <= 65_536 } ?? false
             let rest = isShort ? response.body.discard() : .value
             let rested = rest.isPending ? rest.timeout(.milliseconds(100)) : rest
@@ -140,7 +140,7 @@ public final class HTTPClient {
     private func send(_ request: OutgoingRequest) throws(FetchError) -> Promise<Fetched> {
         let address = request.address
         if address.isSecure, options.startTLS == nil { throw .noTLS(address.authority) }
-        // A proxy for `https:` opens its tunnel when the connection is made.
+        // For `https:`, making the connection opens the proxy's tunnel.
         let proxy = address.isSecure ? nil : try options.proxies.proxy(for: address)
         let (promise, resolver) = Promise<Fetched>.pending()
         let exchange = Exchange(request, by: proxy, self, resolver)
@@ -153,19 +153,18 @@ public final class HTTPClient {
         return promise
     }
 
-    /// Closes idle connections now, others when their responses have been read. Later requests are rejected.
+    /// Closes idle connections now, and others once their responses have been read. Later requests are rejected.
     public func close() { pool.close() }
 }
 
 extension HTTPClient.Options {
-    /// The address to connect to for the server `key`: its own, or its proxy's for a tunnel.
+    /// Returns the address to connect to for the server `key`: its own, or that of its tunnel's proxy.
     func route(_ key: PoolKey) throws -> PoolKey {
         let address = try WebAddress("\(key)")
         guard address.isSecure, let proxy = try proxies.proxy(for: address) else { return address.endpoint }
         return proxy.address.endpoint
     }
 
-    /// Starts TLS on a new connection if its server needs it.
     func prepare(_ connection: Connection, _ key: PoolKey) throws -> Promise<Void> {
         let address = try WebAddress("\(key)")
         return address.isSecure ? try open(connection, to: address, by: try proxies.proxy(for: address)) : .value
@@ -198,7 +197,7 @@ extension HTTPClient.Options {
 extension HTTPClient {
     private static let shared = LockedValue.ofProcess(Options())
 
-    /// The options of the per-loop clients of the function `fetch`, each made with its loop's first request. For
+    /// The options for the clients of the free function `fetch`. Each loop makes its client with its first request. For
     /// `https:`, with ReactorTLS:
     ///
     /// ```swift
@@ -207,7 +206,7 @@ extension HTTPClient {
     public static var defaultOptions: Options {
         get { shared.withLock { $0 } }
         set {
-            // Released outside the lock, with all captures of the closures.
+            // Releases the old closures' captures outside the lock.
             let old = shared.withLock { options in
                 defer { options = newValue }
                 return options
@@ -228,8 +227,8 @@ extension HTTPClient {
     }
 }
 
-/// Makes a request with a client of this loop, with `HTTPClient.defaultOptions`: plain HTTP unless they set `startTLS`.
-/// See `HTTPClient.fetch`.
+/// Makes a request with this loop's client, which has `HTTPClient.defaultOptions`: plain HTTP unless they set
+/// `startTLS`. See `HTTPClient.fetch`.
 ///
 /// ```swift
 /// let page = try hang(fetch("http://127.0.0.1:8080/").then { $0.body.text() })

@@ -2,7 +2,7 @@ import Promises
 import Reactor
 import ReactorIO
 
-/// A client's request. A class, since each step of a fetch would copy it.
+/// A client's request. A class, since each step of a fetch would copy a struct.
 final class OutgoingRequest {
     let address: WebAddress
     let method: Method
@@ -10,7 +10,6 @@ final class OutgoingRequest {
     let body: RequestBody?
     /// True when the program sends `Connection: close`.
     let isClosing: Bool
-    /// The deadline for reading the response.
     let deadline: LoopInstant?
 
     init(
@@ -38,12 +37,11 @@ final class OutgoingRequest {
 
     func isRepetition(of other: OutgoingRequest) -> Bool { method == other.method && address == other.address }
 
-    /// True when the request may be retried.
     var isRepeatable: Bool { method.isIdempotent && body?.isStream != true }
 
     /// - Parameters:
-    ///   - proxy: the proxy that gets it.
-    ///   - userAgent: the `User-Agent` line, if the program has none.
+    ///   - proxy: the proxy that gets the request.
+    ///   - userAgent: the line for a request without `User-Agent`.
     func writeHead(to output: inout ByteWriter, by proxy: Proxy?, userAgent: [UInt8]) {
         writeFields(to: &output, by: proxy, userAgent: userAgent)
         if let type = body?.contentType, !headers.has("content-type") {
@@ -61,7 +59,7 @@ final class OutgoingRequest {
         }
     }
 
-    /// The first line, and the fields that do not describe a body.
+    /// Writes the first line, and the fields that do not describe a body.
     func writeFields(to output: inout ByteWriter, by proxy: Proxy?, userAgent: [UInt8]) {
         output.append(method.name)
         output.append(" " as StaticString)
@@ -84,8 +82,8 @@ final class OutgoingRequest {
         ["host", "content-length", "transfer-encoding", "connection", "proxy-authorization"]
     }
 
-    /// The redirect's request; `nil` if the response is not a redirect, or its body cannot be sent again: RFC 9110,
-    /// section 15.4.
+    /// Returns the request that follows a redirect; `nil` if the response is none, or if it needs a streamed body
+    /// again: RFC 9110, section 15.4.
     func redirected(by response: Fetched) throws(FetchError) -> OutgoingRequest? {
         let becomesGet: Bool
         switch response.status.code {

@@ -21,7 +21,7 @@ public struct Proxies: Hashable, Sendable {
     }
 
     /// The environment's proxies, as for curl(1): `http_proxy`, `https_proxy`, `all_proxy` for both, and `no_proxy`;
-    /// all but the first also in upper case. `HTTP_PROXY` does not count, because a client of a CGI program can set it.
+    /// all but the first also in upper case. `HTTP_PROXY` is ignored, because a CGI program's client can set it.
     public static var environment: Proxies { Proxies { getenv($0).map { String(cString: $0) } } }
 
     package init(variables: (String) -> String?) {
@@ -63,7 +63,7 @@ public struct Proxies: Hashable, Sendable {
         }
     }
 
-    /// An exception without port and IPv6 brackets; `nil` if it names another port.
+    /// Strips port and IPv6 brackets from an exception; `nil` if it names another port.
     private static func withoutPort(_ exception: Substring, _ port: UInt16) -> Substring? {
         if exception.hasPrefix("[") {
             guard let bracket = exception.firstIndex(of: "]") else { return nil }
@@ -77,7 +77,7 @@ public struct Proxies: Hashable, Sendable {
         return UInt16(decimal: parts[1]) == port ? parts[0] : nil
     }
 
-    /// The bytes of an IP address; empty for a name.
+    /// Parses an IP address; empty for a name.
     private static func bytes(of host: Substring) -> [UInt8] {
         for (family, count) in [(AF_INET, 4), (AF_INET6, 16)] {
             var bytes = [UInt8](repeating: 0, count: count)
@@ -97,7 +97,7 @@ struct Proxy {
         if let scheme = text.firstRange(of: "://") { rest = text[scheme.upperBound...] }
         let at = rest.lastIndex(of: "@")
         let host = at.map { rest[rest.index(after: $0)...] } ?? rest
-        // The address may contain a password, so it is not for the log.
+        // The address may contain a password, so the error has only the host.
         let refusal = FetchError.badProxy(String(host))
         guard text.hasPrefix("http://") || rest.startIndex == text.startIndex else { throw refusal }
         do { address = try WebAddress("http://\(host)") } catch { throw refusal }

@@ -12,7 +12,7 @@ public struct RequestBody {
         RequestBody(contentType: type, content: .bytes(bytes))
     }
 
-    /// A text as UTF-8.
+    /// A body from a string's UTF-8.
     public static func text(_ text: String, type: String? = "text/plain; charset=utf-8") -> RequestBody {
         RequestBody(contentType: type, content: .text(text))
     }
@@ -23,13 +23,13 @@ public struct RequestBody {
     /// client.fetch("http://127.0.0.1:8080/log", .put, body: .stream { output in lines.forEach { output.write($0) } })
     /// ```
     ///
-    /// `body` is called once. So the request is not retried on another connection, and a redirect that repeats the body
-    /// is the response. If its promise is rejected, the connection ends, and the fetch is rejected with the error. The
-    /// promise is cancelled if the response ends first.
+    /// `body` is called once, so the request is not retried on another connection, and a redirect that needs the body
+    /// again becomes the response. If the promise from `body` is rejected, the connection closes, and the fetch is
+    /// rejected with the error. The promise is cancelled if the response ends first.
     /// - Parameters:
     ///   - type: the field `Content-Type`.
     ///   - length: the body's length in bytes; `nil` for chunks.
-    ///   - body: writes the body. The promise of each write slows the writer to the server's pace.
+    ///   - body: writes the body. Wait for each write's promise to keep the server's pace.
     public static func stream(
         type: String? = "application/octet-stream", length: Int? = nil,
         _ body: @escaping (BodyOutput) throws -> Promise<Void>

@@ -2,8 +2,8 @@ import Promises
 import ReactorIO
 
 extension ResponseHead {
-    /// Reads the beginning of a refusal's body, on a connection without further use: the part of the first 64 KiB that
-    /// arrives within a second.
+    /// Reads the beginning of a refusal's body, on a connection that is not used again: the part of the first 64 KiB
+    /// that arrives within a second.
     func refusal(on connection: Connection, _ options: HTTPClient.Options) -> Promise<[UInt8]> {
         let limit = 65_536
         var kept: [UInt8] = []

@@ -1,7 +1,7 @@
 import Promises
 import ReactorIO
 
-/// A request's parts of `http://host:port/path?query`.
+/// The parts of `http://host:port/path?query` that a request needs.
 struct WebAddress: Equatable {
     let origin: WebOrigin
     /// The path and query, with a leading slash.
@@ -9,7 +9,7 @@ struct WebAddress: Equatable {
 
     /// - Parameters:
     ///   - schemes: the accepted schemes; the second is secure.
-    ///   - known: the origin of an address with one of these schemes, which need not be parsed again.
+    ///   - known: an origin with one of these schemes, reused without parsing if the address begins with it.
     /// - Throws: `FetchError.badAddress`.
     init(
         _ text: String, schemes: (StaticString, StaticString) = ("http", "https"), like known: WebOrigin? = nil
@@ -41,14 +41,14 @@ struct WebAddress: Equatable {
         target = behind.first == UInt8(ascii: "/") ? behind.text : "/" + behind.text
     }
 
-    /// `text` without user and password, for error messages and so perhaps the log.
+    /// Hides user and password for error messages, which may be logged.
     private static func withoutAccount(_ text: String) -> String {
         let bytes = text.utf8
         let scheme = text.firstRange(of: "://")?.upperBound
         let start = scheme ?? text.startIndex
         let end = scheme.flatMap { bytes[$0...].firstIndex { "/?#".utf8.contains($0) } } ?? text.endIndex
         var at = bytes[start..<end].lastIndex(of: UInt8(ascii: "@"))
-        // A password may wrongly contain this byte. Then the text after the colon is no port.
+        // A password may wrongly contain `/`, `?` or `#`. Then the text after the colon is no port.
         if at == nil, let colon = bytes[start..<end].lastIndex(of: UInt8(ascii: ":")),
             !bytes[colon..<end].dropFirst().allSatisfy(isDigit)
         {
@@ -62,7 +62,8 @@ struct WebAddress: Equatable {
         "%" + String(UInt(byte) + 0x100, radix: 16, uppercase: true).dropFirst()
     }
 
-    /// Resolves a response's `Location` field from here: RFC 3986, section 5.2. Escapes bytes that a URI forbids.
+    /// Resolves a response's `Location` field against this address: RFC 3986, section 5.2. Escapes bytes that a URI
+    /// forbids.
     func resolve(_ location: some Sequence<UInt8>) throws(FetchError) -> WebAddress {
         var reference = ""
         for byte in location {
@@ -95,7 +96,7 @@ struct WebAddress: Equatable {
         for segment in segments {
             if segment == ".." { _ = kept.popLast() } else if segment != "." { kept.append(segment) }
         }
-        // This path ends in a folder.
+        // A final dot segment names a folder.
         if segments.last == ".." || segments.last == "." { kept.append("") }
         return "/" + kept.joined(separator: "/")
     }

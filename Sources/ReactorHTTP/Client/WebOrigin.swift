@@ -2,7 +2,8 @@ import Promises
 import Reactor
 import ReactorIO
 
-/// An address's server: the parts before the path. A server's addresses share it, so it is read and written once.
+/// An address's server: the parts before the path. The addresses of a server share it, so it is parsed and formatted
+/// once.
 final class WebOrigin: Equatable, Sendable {
     let isSecure: Bool
     /// The host, with an IPv6 address's brackets and zone.
@@ -10,9 +11,8 @@ final class WebOrigin: Equatable, Sendable {
     let port: UInt16
     /// The value of `Host`, with the port unless it is the scheme's default.
     let authority: String
-    /// The pool key of its connections.
     let key: PoolKey
-    /// The address's beginning that this was read from, up to the path.
+    /// The text before the path, from which this was parsed.
     private let written: [UInt8]
 
     struct Flaw: Error { let reason: String }
@@ -37,13 +37,13 @@ final class WebOrigin: Equatable, Sendable {
         let bracket = isBracketed ? authority.position(of: UInt8(ascii: "]")) ?? authority.count : 0
         let hostEnd = authority.position(of: UInt8(ascii: ":"), from: bracket) ?? authority.count
         if hostEnd == 0 { throw Flaw(reason: "it has no host") }
-        // No address without the closing bracket, or with more after it.
+        // False without the closing bracket, or with more text after it.
         let isComplete = isBracketed && hostEnd == bracket + 1
         var name = authority.slice(isComplete ? 1..<bracket : 0..<hostEnd).text
         var zone = ""
         if isComplete, let percent = name.firstIndex(of: "%") {
             let rest = name[percent...].dropFirst()
-            // RFC 6874, and the form of `connect`.
+            // `%25zone` as in RFC 6874, or `%zone` as in `connect`.
             zone = "%" + (rest.hasPrefix("25") && rest.count > 2 ? rest.dropFirst(2) : rest)
             name = String(name[..<percent])
         }
@@ -67,10 +67,10 @@ final class WebOrigin: Equatable, Sendable {
         written = Array(text.slice(0..<colon + 1 + end))
     }
 
-    /// The bytes before the path.
+    /// The number of bytes before the path.
     var length: Int { written.count }
 
-    /// True when `text`, an address without fragment, has the same beginning up to its path.
+    /// True when `text`, an address without fragment, begins in the same way up to its path.
     func isBeginning(of text: Bytes) -> Bool {
         text.begin(with: written) && (text.count == length || Self.isBehind(text[length]))
     }

@@ -12,7 +12,7 @@ final class OpenFile: Sendable {
     let date: String?
 
     enum Found: Sendable {
-        /// With its content, if requested and small.
+        /// A regular file, with its content if requested and small.
         case file(OpenFile, [UInt8]?)
         case folder
         case none
@@ -28,8 +28,8 @@ final class OpenFile: Sendable {
     /// The bytes per read.
     static var piece: Int { 128 << 10 }
 
-    /// A larger file is sent from the kernel's memory, or else in pieces. Its response is a stream in both cases, for
-    /// code that transforms responses.
+    /// True when the file may be read at once. A larger one is sent from the page cache or in pieces, always as a
+    /// stream, for code that transforms responses.
     private var isSmall: Bool { size <= 32 << 10 }
 
     private init(_ fd: CInt, _ status: stat, _ calls: FileSyscalls) {
@@ -43,17 +43,17 @@ final class OpenFile: Sendable {
 
     deinit { _ = calls.close(fd) }
 
-    /// O_NONBLOCK: a FIFO would wait for its writer.
+    /// Without O_NONBLOCK, opening a FIFO would wait for its writer.
     private static var flags: CInt { O_RDONLY | O_NONBLOCK }
 
     /// - Parameter readsContent: true to read a small file's bytes at once.
-    /// - Throws: the `SystemError` of open(2) and pread(2), except for a missing file.
+    /// - Throws: a `SystemError` from open(2) or pread(2), except for a missing or forbidden file.
     static func open(_ path: String, readsContent: Bool, _ calls: FileSyscalls) throws -> Found {
         var answer: Int
         repeat { answer = calls.open(path, flags, 0) } while answer == -Int(EINTR)
         if answer < 0 {
             switch CInt(-answer) {
-            // The last two: a socket, or a missing device.
+            // The last two mean a socket or a missing device.
             case ENOENT, ENOTDIR, ENAMETOOLONG, ENXIO, ENODEV: return .none
             case EACCES, EPERM, ELOOP: return .refused
             case let code: throw SystemError(.open, code, detail: path)
@@ -72,7 +72,7 @@ final class OpenFile: Sendable {
         return kind == S_IFDIR ? .folder : .none
     }
 
-    /// The bytes in `range`, or fewer if the file ends first.
+    /// Reads `range`, or less if the file ends first.
     func read(_ range: Range<Int>) throws -> [UInt8] {
         try [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in
             var result: Int
@@ -85,9 +85,9 @@ final class OpenFile: Sendable {
 
     // MARK: The page cache
 
-    // For a loop's thread, which must not wait for a disk. A pool opens and reads everything else.
+    // For a loop's thread, which must not wait for a disk. A thread pool does the rest.
 
-    /// - Returns: as `open`, if that needs no disk and finds a regular file.
+    /// - Returns: the same as `open` for a regular file; `nil` for others, or if opening needs the disk.
     static func openCached(_ path: String, readsContent: Bool, _ calls: FileSyscalls) -> (OpenFile, [UInt8]?)? {
         let answer = calls.openCached(path, flags)
         guard answer >= 0, case .file(let file, _) = found(CInt(answer), calls) else { return nil }
@@ -95,7 +95,7 @@ final class OpenFile: Sendable {
         return file.readCached(0..<file.size).map { (file, $0) }
     }
 
-    /// The bytes in `range`, if the kernel has all of them.
+    /// Reads `range` if the page cache has all of it.
     func readCached(_ range: Range<Int>) -> [UInt8]? {
         if range.isEmpty { return [] }
         let bytes = [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in
@@ -104,12 +104,12 @@ final class OpenFile: Sendable {
         return bytes.count == range.count ? bytes : nil
     }
 
-    /// Sends the beginning of `range` from the kernel's memory, as much as the output takes without waiting.
-    /// - Returns: the number of bytes.
+    /// Sends as much of `range` from the page cache as the output takes without waiting.
+    /// - Returns: the number of bytes sent.
     func send(_ range: Range<Int>, to output: BodyOutput) -> Int {
         guard output.sendsFiles else { return 0 }
         var rest = range
-        // No more at once, since other connections wait.
+        // At most 4 MiB at once, since other connections wait.
         while !rest.isEmpty, range.count - rest.count < 4 << 20 {
             let part = rest.prefix(1 << 20)
             guard isCached(part) else { break }
@@ -120,8 +120,8 @@ final class OpenFile: Sendable {
         return range.count - rest.count
     }
 
-    /// True when the kernel probably has `range`. It reads ahead in pieces of this size, so each piece's last byte is
-    /// enough.
+    /// True when the page cache probably has `range`. The kernel reads ahead in pieces of this size, so testing each
+    /// piece's last byte is enough.
     private func isCached(_ range: Range<Int>) -> Bool {
         var byte: UInt8 = 0
         return stride(from: range.upperBound - 1, through: range.lowerBound, by: -Self.piece).allSatisfy {
@@ -140,7 +140,7 @@ final class OpenFile: Sendable {
         return second <= latest
     }
 
-    /// True when the client's copy is current: steps 3 and 4 of the same section. Compares dates as text, because
+    /// True when the client's copy is current: RFC 9110, section 13.2.2, steps 3 and 4. Compares dates as text, because
     /// clients return the received text.
     func isCurrent(for headers: Headers) -> Bool {
         isListed(in: "if-none-match", of: headers, weakly: true)
@@ -161,7 +161,7 @@ final class OpenFile: Sendable {
         }
     }
 
-    /// The requested range: RFC 9110, section 14.2. Several ranges, or an invalid one, mean the whole file.
+    /// Parses the requested range: RFC 9110, section 14.2. Several ranges, or an invalid one, mean the whole file.
     func range(for headers: Headers) -> Requested {
         guard let text = headers["range"], text.hasPrefix("bytes=") else { return .whole }
         if let condition = headers["if-range"], condition != date, condition != tag || !version.isStrong {

@@ -10,17 +10,18 @@ import ReactorLibc
 /// listener.serveHTTP { request in files.response(to: request) }
 /// ```
 ///
-/// GET and HEAD, `ETag` and `Last-Modified` with their conditions, and single ranges (RFC 9110, sections 13 and 14).
-/// The tag depends on size, inode, and the times of the last modification and status change. So a replaced file is
-/// never taken for current, whatever its modification time. The tag is weak and `Last-Modified` omitted where the times
-/// prove less: for two seconds after a change, and for a modification time of 0 or 1, as in reproducible builds.
-/// `Last-Modified` is the later of the two times.
+/// Supports GET and HEAD, `ETag` and `Last-Modified` with their conditions, and single ranges (RFC 9110, sections 13
+/// and 14). The tag depends on size, inode, and the times of the last modification and status change, so a replaced
+/// file is never taken for current, whatever its modification time. `Last-Modified` is the later of the two times.
+/// Where these prove too little, the tag is weak and `Last-Modified` is omitted: for two seconds after a change, and
+/// for a modification time of 0 or 1, as in reproducible builds.
 ///
-/// Names that begin with a dot are not served, except `/.well-known/` (RFC 8615), and neither is anything outside the
-/// folder. Symbolic links in it are followed.
+/// Names that begin with a dot, except `/.well-known/` (RFC 8615), and files outside the folder are not served.
+/// Symbolic links in the folder are followed.
 ///
-/// The loop sends from the kernel's memory, large files by sendfile(2). A thread pool opens and reads the rest in
-/// pieces, as fast as the client reads. (On a network file system the loop may wait for its server to open a file.)
+/// The loop sends what is in the page cache, large files with sendfile(2). A thread pool opens the other files and
+/// reads them in pieces, at the client's pace. (On a network file system, the loop may wait while the file server opens
+/// a file.)
 public struct StaticFiles: Sendable {
     private let folder: String
     private let index: String
@@ -42,21 +43,21 @@ public struct StaticFiles: Sendable {
         (self.folder, self.index, self.headers, self.pool, self.calls) = (folder, index, headers, pool, calls)
     }
 
-    /// The response with the requested file: 404 if it does not exist, 403 if it may not be read.
+    /// Responds with the requested file: 404 if it does not exist, 403 if it may not be read.
     ///
     /// ```swift
     /// // The files below a prefix.
     /// case let path where path.hasPrefix("/files/"): files.response(to: request, path: String(path.dropFirst(6)))
     /// ```
     ///
-    /// A folder's path without a final slash is redirected to the same path and query with one, since the index's
-    /// relative links would lead elsewhere.
+    /// A folder's path without a final slash is redirected to the path with one, keeping the query, since relative
+    /// links in the index would lead elsewhere.
     /// - Parameters:
     ///   - request: the request.
     ///   - path: the path below the folder, with URI escapes, with or without a leading slash; `nil` for the request's
     ///     own.
-    /// - Returns: a promise that is rejected with the `SystemError` of a file that cannot be opened or read for another
-    ///   reason, and with `DispatchError` if the pool refuses a job.
+    /// - Returns: a promise that is rejected with a `SystemError` if the file cannot be opened or read for another
+    ///   reason, or with `DispatchError` if the pool refuses a job.
     @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
     public func response(to request: Request, path: String? = nil) -> Promise<Response> {
         guard request.method == .get || request.method == .head else {
@@ -65,9 +66,9 @@ public struct StaticFiles: Sendable {
         let path = path ?? request.path
         guard let name = Self.fileName(path) else { return .value(Response(.notFound)) }
         let (full, isIndex) = ("\(folder)/\(name)", path.utf8.last == UInt8(ascii: "/"))
-        // If the request's own path ends with a slash, a folder means its index, whatever the program's `path`.
+        // If the request's own path ends with a slash, a folder means its index, whatever `path` is.
         let mayBeIndex = isIndex || request.path.utf8.last == UInt8(ascii: "/")
-        // Most files are small and sent whole: one pool job, one send call.
+        // Most files are small and sent whole, with one pool job and one send call.
         let conditions = ["range", "if-match", "if-unmodified-since", "if-none-match", "if-modified-since"]
         let isWhole = request.method == .get && !conditions.contains { request.headers.has($0) }
         let cached = isIndex ? "\(full)/\(index)" : full
@@ -91,14 +92,14 @@ public struct StaticFiles: Sendable {
         }
     }
 
-    /// The request's path with a final slash, and its query. Two leading slashes would make it a host name, and
-    /// browsers treat backslashes alike.
+    /// Returns the request's path with a final slash, and its query. Two leading slashes would begin a host name;
+    /// browsers treat backslashes as slashes.
     private static func withSlash(_ request: Request) -> String {
         let path = request.path.utf8.drop { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "\\") }
         return "/\(Substring(path))/" + (request.query.map { "?\($0)" } ?? "")
     }
 
-    /// The file name without escapes; `nil` if not served.
+    /// Decodes the file name; `nil` if it is not served.
     private static func fileName(_ path: String) -> String? {
         guard let bytes = unescaped(path[...].utf8), !bytes.contains(0) else { return nil }
         let segments = bytes.split(separator: UInt8(ascii: "/"))
@@ -137,7 +138,7 @@ public struct StaticFiles: Sendable {
         let rest = range.dropFirst(sent)
         if rest.isEmpty { return .value }
         return piece(rest.prefix(sent > 0 ? 16 << 10 : OpenFile.piece), of: file).then { bytes -> Promise<Void> in
-            // The file has become shorter. Closing the connection signals that.
+            // The file has shrunk; closing the connection tells the client.
             if bytes.isEmpty { throw BodyError.endedEarly }
             return output.write(bytes).then { send(rest.dropFirst(bytes.count), of: file, to: output) }
         }

@@ -11,7 +11,6 @@ extension Bytes {
     /// The bytes as UTF-8 text. Invalid bytes are replaced.
     var text: String { String(decoding: self, as: UTF8.self) }
 
-    /// The index of the first `byte` from `start` on.
     @inline(__always)
     func position(of byte: UInt8, from start: Int = 0) -> Int? {
         guard let baseAddress, start < count, let hit = memchr(baseAddress + start, CInt(byte), count - start) else {
@@ -30,7 +29,7 @@ extension Bytes {
         return other.withUnsafeBytes { $0.isEmpty || memcmp(baseAddress, $0.baseAddress!, $0.count) == 0 }
     }
 
-    /// True when the bytes equal `name`, in lower case, ignoring their case.
+    /// True when the bytes equal `name` (in lower case), ignoring case.
     func isEqual(ignoringCase name: StaticString) -> Bool {
         guard count == name.utf8CodeUnitCount else { return false }
         for index in 0..<count where lowercased(self[index]) != name.utf8Start[index] { return false }
@@ -53,10 +52,9 @@ extension Bytes {
         return range
     }
 
-    /// The bytes without blanks and tabs at both ends.
     var trimmed: Bytes { slice(trimmed(0..<count)) }
 
-    /// Calls `body` with each element of a comma-separated list, possibly empty, without blanks around it.
+    /// Calls `body` with each trimmed, possibly empty, element of a comma-separated list.
     func forEachElement<Failure: Error>(_ body: (Bytes) throws(Failure) -> Void) throws(Failure) {
         var start = 0
         while start <= count {
@@ -66,7 +64,7 @@ extension Bytes {
         }
     }
 
-    /// True when this list element is `element`, in lower case, with any parameters but a weight of 0.
+    /// True when this list element is `element` (in lower case), with any parameters except a weight of 0.
     func names(_ element: StaticString) -> Bool {
         let end = position(of: UInt8(ascii: ";")) ?? count
         guard slice(0..<end).trimmed.isEqual(ignoringCase: element) else { return false }
@@ -84,8 +82,8 @@ extension Bytes {
         return true
     }
 
-    /// The index of the CR at the end of the line at `start`; `nil` before the end has arrived. Only CR LF ends a line.
-    /// If two recipients disagreed about that, one message could smuggle another.
+    /// Finds the CR that ends the line at `start`; `nil` before it has arrived. Only CR LF ends a line: if two
+    /// recipients disagreed about line ends, one message could smuggle another.
     @inline(__always)
     func endOfLine(from start: Int, searchingFrom searched: Int) throws(HTTPError) -> Int? {
         guard let newline = position(of: 0x0A, from: searched) else { return nil }
@@ -93,12 +91,12 @@ extension Bytes {
         return newline - 1
     }
 
-    /// The leading ASCII letters and hyphens, checked eight at a time. The last group overlaps. The rest of a name is
-    /// checked byte by byte.
+    /// The number of leading ASCII letters and hyphens, checked eight at a time, the last group overlapping. Callers
+    /// check the rest of a name byte by byte.
     @inline(__always)
     var lengthOfName: Int {
         prefixOfWords { word in
-            // Each byte's highest bit. The sums do not carry, because the highest bits are masked.
+            // Each result is in a byte's highest bit. The sums do not carry, because the highest bits are masked.
             let seven = word & ~Self.highBits
             let lower = seven | Self.ones &* 0x20
             let isFromA: UInt64 = lower &+ Self.ones &* (0x80 - 0x61)
@@ -108,7 +106,7 @@ extension Bytes {
         }
     }
 
-    /// The leading letters, digits, hyphens and dots, checked eight at a time.
+    /// The number of leading letters, digits, hyphens and dots, checked eight at a time.
     @inline(__always)
     var lengthOfDomain: Int {
         // 0x2D...0x39 without the slash: hyphen, dot and digits.
@@ -117,14 +115,14 @@ extension Bytes {
         }
     }
 
-    /// The leading bytes whose highest bit is set in the result of `isGood` for their group of eight. The last group
-    /// overlaps. Fewer than eight bytes are not checked.
+    /// Counts the leading bytes for which `isGood`, called with groups of eight, sets the highest bit. The last group
+    /// overlaps. Returns 0 for fewer than eight bytes.
     @inline(__always)
     private func prefixOfWords(_ isGood: (UInt64) -> UInt64) -> Int {
         if count < 8 { return 0 }
         var index = 0
         while true {
-            // Each load lies within the buffer, since `index` is at most `count - 8`. It needs no alignment.
+            // Each load lies within the buffer, since `index` is at most `count - 8`, and needs no alignment.
             let word = UInt64(littleEndian: loadUnaligned(fromByteOffset: index, as: UInt64.self))
             let bad = ~isGood(word) & Self.highBits
             if bad != 0 { return index + bad.trailingZeroBitCount / 8 }
@@ -136,14 +134,14 @@ extension Bytes {
     private static var highBits: UInt64 { 0x8080_8080_8080_8080 }
     private static var ones: UInt64 { 0x0101_0101_0101_0101 }
 
-    /// The highest bit of each ASCII letter.
+    /// Sets the highest bit of each ASCII letter.
     @inline(__always)
     private static func letters(_ word: UInt64) -> UInt64 { range(word | ones &* 0x20, 0x61, 0x7A) & ~word }
 
-    /// The highest bit of each byte from `low` to `high`, both below 0x80.
+    /// Sets the highest bit of each byte from `low` to `high`, both below 0x80.
     @inline(__always)
     private static func range(_ word: UInt64, _ low: UInt8, _ high: UInt8) -> UInt64 {
-        // No byte's sum carries, since the highest bits are masked; the end excludes bytes that have one.
+        // No byte's sum carries, since the highest bits are masked. `& ~word` excludes bytes that have one.
         let seven = word & ~highBits
         let isLow = seven &+ ones &* UInt64(0x80 - low)
         let isAbove = seven &+ ones &* UInt64(0x7F - high)
@@ -164,8 +162,7 @@ extension Bytes {
         return found & Self.highBits == 0 || allSatisfy(isValueByte)
     }
 
-    /// Has the highest bit of each control character among the 8 bytes from `index` on, and perhaps of the byte after
-    /// it.
+    /// Sets the highest bit of each control character in the 8 bytes from `index`, and perhaps of the byte after one.
     @inline(__always)
     private func controls(at index: Int) -> UInt64 {
         // The load lies within the buffer, since `index` is at most `count - 8`. It needs no alignment.
@@ -174,7 +171,7 @@ extension Bytes {
         return (word &- Self.ones &* 0x20) & ~word | (deletes &- Self.ones) & ~deletes
     }
 
-    /// True when all bytes are visible ASCII, without a fragment, which a client does not send.
+    /// True when all bytes are visible ASCII except `#`: clients send no fragment.
     @inline(__always)
     var isTarget: Bool {
         if count < 8 { return allSatisfy { isVisible($0) && $0 != UInt8(ascii: "#") } }
@@ -203,11 +200,11 @@ func isTokenByte(_ byte: UInt8) -> Bool {
     return byte < 0x80 && 0x57FF_FFFF_C7FF_FFFE as UInt64 >> UInt64(byte & 0x3F) & 1 == 1
 }
 
-/// True for a byte of a field value. No control characters, so no CR, LF or NUL.
+/// True for a byte of a field value: no control character but the tab, so no CR, LF or NUL.
 @inline(__always)
 func isValueByte(_ byte: UInt8) -> Bool { byte >= 0x20 && byte != 0x7F || byte == 0x09 }
 
-/// True for a byte of a host name: visible, and no delimiter of a URI, which are `/ ? # @ \ " < > ^ ` { | } [ ] :`.
+/// True for a byte of a host name: visible, and none of the URI delimiters `/ ? # @ \ " < > ^ ` { | } [ ] :`.
 @inline(__always)
 func isHostByte(_ byte: UInt8) -> Bool {
     let (low, high) = (0x2BFF_7FF2_0000_0000 as UInt64, 0x47FF_FFFE_87FF_FFFE as UInt64)
@@ -220,7 +217,6 @@ func isVisible(_ byte: UInt8) -> Bool { 0x21...0x7E ~= byte }
 @inline(__always)
 func isDigit(_ byte: UInt8) -> Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte }
 
-/// A hexadecimal digit's value; `nil` for other bytes.
 func hexadecimal(_ byte: UInt8) -> Int? {
     switch lowercased(byte) {
     case UInt8(ascii: "0")...UInt8(ascii: "9"): Int(byte & 15)

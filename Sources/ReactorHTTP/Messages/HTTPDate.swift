@@ -1,10 +1,10 @@
 import ReactorLibc
 
-// Not strftime and strptime, whose names depend on the locale.
+// The names in strftime and strptime depend on the locale.
 private let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
 private let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
-/// `Sun, 06 Nov 1994 08:49:37 GMT`: RFC 9110, section 5.6.7.
+/// Formats a date as `Sun, 06 Nov 1994 08:49:37 GMT`: RFC 9110, section 5.6.7.
 func httpDate(_ second: time_t) -> String {
     var (second, fields) = (second, tm())
     gmtime_r(&second, &fields)
@@ -30,7 +30,7 @@ func second(ofHTTPDate text: String) -> time_t? {
         let minute = number(first + 1, 0...59), let second = number(first + 2, 0...60)
     else { return nil }
     var fields = tm()
-    // Only the second form has two digits, for a year of this century or the last.
+    // Only the second form has a two-digit year.
     fields.tm_year = year > 99 ? year - 1900 : year < 70 ? year + 100 : year
     (fields.tm_mon, fields.tm_mday) = (CInt(month), day)
     (fields.tm_hour, fields.tm_min, fields.tm_sec) = (hour, minute, second)

@@ -1,8 +1,8 @@
-/// The reason that a message is refused, and the status of the answer. A handler throws it to answer with that status:
-/// `throw HTTPError(.notFound)`. The client throws it, with 502, for a response that no server may send.
+/// The reason why a message is refused, and the status of the answer. A handler throws this error to answer with that
+/// status: `throw HTTPError(.notFound)`. The client throws it, with 502, for an invalid response.
 public struct HTTPError: Error, Hashable, Sendable, CustomStringConvertible {
     // Four words in all, so functions return it in registers.
-    /// The status code, and the `Purpose` above it.
+    /// The status code, and the `Purpose` in the bits from 16 up.
     private let code: Int
     /// The reason, for logs. Sent only as `detail`.
     public let reason: String

@@ -1,7 +1,7 @@
 import Promises
 import ReactorIO
 
-/// A message's fields, in order. Names are compared without case.
+/// A message's fields, in order. Comparing names ignores case.
 ///
 /// ```swift
 /// var headers: Headers = ["Content-Type": "text/plain"]
@@ -74,7 +74,7 @@ public struct Headers: Sendable, ExpressibleByDictionaryLiteral {
         return isListed
     }
 
-    /// Calls `body` with the range of each value of `name`, until it returns false.
+    /// Calls `body` with the range of each value of `name` until `body` returns false.
     func forEach(named name: String, _ body: (Range<Int>) -> Bool) {
         var name = name
         name.withUTF8 { name in
@@ -115,12 +115,12 @@ public struct Headers: Sendable, ExpressibleByDictionaryLiteral {
         lines.replaceSubrange(start..., with: kept)
     }
 
-    /// Takes over a validated head, in the previous one's memory.
+    /// Copies a validated head into the previous one's memory.
     /// - Parameter start: the index of its fields.
     mutating func replace(with head: Bytes, from start: Int) {
         self.start = start
         if lines.isEmpty { return lines = [UInt8](head) }
-        // Heads have similar lengths, and emptying the array first would take as long as the copy.
+        // Heads have similar lengths. Emptying the array first would take as long as the copy.
         let common = Swift.min(lines.count, head.count)
         lines.withUnsafeMutableBytes { $0.copyMemory(from: head.slice(0..<common)) }
         if head.count > common {
@@ -168,10 +168,10 @@ extension Headers: Hashable, CustomStringConvertible {
 }
 
 extension ByteWriter {
-    /// A field value, sanitised as by `Headers.append`.
+    /// Appends a field value, sanitised as in `Headers.append`.
     mutating func append(value: String) { append(value.utf8.lazy.map { isValueByte($0) ? $0 : UInt8(ascii: " ") }) }
 
-    /// The program's fields, without the library's.
+    /// Appends the fields without those in `own`, which the library writes.
     mutating func append(_ headers: Headers, without own: [StaticString]) {
         headers.forEachLine { line in
             if !own.contains(where: { $0.withUTF8Buffer { line.line(0, isNamed: $0) } }) { append(line) }

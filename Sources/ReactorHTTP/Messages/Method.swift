@@ -15,9 +15,9 @@ public struct Method: Hashable, Sendable, ExpressibleByStringLiteral, CustomStri
     public static var head: Method { "HEAD" }
     /// Processes the body.
     public static var post: Method { "POST" }
-    /// Replaces by the body.
+    /// Replaces the resource with the body.
     public static var put: Method { "PUT" }
-    /// Changes by the body.
+    /// Changes the resource as the body says.
     public static var patch: Method { "PATCH" }
     /// Removes.
     public static var delete: Method { "DELETE" }

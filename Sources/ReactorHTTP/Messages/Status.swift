@@ -38,7 +38,7 @@ private let reasons = [
 extension Status {
     /// 200: the request has succeeded.
     public static var ok: Status { Status(200) }
-    /// 201: the request has created the resource in `Location`.
+    /// 201: the request has created the resource at `Location`.
     public static var created: Status { Status(201) }
     /// 204: success without a body.
     public static var noContent: Status { Status(204) }
@@ -69,7 +69,7 @@ extension Status {
 }
 
 extension ByteWriter {
-    /// Faster than string interpolation.
+    /// Appends a text faster than string interpolation.
     @inline(__always)
     mutating func append(_ text: StaticString) { text.withUTF8Buffer { append($0) } }
 }

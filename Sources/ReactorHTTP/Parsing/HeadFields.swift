@@ -25,7 +25,7 @@ struct HeadFields {
     /// True when a response has a field in a form that only a user agent accepts: see `Bytes.normalized`.
     var isIrregular = false
 
-    /// The reason that a field that delimits a body is invalid.
+    /// The defect of a field that delimits a body.
     enum Fault {
         case emptyLength, noNumber, twoLengths, tab, emptyCoding, notLast, unknownCoding
 
@@ -41,7 +41,7 @@ struct HeadFields {
         }
     }
 
-    /// Validates a field's line. A blank before the colon is refused, and a leading blank, which once continued the
+    /// Validates a field's line. Refuses a blank before the colon, and a leading blank, which used to continue the
     /// previous line: RFC 9112, sections 5.1 and 5.2.
     /// - Returns: the name's length in bytes.
     @inline(__always)
@@ -51,8 +51,8 @@ struct HeadFields {
         guard colon > 0, colon < line.count, line[colon] == UInt8(ascii: ":") else {
             throw .bad("a line that is not a field")
         }
-        // With the name, whose bytes a value allows too, since most lines are then long enough for the test of many
-        // bytes.
+        // Checks the name too, whose bytes a value allows: with it, most lines are long enough to test eight bytes at a
+        // time.
         guard line.isValue else { throw .bad("a control character in a field") }
         return colon
     }
@@ -119,13 +119,13 @@ struct HeadFields {
         return end > 0 && (end == value.count || value[end] == UInt8(ascii: ":") && portEnd == value.count)
     }
 
-    /// Digits in a single field: no sign, no list.
+    /// Accepts digits in a single field: no sign, no list.
     private mutating func addContentLength(_ value: Bytes) -> Fault? {
         if value.isEmpty { return .emptyLength }
         var length = 0
         for digit in value {
             guard isDigit(digit) else { return .noNumber }
-            // A length above any limit stays there.
+            // A length above any limit stays above it.
             length = min(length, .max / 16) * 10 + Int(digit - UInt8(ascii: "0"))
         }
         if contentLength != nil { return .twoLengths }
@@ -133,8 +133,8 @@ struct HeadFields {
         return nil
     }
 
-    /// `chunked` must be the last coding, once; no other is supported. Empty elements are refused, since some
-    /// recipients see no coding in `, chunked`. Tabs too, since some do not take them for blanks.
+    /// Accepts only `chunked`, once and last. Refuses empty elements, since some recipients see no coding in `,
+    /// chunked`, and tabs, which some do not treat as blanks.
     private mutating func addTransferEncoding(_ value: Bytes) -> Fault? {
         hasTransferEncoding = true
         var fault: Fault?
@@ -148,7 +148,8 @@ struct HeadFields {
         return fault
     }
 
-    /// A request body's framing: RFC 9112, section 6.1, whose "ought to" and "may" are errors here.
+    /// Determines a request body's framing. Rejects everything that a server "ought to" or "may" reject: RFC 9112,
+    /// section 6.1.
     func framing(isHTTP10: Bool) throws(HTTPError) -> Framing {
         if hasTransferEncoding {
             guard isChunked, contentLength == nil, !isHTTP10 else { throw .bad("a length beside chunks") }
@@ -158,9 +159,9 @@ struct HeadFields {
         return .none
     }
 
-    /// A response body's framing: RFC 9112, section 6.3.
+    /// Determines a response body's framing: RFC 9112, section 6.3.
     func framingOfResponse(isHTTP10: Bool) throws(HTTPError) -> Framing {
-        // Rule 4. The program decodes other codings, whose names it can see.
+        // Rule 4. The program can see the names of other codings, and decode them.
         let isOpen = hasTransferEncoding && !isChunked && contentLength == nil && !isHTTP10
         if isOpen, fault == .notLast || fault == .unknownCoding { return .untilEnd }
         if let fault { throw fault.error }

@@ -6,10 +6,10 @@ import ReactorIO
 struct HeadParser<First> {
     private let maxHead: Int
     private let maxFields: Int
-    /// The next line's beginning, and the position of the search for its end.
+    /// The offset of the next line, and that of the search for its end.
     private var start = 0
     private var searched = 0
-    /// Bytes outside the head that start no time limit. They count towards the size limit.
+    /// The bytes skipped before the head. They start no time limit, but count towards the size limit.
     private var skipped = 0
     private var first: First?
     private var fields = HeadFields()
@@ -23,7 +23,7 @@ struct HeadParser<First> {
     /// - Parameters:
     ///   - isRequest: true for a request's head.
     ///   - parse: decodes the first line at its position; returns `nil` for an empty line before it.
-    ///   - take: called with all bytes of the complete head; returns `nil` if the head precedes another.
+    ///   - take: called with all bytes of the complete head; returns `nil` if another head follows.
     @inline(__always)
     mutating func decode<Head>(
         _ bytes: Bytes, isRequest: Bool, parse: (Bytes, Int) throws(HTTPError) -> First?,
@@ -54,7 +54,7 @@ struct HeadParser<First> {
         return .incomplete(missing: 1)
     }
 
-    /// Refuses input that cannot become a valid line, without waiting for its end, which may never arrive.
+    /// Refuses input that cannot become a valid line, without waiting for the line's end, which may never arrive.
     private func checkRest(_ bytes: Bytes, isRequest: Bool) throws(HTTPError) {
         if first == nil, isRequest, start < bytes.count, !isTokenByte(bytes[start]), bytes[start] != 0x0D {
             throw .bad("a method that is no token")
@@ -69,7 +69,7 @@ struct HeadParser<First> {
         }
     }
 
-    /// Keeps a response's line until the next shows whether it continues.
+    /// Holds a response's line until the next one shows whether it continues.
     private mutating func hold(_ line: Bytes, _ position: Int, _ bytes: Bytes) throws(HTTPError) {
         if let begun = held, isBlank(line[0]) {
             held = begun.lowerBound..<position + line.count + 2
@@ -89,13 +89,13 @@ struct HeadParser<First> {
         }
         (isFolded, fields.isIrregular) = (false, true)
         let normal = bytes.slice(range).normalized
-        // The pointer lies within the array for the call, and nothing keeps it.
+        // The pointer lies within the array, and nothing keeps it after the call.
         try normal.span.bytes.withUnsafeBytes { bytes throws(HTTPError) in
             try fields.add(bytes.slice(0..<bytes.count - 2), limit: maxFields, isRequest: false)
         }
     }
 
-    /// Skips the lines so far. The remaining bytes are passed again, from index 0.
+    /// Skips the lines so far. The next call gets the remaining bytes, from index 0.
     /// - Returns: the number of bytes to skip.
     private mutating func skip() -> Int {
         let (count, before) = (start, skipped)
@@ -104,7 +104,6 @@ struct HeadParser<First> {
         return count
     }
 
-    /// Refuses a head above the size limit, in one line or many.
     private func checkLength(_ count: Int) throws(HTTPError) {
         guard skipped + count > maxHead else { return }
         throw HTTPError(Status(first == nil ? 414 : 431), "a head of more than \(maxHead) bytes")
@@ -112,8 +111,9 @@ struct HeadParser<First> {
 }
 
 extension Bytes {
-    /// Field lines with their ends, in the only form that a sender may write. A user agent also accepts a line that
-    /// begins with a blank and continues the previous one (RFC 9112, section 5.2), and blanks before a colon (5.1).
+    /// These field lines, with their ends, in the only form that a sender may write. A user agent also accepts a line
+    /// that begins with a blank and continues the previous one (RFC 9112, section 5.2), and blanks before a colon
+    /// (5.1).
     var normalized: [UInt8] {
         var lines: [UInt8] = []
         lines.reserveCapacity(count)

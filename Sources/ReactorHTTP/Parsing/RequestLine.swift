@@ -12,7 +12,7 @@ struct RequestLine {
     init(_ line: Bytes, at start: Int) throws(HTTPError) {
         var first = 0
         while first < line.count, isTokenByte(line[first]) { first += 1 }
-        // The usual version; a target with a space before it is refused below.
+        // The usual version. A space in the target is refused below.
         let second: Int
         if line.endsInUsualVersion, first > 0, first + 1 < line.count - 9, line[first] == 0x20 {
             second = line.count - 9
@@ -21,7 +21,7 @@ struct RequestLine {
             guard let space = line.position(of: 0x20), let next = line.position(of: 0x20, from: space + 1) else {
                 throw .bad("a request line without two spaces")
             }
-            // First, because another version changes the rest's meaning.
+            // Comes first, because another version would change the meaning of the rest.
             isHTTP10 = try Self.isHTTP10(line.slice(next + 1..<line.count))
             second = next
             guard first > 0, first == space else { throw .bad("a method that is no token") }
@@ -40,7 +40,7 @@ struct RequestLine {
         return head.slice(slash + 2..<path.lowerBound)
     }
 
-    /// `HTTP/1.0`, or `HTTP/1.` with another digit, treated as HTTP/1.1.
+    /// True for `HTTP/1.0`. Treats `HTTP/1.` with another digit as HTTP/1.1.
     static func isHTTP10(_ version: Bytes) throws(HTTPError) -> Bool {
         guard version.count == 8, version.slice(0..<5).isEqual(to: "HTTP/"), version[6] == UInt8(ascii: "."),
             isDigit(version[5]), isDigit(version[7])
@@ -49,7 +49,8 @@ struct RequestLine {
         return version[7] == UInt8(ascii: "0")
     }
 
-    /// The path of `/path?query`, `http://host/path?query` and `*`: RFC 9112, section 3.2. Other forms are for proxies.
+    /// Finds the path in `/path?query`, `http://host/path?query` or `*`: RFC 9112, section 3.2. Other forms are for
+    /// proxies.
     private static func path(in target: Bytes) throws(HTTPError) -> Range<Int> {
         guard let first = target.first, target.isTarget else {
             throw .bad("a target with other bytes than those of a URI")
@@ -62,7 +63,7 @@ struct RequestLine {
             start = isPlain ? 7 : 8
             let query = target.position(of: UInt8(ascii: "?"), from: start) ?? target.count
             let end = min(target.position(of: UInt8(ascii: "/"), from: start) ?? target.count, query)
-            // Not empty, and without a user name: RFC 9110, sections 4.2.1 and 4.2.4.
+            // Refuses an empty host and a user name: RFC 9110, sections 4.2.1 and 4.2.4.
             guard HeadFields.isHost(target.slice(start..<end)) else { throw .bad("a target without a host") }
             start = end
         }

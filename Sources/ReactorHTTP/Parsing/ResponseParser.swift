@@ -6,28 +6,27 @@ struct ResponseHead {
     var status: Status
     var headers: Headers
     var framing: Framing
-    /// True when the connection may serve another request.
     var keepsAlive: Bool
 }
 
-/// Decodes the final response's head, as strictly as a server decodes requests, except where a user agent must be
+/// Decodes the final response's head as strictly as a server decodes requests, except where a user agent must be
 /// lenient. Interim responses, such as `103 Early Hints`, count towards the same size and time limits.
 final class ResponseParser: FrameDecoder {
     /// The status, whether the server speaks HTTP/1.0, and the fields' offset.
     private typealias StatusLine = (status: Status, isHTTP10: Bool, end: Int)
 
-    // `@exclusivity(unchecked)`: one thread, and a decoder makes no calls that could call back.
+    // `@exclusivity(unchecked)`: used on one thread, and a decoder never calls back.
     @exclusivity(unchecked) private var parser: HeadParser<StatusLine>
     private let asked: Asked
 
-    /// The request's influence on the response's meaning.
+    /// The request's kind, which decides the response's meaning.
     enum Asked {
         case forContent
-        /// HEAD, without a body in the response.
+        /// HEAD: the response has no body.
         case forHead
-        /// An upgrade, which makes 101 valid.
+        /// An upgrade: 101 is valid.
         case forUpgrade
-        /// CONNECT, without a body in a success, whatever its fields.
+        /// CONNECT: a success has no body, whatever its fields.
         case forTunnel
     }
 
@@ -54,13 +53,13 @@ final class ResponseParser: FrameDecoder {
                 return ResponseHead(
                     status: line.status, headers: headers,
                     framing: hasBody ? try fields.framingOfResponse(isHTTP10: line.isHTTP10) : .none,
-                    // A server that writes such fields may send a body anyway.
+                    // A server that writes faulty fields may send a body anyway.
                     keepsAlive: fields.fault == nil && fields.keepsAlive(isHTTP10: line.isHTTP10))
             }
         }
     }
 
-    /// `HTTP/1.1 200 reason`, with the reason and its space optional.
+    /// Parses `HTTP/1.1 200 reason`, with the reason and its space optional.
     private func statusLine(_ line: Bytes, at position: Int) throws(HTTPError) -> StatusLine? {
         guard line.count >= 12, line[8] == 0x20, line.count == 12 || line[12] == 0x20, line.isValue else {
             throw .bad("no response of HTTP/1.1")

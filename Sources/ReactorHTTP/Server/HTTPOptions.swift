@@ -10,15 +10,15 @@ public struct HTTPOptions: Sendable {
     public var maxFields = 100
     /// A body's maximum size in bytes, unless the handler sets `request.body.limit`. A larger one is answered with 413.
     public var maxBody = 1 << 20
-    /// The limit of a client's silence between requests, and of its not reading a response. Then the connection ends.
+    /// The time until the connection closes if the client sends no next request or does not read a response.
     public var idle: Duration? = .seconds(60)
-    /// A head's time from its first byte, besides its bytes' time at `minimumRate`: 16 KiB may take 26 s. A slower head
-    /// is answered with 408.
+    /// The time limit for a head from its first byte, extended by each byte at `minimumRate`: 16 KiB may take 26 s. A
+    /// slower head is answered with 408.
     public var headTime: Duration? = .seconds(10)
-    /// A request's time to arrive, with its body. A slower request is answered with 408.
+    /// The time limit for a request with its body, extended likewise. A slower request is answered with 408.
     public var requestTime: Duration? = .seconds(30)
-    /// The bytes per second at which heads and requests may take longer: each received byte adds its time. `nil` makes
-    /// both times totals.
+    /// The rate in bytes per second that extends `headTime` and `requestTime`: each received byte adds its time. `nil`
+    /// makes both total times.
     public var minimumRate: Int? = 1000
     /// Called on the connection's loop with each response before it is sent, error responses included, to add fields or
     /// compress. See `Response.body`.
@@ -28,7 +28,7 @@ public struct HTTPOptions: Sendable {
     /// ```
     public var transform: (@Sendable (Request, inout Response) -> Void)?
     /// The access log. Called on the connection's loop with each response that was sent, or whose stream failed. If the
-    /// client leaves first, the status is 499, as in nginx's log. With swift-log:
+    /// client disconnects first, the status is 499, as in nginx's log. With swift-log:
     ///
     /// ```swift
     /// options.log = { logger.info("\($0)") }

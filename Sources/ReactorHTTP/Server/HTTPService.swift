@@ -8,7 +8,7 @@ import ReactorIO
 @usableFromInline
 final class HTTPService: @unchecked Sendable {
     let options: HTTPOptions
-    /// True when the options have a `transform`. Testing the closure itself would count references.
+    /// True when the options have a `transform`. Testing the closure itself would retain it.
     let transforms: Bool
     let timeouts: FrameTimeouts
     let onError: ((any Error, Connection) -> Void)?
@@ -38,17 +38,17 @@ final class HTTPService: @unchecked Sendable {
         onError(error, connection)
     }
 
-    /// Reports an error without another receiver.
+    /// Logs an error that nothing else receives.
     func log(_ error: any Error, _ subject: String) {
         if !error.isCancelled { conf.log(.handlerFailed(error, request: subject, at: callSite)) }
     }
 
-    /// For `serve`: filters the connection errors for `onError`.
+    /// The callback for `serve`, which filters connection errors for `onError`.
     @usableFromInline
     var onConnectionError: (@Sendable (any Error, Connection) -> Void)? {
         if onError == nil { return nil }
         return { [self] error, connection in
-            // A filter's error here comes from the handshake, because sessions keep back later ones.
+            // An error from a connection filter comes from the handshake here, because sessions withhold later ones.
             if error is SystemError || error is PeerGone, connection.hasEnded(with: error) { return }
             onError?(error, connection)
         }

@@ -13,15 +13,16 @@ extension Connection {
     /// ```
     ///
     /// Pipelined requests are answered together, in order. Anything that two recipients could read differently is
-    /// refused, with a status for the reason.
+    /// refused, with a fitting status.
     /// - Parameters:
     ///   - options: the limits.
     ///   - onError: called with a handler's error unless it is an `HTTPError`. The client gets status 500, or 503 for
-    ///     `PromiseError.timedOut`. Without it, `conf.logHandler` gets a `LogEvent.handlerFailed`. Neither gets errors
-    ///     that a client causes by leaving, not reading or breaking the protocol: `options.log` shows its requests.
+    ///     `PromiseError.timedOut`. Without `onError`, `conf.logHandler` gets a `LogEvent.handlerFailed`. Neither gets
+    ///     errors that a client causes by disconnecting, not reading or breaking the protocol; `options.log` shows such
+    ///     requests.
     ///   - handler: returns the response to a request, or a promise of one. Called on the connection's loop.
-    /// - Returns: a promise that is fulfilled at the end of the conversation. Rejected with the error of a handler that
-    ///   failed inside a response. The caller then closes the connection, as `serve` does.
+    /// - Returns: a promise that is fulfilled when the conversation ends, or rejected with the error of a handler that
+    ///   failed inside a response. The caller must then close the connection, as `serve` does.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
     public func serveHTTP<Result: ResponseConvertible>(
@@ -46,17 +47,17 @@ extension Listener {
     /// try hang(served)
     /// ```
     ///
-    /// In a drain, connections that have been silent for 200 ms end. On others, the response to the last request that
-    /// had arrived, or to the next, says `Connection: close`, so busy clients lose none.
+    /// A drain closes connections that have been silent for 200 ms. On others, the response to the last request that
+    /// has arrived, or to the next one, says `Connection: close`, so busy clients lose no request.
     /// - Parameters:
     ///   - options: the limits per client.
     ///   - serving: the limits of the server, TLS, and the signals that stop it; see `serve`.
-    ///   - onError: called with a handler's error unless it is an `HTTPError`, and with the error of a handshake or
-    ///     memory limit; see `serve`. The handler's client gets status 500, or 503 for `PromiseError.timedOut`. Without
-    ///     it, `conf.logHandler` gets the handler's error, as a `LogEvent.handlerFailed`. Neither gets errors that a
-    ///     connected client causes: `options.log` shows its requests.
+    ///   - onError: called with a handler's error as in `Connection.serveHTTP`, and with an error from a handshake or
+    ///     memory limit; see `serve`. Without it, `conf.logHandler` gets the handler's error as a
+    ///     `LogEvent.handlerFailed`. Neither gets errors that a connected client causes; `options.log` shows such
+    ///     requests.
     ///   - handler: returns the response to a request, or a promise of one. Called on the listener's loop.
-    /// - Returns: as `serve`.
+    /// - Returns: the promise from `serve`.
     @discardableResult
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
@@ -71,7 +72,7 @@ extension Listener {
             handler: { connection in Session.serve(connection, service) }, file: file, line: line)
     }
 
-    /// The form with an async `handler`, which runs in a task on this thread's loop.
+    /// Serves with an async `handler`, which runs in a task on this thread's loop.
     ///
     /// ```swift
     /// listener.serveHTTP { request async throws in
@@ -92,8 +93,7 @@ extension Listener {
             handler: { request in ResponseBox.promise { try await handler(request) } }, file: file, line: line)
     }
 
-    /// The form for the loops of `group`; see `serve(on:)`. `handler` and `onError` are called on the connection's
-    /// loop.
+    /// Serves on the loops of `group`; see `serve(on:)`. Calls `handler` and `onError` on the connection's loop.
     @discardableResult
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
@@ -108,7 +108,7 @@ extension Listener {
             handler: { connection in Session.serve(connection, service) }, file: file, line: line)
     }
 
-    /// The form with an async `handler`, each run in a task on its connection's loop.
+    /// Serves on the loops of `group` with an async `handler`, which runs in a task on the connection's loop.
     @_disfavoredOverload
     @discardableResult
     @available(*, noasync, message: "no loop runs the handler in an async function")
@@ -124,7 +124,7 @@ extension Listener {
     }
 }
 
-/// Carries a response out of a task, on its own thread.
+/// Carries a response out of a task that runs on the same thread.
 // @unchecked: the task of `promise` runs on the thread whose promise it settles.
 struct ResponseBox: @unchecked Sendable {
     let response: Response

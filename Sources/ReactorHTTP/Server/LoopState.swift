@@ -3,12 +3,11 @@ import Reactor
 import ReactorIO
 import ReactorLibc
 
-/// State shared by a loop's sessions.
 final class LoopState {
     private static let ofLoops = LoopLocal { LoopState() }
     private let kernel = EventLoop.ofCurrentThread.kernel
-    /// The beginning of the last response's head, which most share: see `beginning`.
-    // `@exclusivity(unchecked)`: one thread, and no field changes during calls that could call back.
+    /// The beginning of the last response's head, which most responses share: see `beginning`.
+    // `@exclusivity(unchecked)`: used on one thread, and no field changes during calls that could call back.
     @exclusivity(unchecked) private var cached: (status: Status, type: String?, second: time_t, bytes: [UInt8]) =
         (.ok, nil, -1, [])
     /// `Date: Sun, 06 Nov 1994 08:49:37 GMT`, with its CR LF, formatted once a second.
@@ -19,7 +18,7 @@ final class LoopState {
     static func of(_ connection: Connection) -> LoopState { ofLoops.value(for: connection) }
 
     func takeRequest() -> RequestStorage {
-        // It has no weak references, which this check would miss: see `Request`.
+        // This check would miss weak references, which `Request` prevents.
         if var request = last.take() {
             if isKnownUniquelyReferenced(&request) { return request }
             request.service = nil
@@ -27,7 +26,7 @@ final class LoopState {
         return RequestStorage()
     }
 
-    /// A response's first line, and the fields `Date` and `Content-Type`.
+    /// Returns a response's first line, and the fields `Date` and `Content-Type`.
     func beginning(_ status: Status, _ type: String?) -> [UInt8] {
         updateBeginning(status, type)
         return cached.bytes
@@ -38,7 +37,7 @@ final class LoopState {
         updateBeginning(status, type)
         let name = "Content-Length: " as StaticString
         output.append(atMost: cached.bytes.count + name.utf8CodeUnitCount + 24) { place in
-            // Each copy is within the room, which has the sum of their sizes.
+            // Each copy stays within the room, which is the sum of their sizes.
             var end = place.baseAddress!
             cached.bytes.withUnsafeBytes { end.copyMemory(from: $0.baseAddress!, byteCount: $0.count) }
             end += cached.bytes.count
@@ -58,7 +57,7 @@ final class LoopState {
         }
     }
 
-    /// `beginning` with another date line.
+    /// Formats `beginning` with this date line.
     static func beginning(_ status: Status, _ type: String?, date: [UInt8]) -> [UInt8] {
         var output = ByteWriter()
         output.append("HTTP/1.1 ")
@@ -75,11 +74,11 @@ final class LoopState {
         return output.bytes
     }
 
-    /// Keeps a request's memory and service for the next one. A request neither in progress nor `last` has no service,
-    /// because a program that keeps requests would retain its handler, perhaps in a cycle.
+    /// Keeps a request's memory and service for the next request. One that is neither in progress nor `last` has no
+    /// service: otherwise a program that keeps requests would retain its handler, perhaps in a cycle.
     func giveBack(_ request: consuming RequestStorage) {
         request.end()
-        // Filters' values may own more than memory, so they end with the request.
+        // Filters' values may own more than memory, so they are released with the request.
         if request.notes?.values.isEmpty == false {
             request.service = nil
             return
@@ -88,6 +87,6 @@ final class LoopState {
         last = request
     }
 
-    /// Called at the end of a conversation, perhaps the last of `service`.
+    /// Releases `service` at the end of its conversation, perhaps the last.
     func forget(_ service: HTTPService) { if last?.service === service { last?.service = nil } }
 }

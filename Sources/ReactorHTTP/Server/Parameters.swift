@@ -55,8 +55,8 @@ public struct Parameters: Hashable, Sendable {
     /// ```swift
     /// let page = try request.queryParameters.value("page", as: Int.self)
     /// ```
-    /// - Throws: `HTTPError` if there is none or it cannot be converted: 404 for a parameter of the path, 400 for
-    ///   others, with a sentence for the client.
+    /// - Throws: `HTTPError` if the value is missing or cannot be converted: 404 for a path parameter, otherwise 400,
+    ///   with a sentence for the client.
     public func value<Value: LosslessStringConvertible>(
         _ name: String, as type: Value.Type = Value.self
     ) throws(HTTPError) -> Value {
@@ -68,12 +68,12 @@ public struct Parameters: Hashable, Sendable {
         throw HTTPError(refusal, detail: "The parameter \(name) is not \(wanted).")
     }
 
-    /// The first value of this name, converted, or else `value`.
+    /// The first value of this name, converted, or `value` if there is none.
     ///
     /// ```swift
     /// let page = try request.queryParameters.value("page", default: 1)
     /// ```
-    /// - Throws: `HTTPError` as `value(_:as:)` if the value cannot be converted.
+    /// - Throws: the same `HTTPError` as `value(_:as:)` if the value cannot be converted.
     public func value<Value: LosslessStringConvertible>(
         _ name: String, default value: @autoclosure () -> Value
     ) throws(HTTPError) -> Value {
@@ -82,14 +82,14 @@ public struct Parameters: Hashable, Sendable {
 }
 
 extension Request {
-    /// The parameters of the path that a `Router` matched, without escapes.
+    /// The path parameters that a `Router` matched, unescaped.
     public var pathParameters: Parameters { storage.notes?.parameters ?? Parameters(refusal: .notFound) }
 
     /// The parameters of the query: `?page=2&word=two+words`.
     public var queryParameters: Parameters { Parameters(form: (query ?? "").utf8) }
 
     /// Reads the parameters of a form, `application/x-www-form-urlencoded`, from the body.
-    /// - Returns: a promise that is rejected as `Body.bytes`, and with `HTTPError` (415) for another type.
+    /// - Returns: a promise with the same errors as `Body.bytes`, or `HTTPError` (415) for another type.
     public func formParameters() -> Promise<Parameters> {
         guard headers.has("content-type", listing: "application/x-www-form-urlencoded") else {
             return Promise(error: HTTPError(Status(415), detail: "The body is no application/x-www-form-urlencoded."))

@@ -2,7 +2,7 @@ import Promises
 import ReactorIO
 
 extension Response {
-    /// An error for API clients: `application/problem+json` of RFC 9457, such as `{"title":"Not
+    /// Makes an error response for API clients: `application/problem+json` (RFC 9457), such as `{"title":"Not
     /// Found","status":404,"detail":"There is no note 7."}`.
     /// - Parameters:
     ///   - status: the status.

@@ -3,10 +3,10 @@ import ReactorIO
 
 /// A request's head, and its body, read on demand.
 ///
-/// Belongs to its loop's thread. After the response, its memory is reused for the loop's next request unless the
-/// program retains it: keep it as long as you need it.
+/// Use it only on its loop's thread. After the response, its memory is reused for the loop's next request, unless the
+/// program still retains the request.
 public struct Request {
-    // Not public, to prevent weak references, which would find the next request there.
+    // Not public, because a weak reference would find the loop's next request here.
     let storage: RequestStorage
 
     /// The method.
@@ -15,7 +15,7 @@ public struct Request {
     public var headers: Headers { storage.headers }
     package var isHTTP10: Bool { storage.isHTTP10 }
     /// The request's connection, for the peer's address, the TLS handshake's result, and `cancelWhenPeerGone`. Do not
-    /// read or write it. `nil` once the response has been sent.
+    /// read from it or write to it. `nil` once the response has been sent.
     public var connection: Connection? { storage.connection }
 
     /// The target as sent: `/path?query`, `http://host/path?query` or `*`.
@@ -49,7 +49,7 @@ extension Request: CustomStringConvertible, CustomReflectable {
 }
 
 final class RequestStorage {
-    // `@exclusivity(unchecked)`: one thread, and no field changes during calls that could call back.
+    // `@exclusivity(unchecked)`: used on one thread, and no field changes during calls that could call back.
     @exclusivity(unchecked) private(set) var method = Method.get
     @exclusivity(unchecked) private(set) var headers = Headers()
     @exclusivity(unchecked) private(set) var isHTTP10 = false
@@ -57,26 +57,23 @@ final class RequestStorage {
     @exclusivity(unchecked) private(set) var target = 0..<0
     @exclusivity(unchecked) private(set) var path = 0..<0
     @exclusivity(unchecked) private(set) var framing = Framing.none
-    /// True when the client keeps the connection for more requests.
     @exclusivity(unchecked) private(set) var keepsAlive = true
-    /// True when the client waits for `100 Continue` before it sends the body.
     @exclusivity(unchecked) private var expectsContinue = false
-    /// The body, if the handler has asked for it.
     @exclusivity(unchecked) var usedBody: Body?
     @exclusivity(unchecked) var notes: RequestNotes?
-    /// Set while the handler may read the body.
+    /// The connection, while the handler may read the body.
     @exclusivity(unchecked) var connection: Connection?
-    /// The limits, and the receiver of errors. Kept between requests, to avoid a reference count for each.
+    /// The limits, and the receiver of errors. Kept between requests, which saves reference counting.
     @exclusivity(unchecked) var service: HTTPService?
-    /// The status of a partly sent response, which no other can follow.
+    /// The status of a partly sent response, after which no other can follow.
     @exclusivity(unchecked) private(set) var begunStatus: Status?
-    /// The time of the complete head, if requests are logged.
+    /// The time when the head was complete, if requests are logged.
     @exclusivity(unchecked) var began: ContinuousClock.Instant?
 
-    /// Counts the head's memory while an answer is pending.
+    /// The count of the head's memory while an answer is pending.
     private var keptHead: KeptBytes?
 
-    /// The head outlives the call that delivered it.
+    /// Counts the head's memory, because the head outlives the call that delivered it.
     func keepHead(of connection: Connection) {
         if keptHead == nil { keptHead = KeptBytes(headers.lines.capacity, of: connection) }
     }
@@ -107,7 +104,7 @@ final class RequestStorage {
     /// True when the client still waits for `100 Continue`, and so may never send the body.
     var awaitsContinue: Bool { expectsContinue && (usedBody == nil || usedBody?.beforeFirstRead != nil) }
 
-    /// `100 Continue` would now land inside the response.
+    /// Suppresses `100 Continue`, which would now land inside the response.
     func responseBegins(_ status: Status) {
         begunStatus = status
         if !expectsContinue { return }
@@ -115,8 +112,6 @@ final class RequestStorage {
         usedBody?.beforeFirstRead = nil
     }
 
-    /// Takes over a complete head.
-    /// - Parameter bytes: the whole head.
     func begin(_ line: RequestLine, _ fields: HeadFields, _ bytes: Bytes) throws(HTTPError) {
         guard fields.hasHost || line.isHTTP10 else { throw .bad("no Host field") }
         framing = try fields.framing(isHTTP10: line.isHTTP10)
@@ -130,7 +125,7 @@ final class RequestStorage {
         expectsContinue = fields.expectsContinue && !line.isHTTP10 && framing != .none
     }
 
-    /// The response has been sent, so the body can no longer be read.
+    /// Ends reading of the body, since the response has been sent.
     func end() {
         connection = nil
         keptHead = nil

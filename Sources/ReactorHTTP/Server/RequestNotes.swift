@@ -1,14 +1,13 @@
 import Promises
 import ReactorIO
 
-/// The program's findings about a request. Most requests have none.
+/// The program's notes on a request. Most requests have none.
 struct RequestNotes {
     /// The path's parameters, from a `Router`.
     var parameters: Parameters?
     /// The route's path, such as `/notes/{id}`.
     var route: String?
     var id: String?
-    /// Filters' values by type.
     var values: [ObjectIdentifier: Any] = [:]
 }
 
@@ -20,7 +19,7 @@ extension Request {
         nonmutating set { storage.notes = storage.notes.with { $0.id = newValue } }
     }
 
-    /// A filter's value of this type for its handlers, such as the authenticated user.
+    /// The value of this type that a filter has set for handlers, such as the authenticated user.
     ///
     /// ```swift
     /// request[User.self] = user
@@ -44,7 +43,7 @@ extension RequestStorage {
         notes = notes.with { ($0.parameters, $0.route) = (parameters, route) }
     }
 
-    /// The request in a report: method, route or path, and id, but not the query, which may have secrets.
+    /// The request's name in reports: method, route or path, and id, but not the query, which may contain secrets.
     var subject: String {
         let place = notes?.route ?? String(text(path).prefix(200))
         return "\(method) \(place.isEmpty ? "/" : place)" + (notes?.id.map { ", \($0)" } ?? "")

@@ -6,10 +6,10 @@ extension Response {
     public enum Body {
         /// The whole body.
         case bytes([UInt8])
-        /// Of this length, or chunked if `nil`, written by the closure, which is called once. See `Response.stream`.
+        /// A body of this length, or chunked if `nil`. The closure, called once, writes it. See `Response.stream`.
         case stream(length: Int?, (BodyOutput) throws -> Promise<Void>)
 
-        /// The whole body in one array, without a limit, for a cache or a test.
+        /// Reads the whole body into one array, without a limit, for a cache or a test.
         /// - Returns: a promise that is rejected if a client would get an incomplete response: with the closure's
         ///   error, `BodyOutput.TooMuch` or `BodyError.endedEarly`.
         public func bytes() -> Promise<[UInt8]> {
@@ -19,12 +19,12 @@ extension Response {
             }
         }
 
-        /// The whole body as text. Invalid UTF-8 is replaced.
-        /// - Returns: a promise that is rejected as `bytes`.
+        /// Reads the whole body as text, replacing invalid UTF-8.
+        /// - Returns: a promise with the same errors as `bytes`.
         public func text() -> Promise<String> { bytes().map { String(decoding: $0, as: UTF8.self) } }
     }
 
-    /// The body; `nil` for an upgrade. Replacing it changes the head's length. A stream that replaces another can
+    /// The body; `nil` for an upgrade. Replacing it changes the length in the head. A stream that replaces another can
     /// compress while sending:
     ///
     /// ```swift

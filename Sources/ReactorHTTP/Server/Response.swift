@@ -12,8 +12,8 @@ import ReactorIO
 ///
 /// The server writes `Date` and `Content-Type`, unless `headers` has them, and the fields that delimit the body. It
 /// omits a program's `Content-Length` and `Transfer-Encoding`, except that a response to HEAD, which has no body, may
-/// set `Content-Length`. Options in `Connection` are merged: `close` ends the connection after the response, and a
-/// field `Upgrade` is named there.
+/// set `Content-Length`. The server merges options into `Connection`: `close` closes the connection after the response,
+/// and a field `Upgrade` adds its option.
 public struct Response {
     /// The status.
     public var status: Status
@@ -34,7 +34,7 @@ public struct Response {
     }
 }
 
-// In an extension, since an initializer in the type suppresses the memberwise one, and copies its result.
+// In an extension, since an initializer in the type would suppress the memberwise one and copy its result.
 extension Response {
     /// A response with a text as UTF-8.
     public init(
@@ -60,9 +60,9 @@ extension Response {
 
     /// A response whose body is written while it is being sent.
     ///
-    /// `body` is called once, when the head can be sent, but not for HEAD. The body ends with its promise. If the
-    /// promise is rejected, the connection ends, so the client sees an incomplete response. Before the first write, the
-    /// client gets the error's status instead.
+    /// `body` is called once, when the head can be sent, but not for HEAD. The response ends when the promise from
+    /// `body` settles. If the promise is rejected, the connection closes, so the client sees an incomplete response.
+    /// Before the first write, the client gets the error's status instead.
     /// - Parameters:
     ///   - status: the status.
     ///   - type: the field `Content-Type`, unless `headers` has one; `nil` for none.
@@ -76,14 +76,15 @@ extension Response {
 
     /// Answers `101 Switching Protocols`, and hands the connection over: RFC 9110, section 7.8.
     ///
-    /// `body` first reads bytes that the client sent after its request. HTTP's time limits no longer apply. The
-    /// connection ends with the promise of `body`. `onError` gets its error, unless it is a `StreamError` or an error
-    /// of the connection, which clients cause. The handler checks the request first: `Upgrade: protocol`, and the
-    /// protocol's requirements. HTTP/1.0 has no upgrades, and gets a 426 that names the protocol.
+    /// `body` first reads any bytes that the client sent after its request. HTTP's time limits no longer apply. The
+    /// connection closes when the promise from `body` settles. `onError` gets the promise's error, except a
+    /// `StreamError` or an error of the connection, which clients cause. The handler must check the request first:
+    /// `Upgrade: protocol`, and the protocol's requirements. HTTP/1.0 has no upgrades: its client gets a 426 that names
+    /// the protocol.
     /// - Parameters:
     ///   - protocol: the field `Upgrade`.
     ///   - headers: further fields.
-    ///   - body: continues with the connection.
+    ///   - body: uses the connection from then on.
     public static func upgrade(
         to protocol: String, headers: Headers = Headers(), _ body: @escaping (Connection) throws -> Promise<Void>
     ) -> Response {
@@ -99,7 +100,7 @@ extension Response {
     }
 
     /// The response to a client that broke the protocol, or whose request is refused.
-    /// - Parameter asProblem: true for a body in any case.
+    /// - Parameter asProblem: true to send a body even without a detail.
     init(for error: any Error, asProblem: Bool = false) {
         let error =
             switch error {
@@ -114,19 +115,19 @@ extension Response {
         }
     }
 
-    /// The reason that no client would understand the response, if any.
+    /// The reason why no client would understand the response, if any.
     var fault: ResponseError? {
         if case .upgrade = content { return status.code == 101 ? nil : .status(status) }
-        // A client would take it for interim: RFC 9110, section 15.2.
+        // A client would take it for an interim response: RFC 9110, section 15.2.
         if status.code < 200 { return .status(status) }
         if case .stream(let length?, _) = content, length < 0 { return .length(length) }
         return nil
     }
 }
 
-/// The reason that a response cannot be sent. The client gets status 500, and `onError` this error.
+/// The reason why a response cannot be sent. The client gets status 500; `onError` gets this error.
 public enum ResponseError: Error, Hashable, Sendable {
-    /// A status below 200 without an upgrade, or another with one.
+    /// A status below 200 without an upgrade, or one other than 101 with it.
     case status(Status)
     /// A stream with a negative `length`, in bytes.
     case length(Int)
@@ -134,7 +135,7 @@ public enum ResponseError: Error, Hashable, Sendable {
 
 /// A handler's result: a `Response`, or a promise of one.
 public protocol ResponseConvertible {
-    /// The response, or the promise.
+    /// Returns the response or the promise.
     consuming func asAnswer() -> Answer
 }
 
@@ -143,25 +144,25 @@ public enum Answer: ResponseConvertible {
     case now(Response)
     case later(Promise<Response>)
 
-    /// This answer.
+    /// Returns this answer.
     @inlinable
     public consuming func asAnswer() -> Answer { self }
 }
 
 extension Response: ResponseConvertible {
-    /// This response, now.
+    /// Returns this response.
     @inlinable
     public consuming func asAnswer() -> Answer { .now(self) }
 }
 
 extension Promise: ResponseConvertible where T == Response {
-    /// This promise, later.
+    /// Returns this promise.
     @inlinable
     public consuming func asAnswer() -> Answer { .later(self) }
 }
 
 extension Guarantee: ResponseConvertible where T == Response {
-    /// This guarantee, later.
+    /// Returns this guarantee.
     @inlinable
     public consuming func asAnswer() -> Answer { .later(asPromise()) }
 }

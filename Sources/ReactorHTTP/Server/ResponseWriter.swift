@@ -1,7 +1,7 @@
 import Promises
 import ReactorIO
 
-// A response's head. A field of both library and program is written once: RFC 9110, section 5.3.
+// A field that both library and program set is written once: RFC 9110, section 5.3.
 
 extension LoopState {
     /// - Parameters:
@@ -35,7 +35,6 @@ extension LoopState {
         }
     }
 
-    /// Appends the first line, the program's fields, and the library's others.
     private func appendFields(of response: Response, _ isHTTP10: Bool, _ isLast: Bool, _ output: inout ByteWriter) {
         let headers = response.headers
         let type = response.contentType
@@ -63,8 +62,8 @@ extension LoopState {
 }
 
 extension Headers {
-    /// The elements of `Connection` for a response with these fields. A sender of `Upgrade` must name it there: RFC
-    /// 9110, section 7.8.
+    /// Returns the elements of `Connection` for a response with these fields. A sender of `Upgrade` must name it there:
+    /// RFC 9110, section 7.8.
     /// - Parameter decision: the library's `close` or `keep-alive`.
     fileprivate func connectionOptions(isUpgrade: Bool, _ decision: String?) -> [String] {
         var options: [String] = isUpgrade ? ["Upgrade"] : []

@@ -8,10 +8,9 @@ final class Session {
     private let connection: Connection
     private let service: HTTPService
     private let state: LoopState
-    // `@exclusivity(unchecked)`: one thread, and no field changes during calls that could call back.
+    // `@exclusivity(unchecked)`: used on one thread, and no field changes during calls that could call back.
     /// An incomplete head's state. `nil` between requests, to save an idle connection's memory.
     @exclusivity(unchecked) private var partial: PartialHead?
-    /// The request in progress.
     @exclusivity(unchecked) private var current: RequestStorage?
 
     private final class PartialHead {
@@ -23,7 +22,8 @@ final class Session {
         (self.connection, self.service, state) = (connection, service, .of(connection))
     }
 
-    // The client left, or a drain ended the handler. Only this deinit can log a request cancelled before its response.
+    // The client disconnected, or a drain ended the handler. Only this deinit can log a request cancelled before its
+    // response.
     deinit {
         if let current {
             log(.value, current.begunStatus ?? Status(499), current)
@@ -32,7 +32,6 @@ final class Session {
         state.forget(service)
     }
 
-    /// Answers one request after the other, until the client or the server ends the conversation.
     @usableFromInline
     static func serve(_ connection: Connection, _ service: HTTPService) -> Promise<Void> {
         let session = Session(connection, service)
@@ -46,7 +45,7 @@ final class Session {
 
     // MARK: One request
 
-    /// Answers the decoded request. The next is decoded when the promise is fulfilled.
+    /// Answers the decoded request. The next request is decoded when the promise is fulfilled.
     private func respond() throws -> Promise<Void> {
         guard let request = current else { return .value }
         request.connection = connection
@@ -78,9 +77,8 @@ final class Session {
         return response
     }
 
-    /// Sends a response, skips the rest of the request's body, and ends the request.
     private func send(_ response: Response, to request: RequestStorage) -> Promise<Void> {
-        // The handler has the reason already, and it has been reported.
+        // The handler knows the reason, which has been reported.
         if connection.isClosed, connection.ownEnd != nil { return Promise(error: StopReading()) }
         if service.transforms { return reply(transformed(response, for: request), to: request) }
         return reply(response, to: request)
@@ -98,12 +96,12 @@ final class Session {
             return request.body.discard().then { self.sendNow(response, to: request, isLast: false) }
         }
         let isStream = if case .stream = response.content { request.method != .head } else { false }
-        // The client has received nothing, and waits to hear whether to send the body.
+        // The client has received nothing, and waits for `100 Continue`.
         if request.awaitsContinue, !isStream || request.usedBody == nil {
             return sendNow(response, to: request, isLast: true)
         }
         if isStream { return sendNow(response, to: request, isLast: false) }
-        // A small request's body has usually arrived; if not, the client gets its answer before it has sent the rest.
+        // A small body has usually arrived. If not, the client gets its answer before it has sent the rest.
         let rest = endsBehind(response, to: request) ? nil : skipRest(of: request)
         if rest?.isPending == true { return sendNow(response, to: request, isLast: false, skipping: rest) }
         return sendNow(response, to: request, isLast: rest?.isRejected == true)
@@ -111,7 +109,8 @@ final class Session {
 
     /// Reads and drops the rest of a request's body, within the server's limits. A handler's higher limit applies only
     /// to its own reads.
-    /// - Returns: `nil` if nothing is left. Rejected if the next request cannot be found, or need not be.
+    /// - Returns: `nil` if nothing is left, or a promise that is rejected if the next request cannot be found or is not
+    ///   wanted.
     private func skipRest(of request: RequestStorage) -> Promise<Void>? {
         if case .none = request.framing { return nil }
         let body = request.body
@@ -129,7 +128,7 @@ final class Session {
         if case .failure(let error) = part.result { return Promise(error: error).mayBeIgnored }
         return part.then { [self] part -> Promise<Void> in
             if rest.isComplete { return .value }
-            // A drain waits for answers, and this one is sent.
+            // A drain waits only for answers, and this one is sent.
             if part == nil || connection.isDraining { throw StopReading() }
             return skip(rest)
         }
@@ -144,7 +143,7 @@ final class Session {
 
     /// - Parameters:
     ///   - isLast: true if the connection ends after the response, even if the client would keep it.
-    ///   - rest: the skipping of the body, before the next request.
+    ///   - rest: the promise of skipping the body, to wait for before the next request.
     private func sendNow(
         _ response: Response, to request: RequestStorage, isLast: Bool, skipping rest: Promise<Void>? = nil
     ) -> Promise<Void> {
@@ -177,7 +176,7 @@ final class Session {
         skipping rest: Promise<Void>? = nil
     ) -> Promise<Void> {
         if service.options.log != nil { log(sent, status, request) }
-        // Moved, to avoid a reference count.
+        // `take()` moves the request; a copy would be counted.
         if let request = current.take() { state.giveBack(request) }
         if let rest { return finish(sent, skipping: rest) }
         return isLast ? sent.done { throw StopReading() } : sent
@@ -202,7 +201,7 @@ final class Session {
 
     // MARK: Writing
 
-    /// Writes a response, and its body if in memory.
+    /// Writes a response, with any body that is in memory.
     private func write(_ response: Response, to request: RequestStorage, isLast: Bool) -> Promise<Void> {
         let withBody = request.method != .head && !response.status.hasNoBody
         let sent = connection.write(withBody ? response.content : nil) {
@@ -231,16 +230,16 @@ final class Session {
             limited(connection.write(part))
         }
         if connection.sendsFiles { output.fileOutput = connection }
-        // A client without `100 Continue` may or may not send the body, so nothing is read after the response, or while
-        // a program's read is pending.
+        // A client that got no `100 Continue` may or may not send the body, so nothing is read after the response; nor
+        // while a program's read is pending.
         let awaitedContinue = request.awaitsContinue
         var isUnread: Bool {
             awaitedContinue && request.usedBody?.hasBegun != true || request.usedBody?.isReading == true
         }
         let writing = firstly { try body(output) }
-        // The request body has usually arrived, and the kernel takes the bytes at once.
+        // Usually fulfilled: the request body has arrived, and the kernel takes the bytes at once.
         let written = writing.isFulfilled ? firstly { try output.finish() } : writing.then { try output.finish() }
-        /// The response is complete, whatever happened to the request's body.
+        /// Ends the complete response, whatever happened to the request's body.
         func end() -> Promise<Void> {
             let isLast = isLast || isUnread
             let rest = isLast ? nil : skipRest(of: request)
@@ -264,7 +263,7 @@ final class Session {
 
     private func end(_ error: any Error) throws -> Promise<Void> {
         let hasLeft = connection.hasEnded(with: error)
-        // In HTTP/1.0 the connection's end would complete the response; a reset shows that it is incomplete.
+        // In HTTP/1.0, closing the connection would complete the response; a reset shows that it is incomplete.
         if let request = current, request.begunStatus != nil {
             if request.isHTTP10 { connection.abort() }
             if hasLeft || request.isOfBody(error) { return .value }
@@ -288,7 +287,7 @@ final class Session {
         }
     }
 
-    /// The conversation has failed, and nothing more can be sent.
+    /// Reports a failed conversation, in which nothing more can be sent.
     private func failed(_ error: any Error, _ subject: @autoclosure () -> String) throws -> Promise<Void> {
         guard service.reportsEnds, !connection.hasEnded(with: error) else { throw error }
         service.log(error, subject())
@@ -299,11 +298,11 @@ final class Session {
     private func refuse(_ response: Response) -> Promise<Void> {
         let sent = connection.write { state.appendHead(of: response, to: nil, isLast: true, &$0) }
         log(sent, response.status, current.take())
-        // Irrelevant to a client that has left.
+        // The client may have disconnected.
         return limited(sent).recover(policy: .allErrors) { _ in .value }
     }
 
-    /// Ends the loop over requests: `body` continues with the connection.
+    /// Ends the loop over requests, and hands the connection to `body`.
     private struct Upgraded: Error {
         // unsafe: thrown and caught within the session, on the connection's thread.
         nonisolated(unsafe) let body: (Connection) throws -> Promise<Void>

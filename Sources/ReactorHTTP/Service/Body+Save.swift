@@ -11,15 +11,15 @@ extension Body {
     /// return request.body.save(to: "/srv/uploads/\(number)").map { count in Response("\(count) bytes\n", status: .created) }
     /// ```
     ///
-    /// The bytes go to a temporary file in the same folder, renamed when all are on the disk, so a partial body never
-    /// has the name. If the body is incomplete or the promise is cancelled, the temporary file is removed. An existing
+    /// The bytes go to a temporary file in the same folder. The file is renamed when all are on the disk, so a partial
+    /// body never has the name. If the body is incomplete or the promise is cancelled, the file is removed. An existing
     /// file is replaced.
     /// - Parameters:
     ///   - path: the file. Validate a client's name before using it here.
     ///   - mode: the file's permissions, before the process's umask.
     ///   - pool: the writing threads.
-    /// - Returns: a promise of the number of bytes. Rejected as `read`, and with the file's `SystemError`, such as
-    ///   `ENOSPC`.
+    /// - Returns: a promise of the number of bytes, with the same errors as `read`, or the file's `SystemError`, such
+    ///   as `ENOSPC`.
     public func save(to path: String, mode: UInt32 = 0o666, on pool: ThreadPool = .shared) -> Promise<Int> {
         save(to: path, mode: mode, on: pool, calls: .real)
     }
@@ -35,7 +35,7 @@ extension Body {
     }
 }
 
-/// A file that gets its name when complete, or is removed.
+/// A temporary file that gets its name when complete; otherwise it is removed.
 // @unchecked: used by one pool job at a time, each after the previous one's end, then by `deinit`.
 private final class PartialFile: @unchecked Sendable {
     private let path: String
@@ -56,7 +56,7 @@ private final class PartialFile: @unchecked Sendable {
         if answer < 0 { throw SystemError(.open, -fd, detail: temporary) }
     }
 
-    // On the pool, because the disk may be slow.
+    // Closes on the pool, because the disk may be slow.
     deinit {
         if fd < 0 { return }
         let close = { @Sendable [fd, temporary, isComplete, calls] in
@@ -73,7 +73,7 @@ private final class PartialFile: @unchecked Sendable {
                 let count = try retrying(.write) {
                     calls.write(fd, bytes.baseAddress! + written, bytes.count - written)
                 }
-                // Never happens for a file, but would loop forever.
+                // A write to a file never returns 0, which would loop forever.
                 if count == 0 { throw SystemError(.write, EIO, detail: path) }
                 written += count
             }

@@ -1,4 +1,3 @@
-/// A handler, and its path parameters' names.
 struct Route {
     let path: String
     let handler: (Request) -> Answer
@@ -7,7 +6,7 @@ struct Route {
 
 struct AllowedMethods {
     private var methods: Set<String> = []
-    /// True when the path is known. An OPTIONS for all paths below a prefix, as for CORS, makes none known.
+    /// True when the path is known. An OPTIONS route for all paths below a prefix, as for CORS, makes none known.
     private var isKnown = false
 
     mutating func add(_ routes: some Sequence<Method>, isRest: Bool) {
@@ -26,8 +25,8 @@ struct AllowedMethods {
 
 /// The routes below a path prefix.
 final class RouteNode {
-    /// Children by the next path segment's bytes, without escapes. Unicode-equivalent texts would be equal as a
-    /// `String`.
+    /// Children by the next path segment's bytes, without escapes. As `String`s, Unicode-equivalent texts would be
+    /// equal.
     private var parts: [[UInt8]: RouteNode] = [:]
     private var parameter: RouteNode?
     private var tail: RouteNode?
@@ -35,7 +34,7 @@ final class RouteNode {
     private var routes: [Method: Route] = [:]
     /// The filters around the router's own answers below this prefix.
     private var filters = Router.Filters()
-    /// The number of groups with filters, in the root.
+    /// The number of groups with filters; kept in the root.
     private var groups = 0
 
     private static var slash: UInt8 { UInt8(ascii: "/") }
@@ -52,7 +51,7 @@ final class RouteNode {
         return groups
     }
 
-    /// Adds a group's filters, unless a group that does not contain it has filters for this prefix.
+    /// Adds a group's filters, unless a group that is not around this one has filters for the prefix.
     func add(_ filters: Router.Filters, around prefix: String, inside outer: Int) {
         precondition(prefix.isEmpty || prefix.utf8.first == Self.slash, "a prefix begins with a slash: \(prefix)")
         let path = prefix.utf8.last == Self.slash ? prefix.utf8.dropLast() : prefix.utf8[...]
@@ -98,12 +97,12 @@ final class RouteNode {
         return (route, parameters)
     }
 
-    /// The filters of the group with the longest prefix of `path`.
+    /// Returns the filters of the group with the longest prefix of `path`.
     func filters(around path: String) -> [Router.Filter] {
         Self.parts(of: path).map { innermostFilters($0[...], depth: 0).filters } ?? filters.all
     }
 
-    /// The segments; `nil` for a path that matches nothing.
+    /// Splits a path into segments; `nil` if it matches nothing.
     private static func parts(of path: String) -> [Substring.UTF8View]? {
         guard path.utf8.first == slash else { return nil }
         let parts = path.utf8.dropFirst().split(separator: slash, omittingEmptySubsequences: false)
@@ -119,7 +118,7 @@ final class RouteNode {
         } == true
     }
 
-    /// Visits each node at most once, so the routes bound the time: only there is a part decoded.
+    /// Visits each node at most once, and decodes parts only there, so the routes bound the time.
     private func find(
         _ method: Method, _ parts: ArraySlice<Substring.UTF8View>, _ values: [String], isRest: Bool = false,
         _ allowed: inout AllowedMethods

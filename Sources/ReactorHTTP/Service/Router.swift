@@ -13,23 +13,23 @@ import ReactorIO
 /// ```
 ///
 /// A segment in braces is a parameter, and matches any segment that is not empty. `{name...}` at the end matches the
-/// whole rest with its escapes, as for `StaticFiles`. A literal segment wins over a parameter, and a parameter over a
-/// rest. A trailing slash counts, and `.` and `..` match nothing.
+/// whole rest, still escaped, as for `StaticFiles`. A literal segment wins over a parameter, and a parameter over a
+/// rest. A trailing slash counts.
 ///
-/// A segment is compared without its escapes, and a parameter is the decoded segment: `a%2Fb` is `a/b`. A path with `.`
-/// or `..` between two slashes, escaped ones included, matches nothing, so no parameter leads out of a folder.
+/// Segments are compared unescaped, and parameters are unescaped: `a%2Fb` is `a/b`. A path with a segment `.` or `..`,
+/// also between escaped slashes, matches nothing, so no parameter leads out of a folder.
 ///
-/// GET's handler answers HEAD. A method that the path lacks gets 405 and `Allow`, an unknown path 404. An OPTIONS for
-/// the whole rest, such as `/{path...}`, makes no path known. These answers, and every handler's error, are sent as
-/// `Response.problem`. A filter sees each as an answer: see `group`.
+/// The handler for GET answers HEAD. A known path without the method gets 405 and `Allow`; an unknown path gets 404. An
+/// OPTIONS route for the whole rest, such as `/{path...}`, makes no path known. These answers, and every handler's
+/// error, are sent as `Response.problem`. Filters see them as answers: see `group`.
 ///
-/// A router and its handlers belong to one thread. For `serveHTTP(on: group)` make one per loop, in a `LoopLocal`.
+/// A router and its handlers belong to one thread. For `serveHTTP(on: group)` make one router per loop, in a
+/// `LoopLocal`.
 public final class Router {
-    /// Answers a request with its handler, for filters.
+    /// Passes a request from a filter to its handler.
     ///
-    /// A handler's error has become an answer already: an `HTTPError` has its status and fields,
-    /// `PromiseError.timedOut` is 503, and others are 500. `onError` got the latter two. The promise is rejected only
-    /// if the client has left.
+    /// A handler's error has already become an answer, as in `respond`. The promise is rejected only if the client has
+    /// disconnected.
     public typealias Next = (Request) -> Promise<Response>
 
     /// Code before, after or instead of the answers to requests.
@@ -60,7 +60,7 @@ public final class Router {
     /// - Parameter around: the filter around all answers, also for unknown paths.
     public convenience init(around: Filter? = nil) { self.init(RouteNode(), "", in: Filters(), around) }
 
-    /// The routes below `prefix`, with a filter around their answers.
+    /// Makes a router for the routes below `prefix`, with a filter around their answers.
     ///
     /// ```swift
     /// let admin = service.group("/admin") { request, next in
@@ -74,13 +74,13 @@ public final class Router {
     /// admin.on(.get, "/users") { _ in Response(list) }
     /// ```
     ///
-    /// A nested group's filter runs inside the outer one's. The router's own answers, 404 and 405, have the filters of
-    /// the group with the longest prefix of the path: the first with this prefix, and the first in it that adds no
-    /// prefix.
+    /// A nested group's filter runs inside the outer group's. The router's own answers, 404 and 405, get the filters of
+    /// the group with the longest prefix of the path. If several have this prefix, the first counts, then the first in
+    /// it that adds no prefix.
     /// - Parameters:
     ///   - prefix: begins with a slash, or is empty.
-    ///   - around: called with each request of the group, and the function that answers it. Its own error becomes an
-    ///     answer like a handler's.
+    ///   - around: called with each request of the group, and the function that answers it. An error from `around`
+    ///     becomes an answer like a handler's.
     public func group(_ prefix: String, around: Filter? = nil) -> Router {
         Router(root, self.prefix + prefix, in: filters, around)
     }
@@ -94,21 +94,21 @@ public final class Router {
         _ method: Method, _ path: String, _ handler: @escaping (Request) throws -> Result
     ) { root.add(method, prefix + path, filters.all.around { try handler($0).asAnswer() }) }
 
-    /// The form with an async `handler`, which runs in a task on this thread's loop.
+    /// Adds a route with an async `handler`, which runs in a task on this thread's loop.
     @_disfavoredOverload
     public func on(_ method: Method, _ path: String, _ handler: @escaping (Request) async throws -> Response) {
         on(method, path) { request in ResponseBox.promise { try await handler(request) } }
     }
 
-    /// The response of the handler of `request`. Without a socket:
+    /// Responds to `request` with its handler. Without a socket:
     ///
     /// ```swift
     /// let response = try hang(service.respond(to: Request(.get, "/notes/7")).promise)
     /// assert(response.status == .notFound)
     /// ```
-    /// - Returns: a response or a promise of one. A handler's error other than `HTTPError` becomes 500, or 503 for
-    ///   `PromiseError.timedOut`, and the server's `onError` or else `conf.logHandler` gets it. The promise is rejected
-    ///   only if the client has left.
+    /// - Returns: a response or a promise of one. An `HTTPError` from the handler becomes an answer with its status and
+    ///   fields. Another error becomes 500, or 503 for `PromiseError.timedOut`, and the server's `onError` or else
+    ///   `conf.logHandler` gets it. The promise is rejected only if the client has disconnected.
     public func respond(to request: Request) -> Answer {
         var allowed = AllowedMethods()
         let found = root.find(request.method, request.path, &allowed)
@@ -119,7 +119,7 @@ public final class Router {
 }
 
 extension [Router.Filter] {
-    /// `handler` with these filters, outermost first, and an answer for each of their errors.
+    /// Wraps `handler` in these filters, outermost first, and turns each of their errors into an answer.
     fileprivate func around(_ handler: @escaping (Request) throws -> Answer) -> (Request) -> Answer {
         reversed().reduce({ request in request.answer { try handler(request) } }) { inner, filter in
             { request in request.answer { .later(try filter(request) { inner($0).promise }) } }

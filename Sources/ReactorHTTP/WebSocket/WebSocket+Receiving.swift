@@ -3,17 +3,19 @@ import Reactor
 import ReactorIO
 import ReactorLibc
 
-// One loop reads frames as long as the peer may send them. It answers control frames, and hands messages to the pending
-// `receive` or `forEach`, or queues them.
+// The frame loop reads as long as the peer may send frames. It answers control frames, and hands messages to the
+// pending `receive` or `forEach`, or queues them.
 
 extension WebSocket {
-    /// The next message; `nil` when the peer or this side has closed, or the listener drains: see `peerClose`.
+    /// Receives the next message; `nil` when the peer or this side has closed, or the listener drains: see `peerClose`.
     ///
-    /// Rejected with `WebSocketError` if the peer breaks the protocol, and the peer gets the error's code; with 1006 if
-    /// the connection ends without a close, or the peer is silent too long or does not read; with the connection's
-    /// `SystemError`; and with `EBUSY` while another `receive` or `forEach` is pending.
+    /// Rejected with
+    /// - `WebSocketError` if the peer breaks the protocol (the peer gets the error's code), or with code 1006 if the
+    ///   connection ends without a close, or the peer is silent too long or does not read;
+    /// - the connection's `SystemError`;
+    /// - `EBUSY` while another `receive` or `forEach` is pending.
     public func receive() -> Promise<Message?> {
-        // Not a loop with a `map`, where a cancellation in between would lose a message.
+        // Not a frame loop with `map`: a cancellation between the two would lose a message.
         let (promise, resolver) = Promise<Message?>.pending()
         begin(OneMessage(resolver), resolver.onCancel)
         return promise
@@ -22,13 +24,13 @@ extension WebSocket {
     /// Calls `body` with each message, once the promise for the previous one is fulfilled, until the peer or this side
     /// closes or the listener drains.
     /// - Parameter body: called with each message. `StopReading` ends the loop.
-    /// - Returns: a promise that is rejected as `receive`, or with the error of `body`.
+    /// - Returns: a promise that is rejected with an error from `receive` or `body`.
     @inlinable
     public func forEach<Next: Thenable<Void>>(_ body: @escaping (Message) throws -> Next) -> Promise<Void> {
         forEachMessage { try body($0).asPromise() }
     }
 
-    /// Calls `body` with each message without waiting in between; see the form with promises.
+    /// Calls `body` with each message without waiting in between; see the overload with promises.
     public func forEach(_ body: @escaping (Message) throws -> Void) -> Promise<Void> {
         forEachMessage { message in
             try body(message)
@@ -49,28 +51,27 @@ extension WebSocket {
         }
         receivers += 1
         if decoder.waiting.isEmpty, ending == nil, hasEnded || hasSentClose { return receiver.end(failure.take()) }
-        // A cancelled receiver whose job has not run.
+        // The receiver was cancelled, but its job has not run.
         self.receiver?.answer?.cancel()
         self.receiver = receiver
         receiver.number = receivers
-        // Without a weak reference to the receiver, which would slow down each message's reference counts.
+        // A weak reference to the receiver would slow down each message's reference counts.
         onCancel { [weak self, number = receivers] in
             guard let self, let receiver = self.receiver, receiver.number == number else { return }
             receiver.answer?.cancel()
             finish(receiver, nil)
         }
-        // In a job, like every call of a handler.
+        // Handlers are always called from jobs.
         if !decoder.waiting.isEmpty || ending != nil { deliverLater() }
     }
 
-    /// A `receive` or `forEach`. (One class around an enum of both costs six more references a message.)
+    /// A `receive` or `forEach`. (One class around an enum of both costs six more reference counts per message.)
     class Receiver {
-        /// Its number among the socket's receivers.
         final var number = 0
-        /// The pending promise of the body.
+        /// The pending promise from the closure.
         final var answer: Promise<Void>?
 
-        /// False once cancelled; the socket learns of that by a job.
+        /// False once cancelled. A job tells the socket later.
         var isOpen: Bool { false }
         func take(_ message: Message) throws -> Promise<Void> { throw StopReading() }
         func end(_ error: (any Error)?) {}
@@ -116,7 +117,7 @@ extension WebSocket {
     // MARK: Frames
 
     /// Reads frames until no more can come.
-    /// - Parameter cancel: at the end, cancels a conversation that has never received.
+    /// - Parameter cancel: called at the end to cancel a conversation that has never received.
     func startReading(_ cancel: @escaping () -> Void = {}) {
         isReading = true
         let body = { [self] (event: WebSocketEvent, _: inout ByteReader) in endingInDrain(frameArrived(event)) }
@@ -126,8 +127,7 @@ extension WebSocket {
         }
     }
 
-    /// In a drain no frame follows the frame with the promise `answer`, except within a message or the closing
-    /// handshake.
+    /// In a drain, ends the frame loop after `answer`, except within a message or the closing handshake.
     private func endingInDrain(_ answer: Promise<Void>) -> Promise<Void> {
         guard connection.isDraining, connection.readsLastFrame, !hasSentClose, !decoder.isInsideMessage else {
             return answer
@@ -147,7 +147,7 @@ extension WebSocket {
         return promise
     }
 
-    /// While nothing is read, the frame loop cannot notice a drain. An active receiver continues.
+    /// Polls for a drain, which the frame loop cannot notice while it reads nothing. An active receiver continues.
     private func watchForDrain() {
         after(.seconds(1)).done { [weak self] in
             guard let self, room != nil else { return }
@@ -169,20 +169,19 @@ extension WebSocket {
         }
     }
 
-    /// The reason that no more frames follow.
+    /// The reason why no more frames follow.
     ///
     /// The fields while a socket ends:
     ///
     /// | | `isReading` | `hasSentClose` | `ending` | `hasEnded` |
     /// | --- | --- | --- | --- | --- |
     /// | open | true | false | `nil` | false |
-    /// | the peer has closed or failed, which is reported behind its messages | false | false | set | false |
-    /// | that has been reported: `failure` is for the next `receive` | false | if the peer may read it | `nil` | true |
-    /// | the same of a drain, whose peer still has to answer | false | true | `nil` | false |
-    /// | this side closes: `closing` is pending, and waits for `onEnd` | true | true | `nil` | false |
-    /// | no frame of the peer can follow that | false | true | `nil` | true |
+    /// | the peer has closed or failed, to be reported after its messages | false | false | set | false |
+    /// | the end has been reported; `failure` is for the next `receive` | false | if the peer may read a close | `nil` | true |
+    /// | a drain has been reported; the peer still has to answer | false | true | `nil` | false |
+    /// | this side closes; `closing` waits for `onEnd` | true | true | `nil` | false |
+    /// | this side has closed; no frame can follow | false | true | `nil` | true |
     enum Ending {
-        /// The peer has closed.
         case closed(UInt16)
         case drained
         case failed(any Error)
@@ -190,7 +189,7 @@ extension WebSocket {
 
     private func framesEnded(with error: (any Error)?, _ cancel: @escaping () -> Void) {
         isReading = false
-        // After this side's close, any end is proper.
+        // After this side's close, no end is an error.
         if hasSentClose { return didClose() }
         if case StreamError.timedOut(got: 0)? = error, !isAsked, !hasGivenUp {
             isAsked = true
@@ -213,11 +212,11 @@ extension WebSocket {
         }
     }
 
-    /// Reports the end once every message has been received. Without a receiver, the peer waits only briefly.
+    /// Reports the end once every message has been received. Without a receiver, waits five seconds.
     private func endIfReceived(_ cancel: @escaping () -> Void = {}) {
         if ending == nil { return }
         if decoder.waiting.isEmpty, !isInBody {
-            // They can be sent only before the close.
+            // Pending answers can be sent only before the close.
             guard case .drained? = ending, let answers = connection.answersUnderWay() else { return end(cancel) }
             answers.ensure { [self] in endIfReceived(cancel) }.catch(policy: .allErrors) { _ in }
             return
@@ -246,7 +245,7 @@ extension WebSocket {
 
     // MARK: Messages
 
-    /// - Returns: the next frame's condition, always fulfilled.
+    /// - Returns: the promise to wait for before the next frame, always fulfilled.
     private func hand(_ message: Message, to receiver: Receiver) -> Promise<Void> {
         isInBody = true
         let answer = firstly { try receiver.take(message) }
@@ -261,7 +260,7 @@ extension WebSocket {
     private func wait(for answer: Promise<Void>, of receiver: Receiver) {
         if let error = answer.error { return bodyEnded(with: error, of: receiver) }
         receiver.answer = answer
-        // Reading continues, so the connection would look idle.
+        // Reading continues, so the connection would look idle to a drain.
         connection.deferDrain(until: answer)
         answer.map { nil as (any Error)? }.recover { .value($0) }
             .done { [self] error in bodyEnded(with: error, of: receiver) }
@@ -285,9 +284,9 @@ extension WebSocket {
     private func deliverLater() { Guarantee.value.done { [self] in deliver() } }
 
     private func deliver() {
-        // No time is left for more than the answers under way.
+        // Only the pending answers have time left.
         if case .drained? = ending, connection.hearsLastCall { decoder.waiting = WebSocketMessages() }
-        // As many as a frame loop handles per job.
+        // At most 64 per job, like a frame loop.
         var left = 64
         while let receiver = openReceiver, !isInBody, let message = decoder.waiting.popFirst() {
             _ = hand(message, to: receiver)
@@ -304,7 +303,7 @@ extension WebSocket {
 
     private var hasRoom: Bool { decoder.waiting.isEmpty || decoder.waiting.byteCount < decoder.limit }
 
-    /// For this side's close.
+    /// Drops the queue for this side's close.
     func dropMessages() {
         decoder.waiting = WebSocketMessages()
         room.take()?.fulfill(())
@@ -314,9 +313,8 @@ extension WebSocket {
 /// Unreceived messages, in order.
 struct WebSocketMessages {
     private var messages: [WebSocket.Message] = []
-    /// The next one's index.
     private var first = 0
-    /// Their approximate size in memory.
+    /// The approximate size in memory.
     private(set) var byteCount = 0
 
     var isEmpty: Bool { first == messages.count }

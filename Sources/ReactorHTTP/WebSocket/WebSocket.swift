@@ -5,9 +5,9 @@ import ReactorLibc
 
 /// A WebSocket: RFC 6455. For servers see `Response.webSocket`, for clients `connectWebSocket`.
 ///
-/// Belongs to its connection's loop. One `receive` at a time; sending is independent. Frames are read all the time, so
-/// pings and the peer's close are answered even without a receiver. Messages are queued for `receive`, up to the size
-/// limit of one message, at which reading stops.
+/// Use it only on its connection's loop. Allows one `receive` at a time; sending is independent. Frames are read
+/// continuously, so pings and the peer's close are answered even without a receiver. Messages are queued for `receive`;
+/// reading stops when they reach the size limit of one message.
 public final class WebSocket {
     /// A message.
     public enum Message: Hashable, Sendable {
@@ -17,17 +17,17 @@ public final class WebSocket {
 
     /// The negotiated subprotocol.
     public let subprotocol: String?
-    /// The code and reason of the peer's close, or of its answer to this side's; 1005 for a close without a code. `nil`
-    /// before, and if the connection ends without it. Set on arrival, perhaps before the last messages are received.
+    /// The code (1005 if absent) and reason in the peer's close frame, which may answer this side's. `nil` until the
+    /// frame arrives, perhaps before the last messages are received.
     public internal(set) var peerClose: WebSocketError?
     let connection: Connection
     let decoder: WebSocketDecoder
     private let idle: Duration?
     /// True on the client's side, which masks its frames and owns the connection.
     let isClient: Bool
-    // `@exclusivity(unchecked)`: one thread, and no field changes during calls that could call back.
+    // `@exclusivity(unchecked)`: used on one thread, and no field changes during calls that could call back.
     @exclusivity(unchecked) private(set) var hasSentClose = false
-    /// True when the peer was given up because the write queue was full.
+    /// True when the peer was disconnected because the write queue was full.
     private(set) var hasGivenUp = false
     /// The first `close`'s promise.
     private var closing: Promise<Void>?
@@ -36,40 +36,38 @@ public final class WebSocket {
 
     // State of `WebSocket+Receiving.swift`:
 
-    /// True when the frame loop runs.
     var isReading = false
     /// True when a ping was sent after the peer's last frame.
     @exclusivity(unchecked) var isAsked = false
     /// The pending `receive` or `forEach`.
     @exclusivity(unchecked) var receiver: Receiver?
-    /// True when the body's promise is pending.
+    /// True while the receiver handles a message.
     @exclusivity(unchecked) var isInBody = false
-    /// The number of receivers so far.
     var receivers = 0
-    /// Fulfilled when there is room for another message.
+    /// The resolver for waiting until another message fits.
     var room: Resolver<Void>?
-    /// The reason that no frame follows, until reported after the queued messages.
+    /// The reason why no frame follows, until reported after the queued messages.
     var ending: Ending?
     /// True when the peer can send nothing more.
     var hasEnded = false
-    /// The reason, for the next `receive`.
+    /// The error for the next `receive`.
     var failure: (any Error)?
 
     init(_ connection: Connection, limit: Int, idle: Duration?, subprotocol: String?, isClient: Bool = false) {
         self.connection = connection
         self.idle = idle
         self.isClient = isClient
-        // Not `idleTimeout`, which costs time per message. A frame that is still arriving is not late.
+        // `idleTimeout` would cost time per message. A frame that is still arriving is not late.
         connection.frameTimeouts = FrameTimeouts(idle: idle, frame: idle, minimumRate: 1000)
         self.subprotocol = subprotocol
         decoder = WebSocketDecoder(limit: limit, expectsMasks: !isClient)
     }
 
-    /// Calls `body`, reads during its promise, and closes when the promise settles.
+    /// Calls `body`, reads while its promise is pending, and then closes.
     func converse(_ body: (WebSocket) throws -> Promise<Void>) -> Promise<Void> {
         let conversation = firstly { try body(self) }
-        // A conversation that never receives cannot notice the end. The frame loop keeps it; kept here, both would
-        // retain each other.
+        // A conversation that never receives cannot notice the end, so the frame loop cancels it. If the socket kept
+        // the conversation, both would retain each other.
         startReading { conversation.cancel() }
         return conversation.then { [self] in close() }.recover(policy: .allErrors) { [self] error in
             let isOfProgram = !clientHasCaused(error)
@@ -88,8 +86,9 @@ public final class WebSocket {
     ///
     /// A peer with `connection.writeQueueLimit` (4 MiB) of queued messages is disconnected, since messages after a lost
     /// one would make no sense.
-    /// - Returns: a promise that is fulfilled when the kernel has taken it. Rejected as `Connection.write`, and with
-    ///   `WebSocketError` after a close. It may be ignored, because receiving reports a lost peer.
+    /// - Returns: a promise that is fulfilled when the kernel has taken the message. Rejected with the same errors as
+    ///   `Connection.write`, or `WebSocketError` after a close. The promise may be ignored, because receiving reports a
+    ///   lost peer.
     @discardableResult
     public func send(_ message: Message) -> Promise<Void> {
         if hasSentClose { return Promise(error: WebSocketError(1000, "the socket is closed")).mayBeIgnored }
@@ -100,7 +99,7 @@ public final class WebSocket {
         }
     }
 
-    /// Sends a text; see the form with a message.
+    /// Sends a text; see the overload for messages.
     @discardableResult
     public func send(_ text: String) -> Promise<Void> { send(.text(text)) }
 
@@ -110,8 +109,8 @@ public final class WebSocket {
 
     func pong(_ payload: [UInt8]) -> Promise<Void> { write(0x8A, payload) }
 
-    /// Closes the socket: sends the code, and waits up to five seconds for the peer's. Unreceived messages are dropped,
-    /// and a pending `receive` or `forEach` ends as if the peer had closed.
+    /// Closes the socket: sends the code, and waits up to five seconds for the peer's answer. Unreceived messages are
+    /// dropped, and a pending `receive` or `forEach` ends as if the peer had closed.
     ///
     /// ```swift
     /// socket.close(code: 4001, reason: "token expired")
@@ -119,14 +118,14 @@ public final class WebSocket {
     /// - Parameters:
     ///   - code: 1000 for a normal closure, others in RFC 6455, section 7.4; 4000 to 4999 are the program's. A code
     ///     that may not be sent becomes 1000.
-    ///   - reason: a text for the peer, of which 123 bytes are sent.
+    ///   - reason: a text for the peer; at most 123 bytes are sent.
     /// - Returns: a promise that is fulfilled when the peer has answered, or is given up. Cancelling it, for instance
     ///   by a shorter time limit, stops nothing.
     @discardableResult
     public func close(code: UInt16 = 1000, reason: String = "") -> Promise<Void> {
         let closing = closing ?? beginClose(code, reason).mayBeIgnored
         self.closing = closing
-        // One per caller: cancelling it leaves the others, and the connection's end.
+        // Each caller gets a promise: cancelling one affects neither the others nor the close.
         return closing.map { $0 }
     }
 
@@ -143,10 +142,10 @@ public final class WebSocket {
         return connection.deferDrain(until: closed)
     }
 
-    /// Fulfilled when no more frames can arrive.
+    /// Returns a promise that is fulfilled when no more frames can arrive.
     private func clientDidClose() -> Promise<Void> {
         switch ending {
-        // Known, but not reported while a message was being handled.
+        // The end is known, but was not reported while a message was being handled.
         case .closed?, .failed?: didClose()
         // A drain has stopped reading.
         case .drained?, nil: if !isReading, !hasEnded { startReading() }
@@ -157,7 +156,7 @@ public final class WebSocket {
         return promise
     }
 
-    /// No more frames can arrive, and this side's close is sent.
+    /// Ends the socket after this side's close, when no more frames can arrive.
     func didClose() {
         (hasEnded, ending) = (true, nil)
         if isClient { connection.close() }
@@ -195,7 +194,8 @@ public final class WebSocket {
             })
     }
 
-    /// A client's frame. Even the payload's author cannot predict its bytes on the wire: RFC 6455, section 5.3.
+    /// Encodes a client's frame, so that even the payload's author cannot predict the bytes on the wire: RFC 6455,
+    /// section 5.3.
     func masked(_ first: UInt8, _ payload: [UInt8]) -> [UInt8] {
         var random = LoopRandom(.ofCurrentThread)
         let mask = UInt32.random(in: 1...UInt32.max, using: &random)
@@ -208,7 +208,6 @@ public final class WebSocket {
         return frame.bytes
     }
 
-    /// - Parameter sent: a write's promise.
     private func watched(_ sent: Promise<Void>) -> Promise<Void> {
         if sent.isFulfilled { return sent }
         // Without this message, later ones would make no sense.
@@ -224,7 +223,7 @@ public final class WebSocket {
             if connection.writeTimeout == nil { connection.writeTimeout = idle }
             return true
         }
-        // With queued bytes, the queue was full.
+        // If bytes are queued, the queue was full.
         if overflow == .abort, connection.queuedBytes > 0, !connection.isClosed { giveUp() }
         return false
     }

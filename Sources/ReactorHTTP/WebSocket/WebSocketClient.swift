@@ -12,9 +12,10 @@ extension HTTPClient {
     /// }
     /// ```
     ///
-    /// Proxies, `startTLS`, head limits and `User-Agent` are the client's. `connections.makeTimeout` limits the connect
-    /// with the TLS handshake, `firstByte` the WebSocket handshake. The socket owns its connection, which does not
-    /// count towards the client's limits, ends with the socket, and outlives the client. Redirects are not followed.
+    /// Uses the client's proxies, `startTLS`, head limits and `User-Agent`. `connections.makeTimeout` limits the
+    /// connect with the TLS handshake; `firstByte` limits the WebSocket handshake. The socket owns its connection,
+    /// which does not count towards the client's limits, closes with the socket, and outlives the client. Redirects are
+    /// not followed.
     ///
     /// The socket reads until it is closed, even without a reference: `close` it when you are done.
     /// - Parameters:
@@ -22,10 +23,10 @@ extension HTTPClient {
     ///   - protocols: this side's subprotocols, preferred first; `subprotocol` is the server's choice.
     ///   - headers: further handshake fields, such as `Authorization` or `Origin`.
     ///   - limit: the maximum size in bytes of a message from the server.
-    ///   - idle: the server's silence after which a ping is sent. The connection ends after the same time again without
-    ///     a frame, or if the server reads nothing for as long. `nil` for no limit.
-    /// - Returns: a promise of the socket. Rejected as `fetch`, and with `FetchError.refusedWebSocket`, which has the
-    ///   server's response.
+    ///   - idle: the server's silence after which a ping is sent. The connection closes after the same time again
+    ///     without a frame, or if the server reads nothing for as long. `nil` for no limit.
+    /// - Returns: a promise of the socket, with the same errors as `fetch`, or `FetchError.refusedWebSocket`, which has
+    ///   the server's response.
     @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
     public func webSocket(
         _ address: String, protocols: [String] = [], headers: Headers = Headers(), limit: Int = 1 << 20,
@@ -35,7 +36,7 @@ extension HTTPClient {
             let handshake = try WebSocketRequest(address, protocols: protocols, headers)
             let address = handshake.request.address
             let proxy = try options.proxies.proxy(for: address)
-            // Before anything is opened.
+            // Refuses before anything is opened.
             if address.isSecure, options.startTLS == nil { throw FetchError.noTLS(address.authority) }
             let connecting = connect(to: (proxy?.address ?? address).endpoint, lookup: lookup)
                 .then { [options] connection in
@@ -63,7 +64,7 @@ extension HTTPClient {
     }
 }
 
-/// Opens a WebSocket with a client of this loop, with `HTTPClient.defaultOptions`: only `ws:` unless they set
+/// Opens a WebSocket with this loop's client, which has `HTTPClient.defaultOptions`: only `ws:` unless they set
 /// `startTLS`. See `HTTPClient.webSocket`.
 ///
 /// ```swift
@@ -78,7 +79,6 @@ public func connectWebSocket(
 }
 
 extension WebSocketRequest {
-    /// - Returns: a promise of the subprotocol.
     fileprivate func run(
         on connection: Connection, _ options: HTTPClient.Options, _ userAgent: [UInt8]
     ) -> Promise<String?> {

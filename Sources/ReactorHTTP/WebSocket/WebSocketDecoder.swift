@@ -14,10 +14,9 @@ final class WebSocketDecoder: FrameDecoder {
     let limit: Int
     /// True when the peer is a client, which masks its frames.
     private let expectsMasks: Bool
-    /// A message without its last fragment.
+    /// A message whose last fragment has not arrived.
     private var begun: (isText: Bool, bytes: [UInt8])?
 
-    /// Decoded, unreceived messages.
     @exclusivity(unchecked) var waiting = WebSocketMessages()
 
     /// The peer's violation of the protocol.
@@ -46,7 +45,7 @@ final class WebSocketDecoder: FrameDecoder {
         if (second & 0x80 != 0) != expectsMasks {
             throw WebSocketError(1002, expectsMasks ? "a frame without a mask" : "a frame with a mask")
         }
-        // Checked before more arrives, since it may never.
+        // Checks before more bytes arrive, since they may never.
         let short = Int(second & 0x7F)
         try check(code, isLast, short: short)
         let count = try length(&reader, short)
@@ -74,7 +73,7 @@ final class WebSocketDecoder: FrameDecoder {
         }
     }
 
-    /// - Parameter short: the length, or the following number's size.
+    /// - Parameter short: the length, or 126 or 127 for a length in the following 2 or 8 bytes.
     private func length(_ reader: inout ByteReader, _ short: Int) throws -> Int {
         var length = UInt64(short)
         if short == 126 { length = UInt64(try reader.integer(as: UInt16.self)) }
@@ -123,11 +122,10 @@ final class WebSocketDecoder: FrameDecoder {
     }
 }
 
-/// Decodes one masked frame's text.
 private func unmaskedText(_ payload: RawSpan, _ mask: UInt32) throws(WebSocketError) -> String {
     let result = withUnsafeTemporaryAllocation(byteCount: payload.byteCount, alignment: 8) { memory in
         payload.withUnsafeBytes { unmask($0, mask, into: memory) }
-        // All bytes are written, and the text copies them.
+        // All bytes are initialized, and the text copies them.
         return Result { () throws(WebSocketError) in try decodedText(UnsafeRawBufferPointer(memory).bytes) }
     }
     return try result.get()
@@ -140,7 +138,7 @@ extension [UInt8] {
 }
 
 /// RFC 6455, section 5.3.
-/// - Parameter memory: as many bytes; may be the input itself.
+/// - Parameter memory: as large as the input; may be the input itself.
 private func unmask(_ bytes: UnsafeRawBufferPointer, _ mask: UInt32, into memory: UnsafeMutableRawBufferPointer) {
     guard let start = memory.baseAddress, let source = bytes.baseAddress else { return }
     if source != UnsafeRawPointer(start) { start.copyMemory(from: source, byteCount: bytes.count) }
@@ -151,8 +149,8 @@ private func unmask(_ bytes: UnsafeRawBufferPointer, _ mask: UInt32, into memory
             mask = mask >> 8 | mask << 24
         }
     }
-    // Eight at a time from an aligned address, through a typed pointer: a raw one takes 300 instructions each in debug
-    // builds.
+    // Unmasks eight bytes at a time from an aligned address, through a typed pointer: a raw one takes 300 instructions
+    // per access in debug builds.
     let first = min(-Int(bitPattern: start) & 7, bytes.count)
     unmask(0..<first)
     let count = (bytes.count - first) / 8
@@ -168,7 +166,7 @@ private func unmask(_ bytes: UnsafeRawBufferPointer, _ mask: UInt32, into memory
 }
 
 private func decodedText(_ bytes: RawSpan) throws(WebSocketError) -> String {
-    // Not `String(validating:)`, which looks up metadata in each call.
+    // `String(validating:)` would look up metadata in each call.
     do { return try String(utf8: bytes) } catch { throw WebSocketError(1007, "a text that is not UTF-8") }
 }
 
@@ -180,11 +178,11 @@ func isCloseCode(_ code: UInt16) -> Bool {
     }
 }
 
-/// The reason that a WebSocket ended, with the close code: RFC 6455, section 7.4.
+/// The reason why a WebSocket ended, with the close code: RFC 6455, section 7.4.
 public struct WebSocketError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The close frame's code; 1005 for a frame without a code, 1006 if the connection ended without a frame.
     public let code: UInt16
-    /// The reason: the peer's, any text of up to 123 bytes, or the library's.
+    /// The reason from the peer, any text of up to 123 bytes, or from the library.
     public let reason: String
 
     init(_ code: UInt16, _ reason: String) { (self.code, self.reason) = (code, reason) }

@@ -2,9 +2,9 @@ import Promises
 import ReactorIO
 
 extension ByteWriter {
-    /// A frame's head up to its mask: RFC 6455, section 5.2.
+    /// Appends a frame's head up to its mask: RFC 6455, section 5.2.
     /// - Parameters:
-    ///   - first: the opcode, and the last frame's flag.
+    ///   - first: the opcode, and the flag of a last fragment.
     ///   - count: the payload's length in bytes.
     mutating func append(frame first: UInt8, count: Int, isMasked: Bool) {
         let mark: UInt8 = isMasked ? 0x80 : 0
@@ -27,12 +27,12 @@ extension ByteWriter {
 /// broadcast(.text("\(name): \(line)"), to: members.values, overflow: .abort)
 /// ```
 ///
-/// Skips closed sockets. Messages leave at the end of the turn.
+/// Skips closed sockets. Sends at the end of the turn.
 /// - Parameters:
 ///   - message: the message.
 ///   - sockets: sockets of this thread's loop.
-///   - overflow: for a socket with `connection.writeQueueLimit` (4 MiB) queued, because its peer does not read: skip
-///     the message, or disconnect the peer as `send` does.
+///   - overflow: the action for a socket with `connection.writeQueueLimit` (4 MiB) queued, because its peer does not
+///     read: skip the message, or disconnect the peer as `send` does.
 /// - Returns: the number of sockets that took the message.
 @discardableResult
 public func broadcast(

@@ -2,8 +2,8 @@ import Promises
 import ReactorIO
 
 extension Response {
-    /// The response that opens a WebSocket (RFC 6455, section 4.2), or refuses: 426 for a GET without a WebSocket or
-    /// for another version, 400 for an invalid handshake.
+    /// Makes the response that opens a WebSocket (RFC 6455, section 4.2) or refuses it: 426 for a GET without a
+    /// WebSocket upgrade or with another version, 400 for an invalid handshake.
     ///
     /// ```swift
     /// listener.serveHTTP { request in
@@ -12,8 +12,8 @@ extension Response {
     /// ```
     ///
     /// Browsers let any site's pages connect with the user's cookies: where that matters, check `Origin` first. The
-    /// socket is closed when the promise of `body` settles: with 1000 if fulfilled, with 1011 if rejected. Then
-    /// `onError` gets the error, unless it is a `WebSocketError` or an error of the connection, which clients cause.
+    /// socket is closed when the promise from `body` settles: with code 1000 if fulfilled, 1011 if rejected. `onError`
+    /// gets its error, except a `WebSocketError` or an error of the connection, which clients cause.
     ///
     /// When the client closes or a drain begins, `receive` and `forEach` end; after a close, `socket.peerClose` has its
     /// code and reason. If `body` never receives, its promise is cancelled instead, after the client has been answered.
@@ -21,15 +21,15 @@ extension Response {
     ///   - request: the handler's request.
     ///   - protocols: the server's subprotocols, preferred first.
     ///   - limit: a message's maximum size in bytes.
-    ///   - idle: the client's silence after which a ping is sent. The connection ends after the same time again without
-    ///     a frame, or if the client reads nothing for as long. `nil` for no limit.
+    ///   - idle: the client's silence after which a ping is sent. The connection closes after the same time again
+    ///     without a frame, or if the client reads nothing for as long. `nil` for no limit.
     ///   - body: the conversation.
     public static func webSocket(
         _ request: Request, protocols: [String] = [], limit: Int = 1 << 20, idle: Duration? = .seconds(120),
         _ body: @escaping (WebSocket) throws -> Promise<Void>
     ) -> Response {
         guard request.method == .get else { return Response(.badRequest) }
-        // In HTTP/1.0 the field means nothing.
+        // In HTTP/1.0, `Upgrade` means nothing.
         if request.isHTTP10 || !request.headers.has("upgrade", listing: "websocket") { return upgradeRequired }
         guard request.headers.has("connection", listing: "upgrade"), let key = request.headers["sec-websocket-key"],
             isKey(key), request.headers.all("sec-websocket-key").count == 1
@@ -60,7 +60,7 @@ extension Response {
     }
 }
 
-/// The answer to a key: RFC 6455, section 1.3.
+/// Returns the answer to a key: RFC 6455, section 1.3.
 func webSocketAccept(_ key: String) -> String {
     base64(sha1(Array((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").utf8)))
 }

@@ -41,7 +41,7 @@ struct WebSocketRequest {
         guard headers.has("upgrade", listing: "websocket"), headers.has("connection", listing: "upgrade") else {
             throw refuse("an upgrade to something else than a WebSocket")
         }
-        // Unknown to a server, such as a cache, that has not read the request.
+        // A server that has not read the request, such as a cache, does not know this answer.
         guard headers.all("sec-websocket-accept") == [webSocketAccept(key)] else {
             throw refuse("a WebSocket with the answer to another key")
         }

@@ -1,4 +1,4 @@
-/// Bytes in order of arrival, in their sent pieces.
+/// Bytes in order of arrival, in the pieces that were sent.
 struct ByteQueue {
     private var pieces: [ArraySlice<UInt8>] = []
     private var first = 0
@@ -12,7 +12,6 @@ struct ByteQueue {
         count += bytes.count
     }
 
-    /// Takes at most `limit` bytes out of the first piece.
     mutating func takePiece(upTo limit: Int) -> ArraySlice<UInt8> {
         let piece = pieces[first]
         if piece.count > limit {
@@ -24,8 +23,7 @@ struct ByteQueue {
         return piece
     }
 
-    /// Moves as many bytes as fit into `buffer`.
-    /// - Returns: their number.
+    /// Moves as many bytes as fit into `buffer`, and returns their number.
     mutating func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
         var copied = 0
         while copied < buffer.count, count > 0 {

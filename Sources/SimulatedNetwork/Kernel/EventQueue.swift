@@ -4,7 +4,7 @@ struct EventQueue {
     private struct Event {
         let moment: Int64
         let number: Int
-        /// Its index in `bodies`, so moving an event in the heap counts no references.
+        /// The closure's index in `bodies`, so moving an event in the heap counts no references.
         let place: Int
 
         func isBefore(_ other: Event) -> Bool { (moment, number) < (other.moment, other.number) }
@@ -31,7 +31,6 @@ struct EventQueue {
         heap[hole] = event
     }
 
-    /// Removes the next due event.
     mutating func takeDue(at now: Int64) -> (() -> Void)? {
         guard let first = heap.first, first.moment <= now else { return nil }
         let last = heap.removeLast()

@@ -5,18 +5,17 @@ import Reactor
 final class HostStack {
     unowned let network: SimulatedKernel
     let name: String
-    /// With port 0.
+    /// The addresses, with port 0.
     let addresses: [SocketAddress]
     var isUp = true
-    /// Listening TCP sockets by port.
     var listeners: [UInt16: [TCPSocket]] = [:]
     /// Sockets with a port, except accepted connections.
     private var taken: [Int: [InternetSocket]] = [:]
-    /// Accepted connections by port. They keep it from being bound without SO_REUSEADDR.
+    /// Accepted connections by port. They prevent binding the port without SO_REUSEADDR.
     var accepted: [UInt16: Set<ObjectIdentifier>] = [:]
     var nodes: [String: SimulatedNode] = [:]
     var abstractNames: [SocketAddress: UnixStream] = [:]
-    /// Other hosts' sockets with data unacknowledged by this machine, which is down.
+    /// Other hosts' sockets with data that this machine, being down, has not acknowledged.
     var stranded: [TCPSocket] = []
     private var nextPort: UInt16 = 32_768
 
@@ -33,7 +32,6 @@ final class HostStack {
         address.isLoopback || addresses.contains(address.with(port: 0))
     }
 
-    /// The source address of packets to `target`.
     func source(for target: SocketAddress) -> SocketAddress? {
         if target.isLoopback { return target.loopbackOfFamily.with(port: 0) }
         if owns(target) { return target.with(port: 0) }
@@ -49,7 +47,6 @@ final class HostStack {
         taken[Self.key(socket, socket.local!.port), default: []].append(socket)
     }
 
-    /// Frees a socket's port.
     func unbind(_ socket: InternetSocket) {
         guard socket.hasPort, let port = socket.local?.port else { return }
         socket.hasPort = false
@@ -58,10 +55,9 @@ final class HostStack {
         if taken[key]?.isEmpty == true { taken[key] = nil }
     }
 
-    /// Frees a socket's port at its connection's end, unless bind(2) set it.
+    /// Frees a socket's port when its connection ends, unless bind(2) set the port.
     func release(_ socket: InternetSocket) { if !socket.keepsPort { unbind(socket) } }
 
-    /// The next free ephemeral port.
     func freePort(for socket: InternetSocket) -> UInt16? {
         for _ in 32_768...60_999 {
             let port = nextPort
@@ -113,7 +109,7 @@ final class HostStack {
         return node
     }
 
-    /// The machine's processes are gone. Files stay.
+    /// Drops the state of the machine's processes. Files stay.
     func lose() {
         isUp = false
         listeners = [:]

@@ -8,11 +8,9 @@ class InternetSocket: SimulatedSocket {
     var remote: SocketAddress?
     /// True when bind(2) set the port, which then outlives a connection.
     var keepsPort = false
-    /// True when bind(2) set the address, likewise.
+    /// True when bind(2) set the address, which then outlives a connection.
     var keepsAddress = false
-    /// True when the socket has a port, by anyone's choice.
     var hasPort = false
-    /// True when the socket's state allows bind(2).
     var mayBind: Bool { true }
 
     override init(_ process: SimulatedProcess, _ family: CInt) {
@@ -22,7 +20,7 @@ class InternetSocket: SimulatedSocket {
 
     // MARK: Addresses
 
-    /// - Parameter takesUnspecified: an unspecified address means the loopback, as in connect(2).
+    /// - Parameter takesUnspecified: true if an unspecified address means the loopback, as in connect(2).
     final func parse(
         _ raw: UnsafePointer<sockaddr>, _ length: socklen_t, takesUnspecified: Bool = false
     ) -> SocketAddress? {

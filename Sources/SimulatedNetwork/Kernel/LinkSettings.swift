@@ -8,10 +8,10 @@ import Reactor
 /// ```
 ///
 /// A new link has no latency: bytes arrive in the sending call, as on a loopback interface. Settings can be changed at
-/// any time; packets in transit keep their arrival time. Streams stay complete and in order, so a lost segment is late
-/// by its repetition. Datagrams are lost, duplicated and reordered.
+/// any time; packets in transit keep their arrival time. Streams stay complete and in order, so a lost segment is
+/// repeated and arrives late. Datagrams are lost, duplicated and reordered.
 public struct LinkSettings: Sendable {
-    /// A packet's latency, drawn for each.
+    /// The latency, drawn for each packet.
     public var latency: ClosedRange<Duration> = .zero ... .zero {
         didSet {
             func clamped(_ limit: Duration) -> Int64 { min(max(limit.clampedNanoseconds, 0), 1 << 60) }
@@ -20,11 +20,11 @@ public struct LinkSettings: Sendable {
     }
     /// The latency in nanoseconds.
     private(set) var delay: ClosedRange<Int64> = 0...0
-    /// Bytes per second, each way; `nil` without a limit.
+    /// The bandwidth in bytes per second, each way; `nil` for no limit.
     public var bandwidth: Int?
     /// The division of streams into packets.
     public var cut = StreamCut.whole
-    /// The largest packet, with 40 bytes of header.
+    /// The maximum size of a packet in bytes, including 40 bytes of headers.
     public var mtu = 65_535
     /// The probability that a packet is lost.
     public var loss = 0.0

@@ -1,4 +1,4 @@
-/// Random numbers by a seed, the same on every machine: SplitMix64.
+/// Random numbers from a seed, the same on every machine: SplitMix64.
 ///
 /// ```swift
 /// try forEachSeed(1...1000) { network in
@@ -22,14 +22,14 @@ public struct SeededRandom: RandomNumberGenerator, Sendable {
         return mixed ^ (mixed >> 31)
     }
 
-    /// True with this probability. Draws no number for 0.
+    /// Returns true with this probability. Draws no number for 0.
     public mutating func happens(_ probability: Double) -> Bool {
         probability > 0 && Double(next() >> 11) < probability * Double(UInt64(1) << 53)
     }
 
     // Independent of the standard library's helpers, which may change with its version.
 
-    /// A number in the range, uniform but for a bias of at most one in 2³².
+    /// Returns a number in the range, uniform except for a bias of at most one in 2³².
     mutating func number(in range: ClosedRange<Int64>) -> Int64 {
         let width = UInt64(range.upperBound &- range.lowerBound) &+ 1
         return width == 0 ? Int64(bitPattern: next()) : range.lowerBound &+ Int64(next() % width)

@@ -8,7 +8,7 @@ import ReactorLibc
 final class SimulatedEpoll {
     final class Registration {
         let epoll: SimulatedEpoll
-        /// Exists until the registration is removed.
+        /// The file, which exists until the registration is removed.
         unowned let file: SimulatedFile
         var mask: UInt32
         var data: UInt64
@@ -22,7 +22,7 @@ final class SimulatedEpoll {
             data = event.data.u64
         }
 
-        /// The wanted part of the file's readiness.
+        /// The wanted events for which the file is ready.
         var ready: UInt32 { file.readiness & mask }
 
         func enqueue() {
@@ -34,7 +34,8 @@ final class SimulatedEpoll {
 
     @exclusivity(unchecked) private var queue: [Registration] = []
     private var isClosed = false
-    /// The loop's real descriptors in the kernel's own interest list, without the one that wakes it.
+    /// The number of the loop's real descriptors in the kernel's own interest list, without the one that wakes the
+    /// loop.
     @exclusivity(unchecked) var realRegistrations = 0
 
     /// True when a wait would report an event at once.
@@ -89,7 +90,7 @@ final class SimulatedEpoll {
             if ready == 0 { continue }
             events[reported] = clinux_epoll_event(ready, registration.data)
             reported += 1
-            // With EPOLLET it is next reported after a change.
+            // With EPOLLET, the next report follows a change.
             if registration.mask & UInt32(clinux_EPOLLET) != 0 { continue }
             registration.isQueued = true
             again.append(registration)

@@ -1,11 +1,11 @@
 import CLinux
 import ReactorLibc
 
-/// A simulated descriptor's target. System calls return the kernel's results, negative `-errno`.
+/// The file behind a simulated descriptor. System calls return the kernel's results, with `-errno` for an error.
 class SimulatedFile {
     // Retained, since packets may arrive for a socket whose machine was restarted.
     let process: SimulatedProcess
-    /// The number, or −1 once closed. A stream lives until its bytes have arrived.
+    /// The descriptor, or −1 once closed. A closed stream lives until its bytes have arrived.
     @exclusivity(unchecked) var number: CInt = -1
     @exclusivity(unchecked) var registrations: [SimulatedEpoll.Registration] = []
     var status = CInt(O_RDWR | O_NONBLOCK)
@@ -26,7 +26,7 @@ class SimulatedFile {
     var readiness: UInt32 { 0 }
     var mode: mode_t { S_IFREG }
 
-    /// Reports a change to the epoll descriptors whose mask has one of `events`; all bits for a change of state.
+    /// Reports a change to the epoll descriptors whose mask has one of `events`; all bits mean a change of state.
     final func notify(_ events: UInt32 = .max) {
         for registration in registrations where registration.mask & events != 0 { registration.enqueue() }
     }
@@ -51,17 +51,17 @@ class SimulatedFile {
     func peerName(_ name: UnsafeMutablePointer<sockaddr_storage>) -> Int { -Int(ENOTSOCK) }
     func getOption(_ level: CInt, _ name: CInt, _ value: UnsafeMutablePointer<CInt>) -> Int { -Int(ENOTSOCK) }
     func setOption(_ level: CInt, _ name: CInt, _ bytes: UnsafeRawBufferPointer) -> Int { -Int(ENOTSOCK) }
-    /// The bytes to be read, and the unacknowledged ones.
+    /// The numbers of bytes to be read, and of unacknowledged bytes.
     var waiting: (incoming: Int, outgoing: Int) { (0, 0) }
-    /// Ends the use of the number. The descriptor's last call.
+    /// Closes the file. No call follows.
     func close() {}
 }
 
-/// A simulated file system's file: a socket's, or the lock beside it. Only as much as a Unix path needs.
+/// A file in the simulated file system: a socket, or the lock beside it. It has only what a Unix path needs.
 final class SimulatedNode {
     let number: ino_t
     var mode: mode_t
-    /// The holder of the lock of flock(2).
+    /// The holder of the flock(2) lock.
     weak var lockHolder: SimulatedFile?
     weak var socket: UnixStream?
 
@@ -78,7 +78,7 @@ final class SimulatedNode {
     }
 }
 
-/// A simulated file system's open file.
+/// An open file in the simulated file system.
 final class OpenNode: SimulatedFile {
     let node: SimulatedNode
 

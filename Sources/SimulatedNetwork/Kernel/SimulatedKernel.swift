@@ -13,10 +13,10 @@ final class SimulatedKernel {
     private var ways: [WayKey: SimulatedWay] = [:]
     private var streams: [TCPSocket] = []
     private var nodes: ino_t = 0
-    /// Counts arriving packets, and system calls that move bytes or connections.
+    /// The number of arrived packets, and of system calls that moved bytes or connections.
     @exclusivity(unchecked) var moves = 0
 
-    /// The first simulated descriptor. A real one this large is refused, so the two are distinct.
+    /// The first simulated descriptor. Real descriptors this large are refused, so both kinds are distinct.
     static var firstNumber: CInt { 1 << 14 }
 
     private struct WayKey: Hashable {
@@ -40,7 +40,6 @@ final class SimulatedKernel {
         at(clock.now.advanced(by: delay).nanoseconds, body)
     }
 
-    /// Runs all due events.
     func runDueEvents() {
         while let body = events.takeDue(at: now) {
             moves &+= 1
@@ -85,7 +84,7 @@ final class SimulatedKernel {
 
     func add(_ host: HostStack) { for address in host.addresses { hosts[address] = host } }
 
-    /// The machine with this address, as seen by `host`.
+    /// Returns the machine with this address, as seen by `host`.
     func host(of address: SocketAddress, from host: HostStack) -> HostStack? {
         address.isLoopback ? host : hosts[address.with(port: 0)]
     }
@@ -104,7 +103,7 @@ final class SimulatedKernel {
         return way
     }
 
-    /// Keeps a connection for a link to break.
+    /// Records a connection, so that a link can break it.
     func noteStream(_ stream: TCPSocket) {
         if streams.count >= 64, streams.count.nonzeroBitCount == 1 { streams.removeAll { !$0.isConnected } }
         streams.append(stream)
@@ -118,7 +117,7 @@ final class SimulatedKernel {
         }
     }
 
-    /// Ends everything of a process without notice.
+    /// Ends a process and its files without notice.
     func vanish(_ process: SimulatedProcess) {
         process.isGone = true
         for file in files {

@@ -4,14 +4,14 @@ import Reactor
 
 /// A program on a simulated machine, as its kernel sees it: the system calls of its loop.
 ///
-/// Real descriptors, of pipes, children and files, go to the real kernel, so a loop can wait for both.
+/// Calls on real descriptors (pipes, children, files) go to the real kernel, so a loop can wait for both kinds.
 final class SimulatedProcess {
     let kernel: SimulatedKernel
     let host: HostStack
     let faults: SystemFaults
-    /// True when the machine has crashed since; calls have no effect.
+    /// True when the machine has crashed; calls then have no effect.
     @exclusivity(unchecked) var isGone = false
-    /// One per loop.
+    /// One epoll per loop.
     @exclusivity(unchecked) private var epolls: [(number: CInt, epoll: SimulatedEpoll)] = []
     @exclusivity(unchecked) private(set) var openFiles = 0
 
@@ -21,7 +21,6 @@ final class SimulatedProcess {
         self.faults = faults
     }
 
-    /// True when a poll would return an event.
     var isReady: Bool { epolls.contains { $0.epoll.isReady } }
 
     private func epoll(_ number: CInt) -> SimulatedEpoll? { epolls.first { $0.number == number }?.epoll }
@@ -93,7 +92,7 @@ final class SimulatedProcess {
             }
             return result
         }
-        // The loop's own timer, which a virtual clock never arms.
+        // This is the loop's own timer, which a virtual clock never arms.
         if fd == Self.timerNumber { return 0 }
         return with(fd, .epollControl) { epoll.control(operation, $0, event) }
     }
@@ -139,13 +138,13 @@ final class SimulatedProcess {
     }
 
     private static func poll(_ file: SimulatedFile, _ events: Int16) -> Int {
-        // poll(2) has epoll's bits.
+        // poll(2) uses epoll's bits.
         file.readiness & (UInt32(UInt16(bitPattern: events)) | SimulatedFile.alwaysReported) != 0 ? 1 : 0
     }
 
     // MARK: The table
 
-    /// The system calls for this process's loop.
+    /// Makes the system calls for this process's loop.
     func makeSyscalls(lookUp: @escaping (String) -> (addresses: [sockaddr_storage], code: CInt, delay: Duration))
         -> Syscalls
     {
@@ -153,9 +152,9 @@ final class SimulatedProcess {
         var table = Syscalls()
         table.lookUp = lookUp
         table.random = { self.kernel.random.next() }
-        // The first second of 2026, and the simulated time since.
+        // Simulated time begins with the first second of 2026.
         table.secondsSinceEpoch = { 1_767_225_600 + Int(self.kernel.now / 1_000_000_000) }
-        /// Calls `body` for a simulated descriptor, the real kernel for another.
+        /// Calls `body` for a simulated descriptor, or else the real kernel.
         func route<each Argument>(
             _ call: SystemCall, _ other: @escaping (CInt, repeat each Argument) -> Int,
             _ body: @escaping (SimulatedFile, repeat each Argument) -> Int
@@ -196,7 +195,7 @@ final class SimulatedProcess {
         table.getPeerName = route(.getPeerName, real.getPeerName) { $0.peerName($1) }
         table.getSocketName = route(.getSocketName, real.getSocketName) { $0.localName($1) }
         table.getSocketOption = route(.getSocketOption, real.getSocketOption) { $0.getOption($1, $2, $3) }
-        // As for a socket other than TCP.
+        // Like a socket that is not TCP.
         table.getQuietTime = { _ in -Int(ENOPROTOOPT) }
         table.linkStatus = { path, status in
             guard let node = self.host.nodes[path] else { return -Int(ENOENT) }
@@ -207,13 +206,13 @@ final class SimulatedProcess {
         table.lock = route(.lock, real.lock) { self.lock($0) }
         table.open = { self.open($0, $1, $2) }
         table.poll = route(.poll, real.poll) { Self.poll($0, $1) }
-        // Unlike recv(2), reading no bytes does not reach the socket.
+        // Unlike recv(2), read(2) of zero bytes does not reach the socket.
         table.read = route(.read, real.read) { $2 == 0 ? 0 : $0.receive(.init(start: $1, count: $2)) }
         table.receive = route(.receive, real.receive) { $0.receive(.init(start: $1, count: $2)) }
         table.receiveMessages = route(.receiveMessages, real.receiveMessages) { $0.receiveMessages($1, $2) }
         table.send = route(.send, real.send) { $0.send($1, $2) }
         table.sendMore = table.send
-        // Unsupported, like in some of the kernel's file systems: the caller reads the file.
+        // Unsupported, as in some of the kernel's file systems: the caller then reads the file.
         table.sendFile = route(.sendFile, real.sendFile) { _, _, _, _ in -Int(EINVAL) }
         table.sendVector = route(.sendVector, real.sendVector) { $0.send(.init(start: $1, count: $2)) }
         table.sendMessages = route(.sendMessages, real.sendMessages) { $0.sendMessages($1, $2) }
@@ -227,7 +226,7 @@ final class SimulatedProcess {
         table.waitingBytes = route(.ioControl, real.waitingBytes) {
             $1 == .incoming ? $0.waiting.incoming : $0.waiting.outgoing
         }
-        // Unlike sendmsg(2), writev(2) of no bytes does not either, and `write` calls it.
+        // Unlike sendmsg(2), writev(2) of zero bytes does not reach the socket, and `write` calls writev(2).
         table.write = route(.write, real.write) { $2 == 0 ? 0 : $0.send($1, $2) }
         table.writeVector = route(.writeVector, real.writeVector) {
             let pieces = UnsafeBufferPointer(start: $1, count: $2)

@@ -4,7 +4,7 @@ import ReactorLibc
 /// The common part of all sockets: socket(7).
 class SimulatedSocket: SimulatedFile {
     let family: CInt
-    /// The error for the next call, or SO_ERROR.
+    /// The error for the next call or SO_ERROR.
     @exclusivity(unchecked) var error: CInt = 0
     /// The kernel's RCV_SHUTDOWN and SEND_SHUTDOWN.
     @exclusivity(unchecked) var receivingHasEnded = false
@@ -24,7 +24,7 @@ class SimulatedSocket: SimulatedFile {
     var isListening: Bool { false }
     @exclusivity(unchecked) final var sendCapacity = 212_992
     @exclusivity(unchecked) final var receiveCapacity = 212_992
-    /// The options that were set, few enough to search faster than a hash.
+    /// The options that were set. Searching these few is faster than hashing.
     private var options: [(level: CInt, name: CInt, value: CInt)] = []
 
     final func option(_ level: CInt, _ name: CInt) -> CInt? {
@@ -34,13 +34,13 @@ class SimulatedSocket: SimulatedFile {
     /// True when a switch of SOL_SOCKET is on.
     final func has(_ name: CInt) -> Bool { option(SOL_SOCKET, name) ?? 0 != 0 }
 
-    /// An accepted connection has its listener's options.
+    /// Copies a listener's options to an accepted connection.
     final func inheritOptions(of listener: SimulatedSocket) {
         options = listener.options
         (sendCapacity, receiveCapacity) = (listener.sendCapacity, listener.receiveCapacity)
     }
 
-    /// The error for an option that this socket lacks; see the kernel's sk_setsockopt and tcp_setsockopt.
+    /// Returns the error for an option that this socket lacks; see the kernel's sk_setsockopt and tcp_setsockopt.
     private func refusal(_ level: CInt, _ name: CInt, isSet: Bool) -> CInt? {
         let names: ClosedRange<CInt>
         switch level {
@@ -60,9 +60,10 @@ class SimulatedSocket: SimulatedFile {
         if level != SOL_SOCKET, let refusal = refusal(level, name, isSet: true) { return -Int(refusal) }
         guard bytes.count >= MemoryLayout<CInt>.size else { return -Int(EINVAL) }
         if let refusal = refusal(level, name, isSet: true) { return -Int(refusal) }
-        // The first word is the value, or for SO_LINGER whether it is on. Only a linger of zero seconds is used here.
+        // The first word is the value; for SO_LINGER it says whether lingering is on. The library lingers only for zero
+        // seconds.
         let value = bytes.loadUnaligned(as: CInt.self)
-        // Since Linux 6.13 and its backports.
+        // Refused since Linux 6.13 and its backports.
         if level == SOL_SOCKET, name == SO_REUSEPORT, value != 0, family == AF_UNIX { return -Int(EOPNOTSUPP) }
         options.removeAll { $0.level == level && $0.name == name }
         options.append((level, name, value))
@@ -91,7 +92,7 @@ class SimulatedSocket: SimulatedFile {
         }
     }
 
-    /// accept(2) of the backlog's oldest connection.
+    /// accept(2).
     final func acceptOldest(_ name: (SimulatedSocket) -> Void) -> Int {
         guard isListening else { return -Int(EINVAL) }
         if backlog.isEmpty { return -Int(EAGAIN) }
@@ -106,7 +107,7 @@ class SimulatedSocket: SimulatedFile {
         return error
     }
 
-    /// The effect of shutdown(2) on this side.
+    /// Applies shutdown(2) to this side.
     final func endSides(_ how: CInt) {
         if how != 1 { receivingHasEnded = true }
         if how != 0 { sendingHasEnded = true }
@@ -123,7 +124,6 @@ class SimulatedSocket: SimulatedFile {
 extension UnsafeBufferPointer<iovec> {
     var byteCount: Int { reduce(0) { $0 + $1.iov_len } }
 
-    /// The first `count` bytes.
     func bytes(_ count: Int) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
             for piece in self where filled < count {

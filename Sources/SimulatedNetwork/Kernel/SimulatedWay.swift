@@ -3,14 +3,14 @@ import Reactor
 
 /// One direction of a link: latency, bandwidth and faults.
 final class SimulatedWay {
-    /// The kernel releases its ways at the end.
+    /// Retained in a cycle, which `SimulatedKernel.end` breaks.
     private let network: SimulatedKernel
     @exclusivity(unchecked) var settings = LinkSettings()
-    /// True when packets wait, as at a stopped router. Datagrams are lost if `losesDatagrams`.
+    /// True when packets wait, as at a stopped router. Datagrams are lost instead if `losesDatagrams`.
     @exclusivity(unchecked) private(set) var isHeldUp = false
     private(set) var losesDatagrams = false
     private var held: [() -> Void] = []
-    /// The packets in transit, none of which may overtake another.
+    /// The number of packets in transit, none of which may overtake another.
     @exclusivity(unchecked) private var inTransit = 0
     @exclusivity(unchecked) private var lastArrival: Int64 = 0
     private var busyUntil: Int64 = 0
@@ -22,7 +22,7 @@ final class SimulatedWay {
         settings.delay.upperBound == 0 && settings.bandwidth == nil && !isHeldUp && inTransit == 0 && settings.loss == 0
     }
 
-    /// The bytes of a stream in the next packet.
+    /// Returns how many bytes of a stream the next packet may have.
     func nextSegment() -> Int {
         switch settings.cut {
         case .whole: settings.mtu == 65_535 ? .max : max(settings.mtu - 40, 1)
@@ -34,7 +34,7 @@ final class SimulatedWay {
 
     // MARK: Streams
 
-    /// Sends a stream's segment, which is repeated until it arrives, in order.
+    /// Sends a stream's segment, which arrives in order, and is repeated if lost.
     /// - Parameter packet: the transcript's entry; `nil` for an acknowledgement.
     func send(
         _ packet: Packet?, from: SocketAddress, to: SocketAddress, _ arrive: @escaping () -> Void
@@ -46,7 +46,8 @@ final class SimulatedWay {
         var delay = sampleLatency()
         if let packet {
             delay += transmissionTime(packet.size)
-            // A lost segment is sent again after 200 ms, then after twice that. Later arrivals hasten it.
+            // A lost segment is repeated after 200 ms, then after twice that. (In the kernel, later arrivals hasten
+            // this.)
             var attempts = 0
             while attempts < 6, network.random.happens(settings.loss) {
                 delay += 200_000_000 << attempts
@@ -73,7 +74,6 @@ final class SimulatedWay {
         }
     }
 
-    /// Sends a reset to `receiver`.
     func reset(_ receiver: TCPSocket, from sender: TCPSocket) {
         guard let from = sender.local, let to = receiver.local else { return }
         send(Packet(.reset), from: from, to: to) { receiver.resetDidArrive() }
@@ -95,7 +95,7 @@ final class SimulatedWay {
                 continue
             }
             var arrival = network.now + sampleLatency() + transmissionTime(packet.size)
-            // In order: no earlier than the previous one.
+            // Unless reordered, a datagram arrives no earlier than the previous one.
             if network.random.happens(settings.reordering) {
                 arrival += max(sampleLatency(), 1_000_000)
                 note(packet, from, to, .arrives(at: arrival))
@@ -115,7 +115,6 @@ final class SimulatedWay {
         self.losesDatagrams = losesDatagrams
     }
 
-    /// Releases the held packets, in order.
     func release() {
         if !isHeldUp { return }
         isHeldUp = false

@@ -1,7 +1,7 @@
 import ReactorLibc
 import Reactor
 
-/// A simulated host's system calls that fail, or move only a part.
+/// The system calls on a simulated host that fail, or move only some of the bytes.
 ///
 /// ```swift
 /// server.faults.fail(.accept, with: EMFILE, calls: 3...5)
@@ -9,8 +9,8 @@ import Reactor
 /// server.faults.shortCounts = 0.2
 /// ```
 ///
-/// A fault is the kernel's: the call has no other effect. See man pages for possible errors. The library repeats a call
-/// after EINTR, as after a signal.
+/// The kernel causes a fault, so the call has no other effect. See man pages for possible errors. The library repeats a
+/// call after EINTR, as after a signal.
 public final class SystemFaults {
     private struct Rule {
         let call: SystemCall
@@ -23,22 +23,22 @@ public final class SystemFaults {
     @exclusivity(unchecked) private var rules: [Rule] = []
     /// The probability that a call moves only some of a stream's bytes. Zero by default.
     @exclusivity(unchecked) public var shortCounts = 0.0
-    /// The most open simulated descriptors. More fail with EMFILE.
+    /// The maximum number of open simulated descriptors. Opening more fails with EMFILE.
     public var descriptorLimit = Int.max
     private let kernel: SimulatedKernel
 
     init(_ kernel: SimulatedKernel) { self.kernel = kernel }
 
-    /// Makes calls fail, counted from now on.
+    /// Makes some calls fail, counted from now on.
     /// - Parameters:
     ///   - call: the system call.
     ///   - code: the errno.
-    ///   - calls: the failing calls, from 1. `1...` is every call from now on.
+    ///   - calls: the failing calls, numbered from 1. `1 ... .max` is every call from now on.
     public func fail(_ call: SystemCall, with code: CInt, calls: ClosedRange<Int> = 1...1) {
         rules.append(Rule(call: call, code: code, calls: calls, probability: 1))
     }
 
-    /// Makes every call fail from now on.
+    /// Makes random calls fail from now on.
     /// - Parameters:
     ///   - call: the system call.
     ///   - code: the errno.
@@ -47,7 +47,7 @@ public final class SystemFaults {
         rules.append(Rule(call: call, code: code, calls: nil, probability: probability))
     }
 
-    /// Ends all faults of this host.
+    /// Clears all faults of this host.
     public func clear() {
         rules = []
         shortCounts = 0

@@ -59,7 +59,7 @@ extension TCPSocket {
         unsent.removeAll()
     }
 
-    /// The peer's machine is down. It stays silent, or does not know the connection after a restart.
+    /// Handles data for a machine that is down and silent, or has restarted and does not know the connection.
     func didReachNobody(_ host: HostStack) {
         if host.isUp {
             return way?.send(Packet(.reset), from: remote!, to: local!) { [self] in resetDidArrive() } ?? ()
@@ -68,7 +68,8 @@ extension TCPSocket {
         giveUpUnlessAcknowledged()
     }
 
-    /// After the time of net.ipv4.tcp_retries2, or TCP_USER_TIMEOUT.
+    /// Fails the connection if nothing is acknowledged within TCP_USER_TIMEOUT, or else the time of
+    /// net.ipv4.tcp_retries2.
     func giveUpUnlessAcknowledged() {
         guard let since = isStalledSince else { return }
         let limit =
@@ -77,7 +78,7 @@ extension TCPSocket {
         kernel.after(limit) { [self] in if phase == .established, isStalledSince == since { fail(ETIMEDOUT) } }
     }
 
-    /// The peer's machine has vanished, and the socket probes it: SO_KEEPALIVE.
+    /// Probes a peer whose machine has vanished: SO_KEEPALIVE.
     func probeGonePeer() {
         guard phase == .established, has(SO_KEEPALIVE) else { return }
         func value(_ name: CInt, _ usual: CInt) -> Int64 { Int64(option(CInt(IPPROTO_TCP), name) ?? usual) }
@@ -90,7 +91,7 @@ extension TCPSocket {
         }
     }
 
-    /// The machine vanishes without notice.
+    /// Drops the connection without notice, because the machine vanishes.
     func vanish() {
         let other = peer
         phase = .closed
@@ -110,13 +111,13 @@ extension TCPSocket {
         other?.resetDidArrive()
     }
 
-    /// The link has been cut for too long, so unacknowledged data never will be.
+    /// Starts both ends' time limits for unacknowledged data, since the link was cut.
     func linkWasCut() {
         giveUpUnlessAcknowledged()
         peer?.giveUpUnlessAcknowledged()
     }
 
-    /// Ends the reference cycle of both ends at the end of the simulation.
+    /// Breaks the reference cycle between both ends when the simulation ends.
     func forgetPeer() {
         peer?.peer = nil
         peer = nil

@@ -4,14 +4,14 @@ import Reactor
 // The handshake of TCP connections.
 
 extension TCPSocket {
-    /// A client's first segment. `client` is the socket at the other end of `way`.
+    /// Handles the first segment of `client`, the socket at the other end.
     static func synDidArrive(from client: TCPSocket, at target: SocketAddress, on host: HostStack) {
         let back = client.kernel.way(from: host, to: client.host)
         defer { if back.isHeldUp { client.giveUpLater() } }
         guard let listener = host.listener(at: target) else {
             return back.send(Packet(.reset), from: target, to: client.local!) { client.resetDidArrive() }
         }
-        // As if lost: the client repeats the segment.
+        // Treats the segment as lost: the client repeats it.
         if listener.isBacklogFull { return client.repeatSyn() }
         let child = TCPSocket(listener.process, target.family)
         child.local = target
@@ -30,7 +30,7 @@ extension TCPSocket {
     func wasAccepted(by child: TCPSocket, of listener: TCPSocket) {
         // A machine that is down does not answer.
         if process.isGone && !host.isUp { return child.endAfterBothSides() }
-        // Closed since, or this answers a repeated segment.
+        // The client has closed, or this answers a repeated segment.
         guard phase == .connecting, peer == nil else { return way?.reset(child, from: self) ?? () }
         phase = .established
         peer = child
@@ -43,11 +43,11 @@ extension TCPSocket {
         pump()
     }
 
-    /// The client's acknowledgement has arrived. The connection waits for accept(2), if there is room.
+    /// Queues the connection for accept(2), if there is room, when the client's acknowledgement has arrived.
     ///
-    /// Without room the kernel ignores that segment (net.ipv4.tcp_abort_on_overflow is 0), and keeps the request. It
-    /// looks again when the client sends or repeats bytes, and when the client answers the second segment, which the
-    /// kernel repeats after 1, 3, 7, 15 and 31 seconds. After 63 it forgets the request.
+    /// Without room, the kernel ignores that segment (net.ipv4.tcp_abort_on_overflow is 0), and keeps the request. It
+    /// checks again when the client sends or repeats bytes, and when the client answers the second segment, which the
+    /// kernel repeats after 1, 3, 7, 15 and 31 seconds. After 63 seconds it forgets the request.
     func beAccepted(by listener: TCPSocket) {
         if listener.phase != .listening { return abandon() }
         if listener.takes(self) { return }
@@ -57,8 +57,8 @@ extension TCPSocket {
         kernel.after(.seconds(63)) { [self] in if requestAt != nil { forgetRequest() } }
     }
 
-    /// Another segment of a client whose request found no room. The first ones with bytes are repeated after 0.2 s, 0.6
-    /// s…
+    /// Handles another segment from a client whose request found no room. Such a client repeats its first bytes after
+    /// 0.2 s, 0.6 s…
     func requestAgain() {
         guard let listener = requestAt, phase == .established, listener.takes(self) else { return }
         requestAt = nil
@@ -73,7 +73,7 @@ extension TCPSocket {
         }
     }
 
-    /// Without a socket, nothing notifies the client, whose next segment gets a reset.
+    /// Drops a request without notifying the client. The client's next segment gets a reset.
     func forgetRequest() {
         requestAt?.requests.removeAll { $0 === self }
         requestAt = nil
@@ -98,7 +98,7 @@ extension TCPSocket {
     func sendSyn() {
         let target = remote!
         guard let host = kernel.host(of: target, from: host) else {
-            // The link has no host there: the kernel gives up after three seconds.
+            // The link has no such host: the kernel gives up after three seconds.
             return kernel.after(.seconds(3)) { [self] in if phase == .connecting { fail(EHOSTUNREACH) } }
         }
         let way = self.kernel.way(from: self.host, to: host)
@@ -117,7 +117,7 @@ extension TCPSocket {
         if way.isHeldUp { giveUpLater() }
     }
 
-    /// After 1, 3, 7, … seconds, six times, as with net.ipv4.tcp_syn_retries.
+    /// Repeats the first segment after 1, 3, 7, … seconds, six times, as with net.ipv4.tcp_syn_retries.
     func repeatSyn() {
         attempts += 1
         let isLast = attempts > 6
@@ -127,7 +127,7 @@ extension TCPSocket {
         }
     }
 
-    /// The link holds up a handshake segment.
+    /// Gives up after 127 s, because the link holds up a handshake segment.
     func giveUpLater() {
         let began = connectBegan
         kernel.at(began + 127_000_000_000) { [self] in

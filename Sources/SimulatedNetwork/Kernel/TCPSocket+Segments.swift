@@ -46,7 +46,7 @@ extension TCPSocket {
 
     func bytesDidArrive(_ bytes: ArraySlice<UInt8>, from sender: TCPSocket) {
         if process.isGone { return sender.didReachNobody(host) }
-        // Bytes for a socket that no longer reads and has sent its end: the kernel answers with a reset.
+        // For a socket that no longer reads and has sent its FIN, the kernel answers bytes with a reset.
         if phase != .established || (receivingHasEnded && finIsSent && !finHasArrived) {
             way?.reset(sender, from: self)
             if phase == .established { fail(ECONNRESET) }
@@ -67,7 +67,7 @@ extension TCPSocket {
         if finIsAcknowledged { endAfterBothSides() } else { notify() }
     }
 
-    /// Reports the room to the sender: at once if it may be waiting, or else after a part of the buffer.
+    /// Reports free room to the sender: at once if it may be waiting, or else after a quarter of the buffer.
     func reportRoom(_ count: Int) {
         guard let peer, phase == .established, let way else { return }
         unreported += count

@@ -1,11 +1,11 @@
 import ReactorLibc
 import Reactor
 
-/// A simulated TCP socket. Its observable behaviour follows tcp(7) and the kernel's code. Below, segments are closures
-/// that arrive at the other socket after the link's latency.
+/// A simulated TCP socket. Its observable behaviour follows tcp(7) and the kernel's code. Segments are closures that
+/// run at the other socket after the link's latency.
 final class TCPSocket: InternetSocket {
     enum Phase {
-        /// Not or no longer connected.
+        /// Not yet, or no longer, connected.
         case closed
         case listening
         case connecting
@@ -19,7 +19,7 @@ final class TCPSocket: InternetSocket {
     var told = Told.nothing
     @exclusivity(unchecked) var received = ByteQueue()
     var finHasArrived = false
-    /// Bytes read since the sender last heard of the room.
+    /// The number of bytes read since the last report of room to the sender.
     var unreported = 0
     @exclusivity(unchecked) var unsent = ByteQueue()
     var finSentAt: Int64?
@@ -62,7 +62,7 @@ final class TCPSocket: InternetSocket {
     /// The time since which the last output is unacknowledged.
     var isStalledSince: Int64? { bytesStalledSince ?? (finIsAcknowledged ? nil : finSentAt) }
     var queued: Int { unsent.count + unacknowledged }
-    /// As in the kernel: writable when a third of the buffer is free.
+    /// True when a third of the buffer is free: writable, as in the kernel.
     var hasMuchRoom: Bool { queued * 3 <= sendCapacity * 2 }
 
     override var waiting: (incoming: Int, outgoing: Int) {

@@ -1,6 +1,6 @@
 import Reactor
 
-/// The transcript's part of a packet.
+/// The part of a packet that the transcript shows.
 struct Packet {
     enum Kind: String {
         case syn = "SYN"
@@ -14,7 +14,7 @@ struct Packet {
     }
 
     let kind: Kind
-    /// The number of bytes in it, and the first of them.
+    /// The number of bytes, and the first 32.
     private(set) var count = 0
     private var beginning = SIMD32<UInt8>()
 
@@ -24,7 +24,7 @@ struct Packet {
         withUnsafeMutableBytes(of: &beginning) { $0.copyBytes(from: bytes.prefix(32)) }
     }
 
-    /// With its headers.
+    /// The size in bytes with headers.
     var size: Int { count + 40 }
 
     var text: String {
@@ -58,7 +58,7 @@ struct Transcript {
         case fault(SystemError, host: String)
     }
 
-    /// The number of kept events.
+    /// The maximum number of kept events.
     private static var capacity: Int { 65_536 }
     private var entries: [(moment: Int64, event: Event)] = []
     private var dropped = 0
@@ -67,7 +67,6 @@ struct Transcript {
         append(moment, .packet(packet, from: from, to: to, fate))
     }
 
-    /// Records a system call's injected failure.
     mutating func note(_ moment: Int64, _ call: SystemCall, _ code: CInt, on host: String) {
         append(moment, .fault(SystemError(call, code), host: host))
     }
@@ -101,7 +100,7 @@ struct Transcript {
         }
     }
 
-    /// `12.345678901`
+    /// Formats a time as `12.345678901`.
     private static func seconds(_ moment: Int64) -> String {
         let fraction = String(moment % 1_000_000_000)
         return "\(moment / 1_000_000_000).\(String(repeating: "0", count: 9 - fraction.count))\(fraction)"

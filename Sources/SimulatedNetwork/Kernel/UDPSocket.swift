@@ -56,7 +56,7 @@ final class UDPSocket: InternetSocket {
         guard let target = target ?? remote else { return -Int(EDESTADDRREQ) }
         if target.port == 0 { return -Int(EINVAL) }
         guard let own = host.source(for: target) else { return -Int(ENETUNREACH) }
-        // An earlier datagram's error, for the next call.
+        // Reports an earlier datagram's error.
         if error != 0 { return -Int(takeError()) }
         if sendingHasEnded { return -Int(EPIPE) }
         let sender = local!.isUnspecified ? own.with(port: local!.port) : local!
@@ -80,7 +80,6 @@ final class UDPSocket: InternetSocket {
 
     // MARK: Receiving
 
-    /// True when a datagram from `sender` is for this socket.
     func takes(_ target: SocketAddress, from sender: SocketAddress) -> Bool {
         guard let local, local.port == target.port, local.isUnspecified || local == target else { return false }
         return !hasPeer || remote == sender
