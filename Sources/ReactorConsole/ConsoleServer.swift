@@ -69,28 +69,36 @@ final class ConsoleServer {
     private func admitted(_ request: Request) throws -> Answer {
         switch admission.answer(to: request.headers, host: request.host) {
         case .admitted: break
-        case .wrongHost: return .now(Response("Use localhost or 127.0.0.1 as the host.\n", status: Status(421)))
-        case .otherSite: return .now(Response("This is not for pages of other sites.\n", status: .forbidden))
+        case .wrongHost: throw HTTPError(Status(421), detail: "Use localhost or 127.0.0.1 as the host.")
+        case .otherSite: throw HTTPError(.forbidden, detail: "This is not for pages of other sites.")
         case .noToken:
-            return .now(
-                Response(
-                    "The token is missing or wrong.\n", status: .unauthorized,
-                    headers: ["WWW-Authenticate": "Basic realm=\"console\""]))
+            throw HTTPError(
+                .unauthorized, detail: "The token is missing or wrong.",
+                headers: ["WWW-Authenticate": "Basic realm=\"console\""])
         }
-        switch (request.path, request.method) {
-        case ("/", .get), ("/", .head): return .now(Page.response())
-        case ("/text", .get): return .later(try text(request))
-        case ("/json", .get): return .later(try json(request))
-        case ("/metrics", .get): return .later(metrics())
-        case ("/events", .get): return .now(try stream(request))
-        case ("/trace", .post): return .now(try trace(request))
-        case ("/record", .post): return .later(try record(request))
-        case ("/", _), ("/text", _), ("/json", _), ("/metrics", _), ("/events", _):
-            return .now(Response("Use GET.\n", status: .methodNotAllowed, headers: ["Allow": "GET"]))
-        case ("/trace", _), ("/record", _):
-            return .now(Response("Use POST.\n", status: .methodNotAllowed, headers: ["Allow": "POST"]))
-        default: return .now(Response("There is /, /text, /json, /metrics; POST /trace, /record.\n", status: .notFound))
+        let lists = ["connections", "promises", "order"]
+        let pages: [String: (method: Method, parameters: [String], answer: (Request) throws -> Answer)] = [
+            "/": (.get, [], { _ in .now(Page.response()) }),
+            "/text": (.get, lists + ["columns"], { .later(try self.text($0)) }),
+            "/json": (.get, lists, { .later(try self.json($0)) }),
+            "/metrics": (.get, [], { _ in .later(self.metrics()) }),
+            "/events": (.get, lists, { .now(try self.stream($0)) }),
+            "/trace": (.post, ["seconds"], { .now(try self.trace($0)) }),
+            "/record": (.post, ["seconds"], { .later(try self.record($0)) }),
+        ]
+        guard let page = pages[request.path] else {
+            throw HTTPError(
+                .notFound, detail: "There is GET /, /text, /json, /metrics, /events; POST /trace, /record.")
         }
+        guard request.method == page.method || request.method == .head && request.path == "/" else {
+            throw HTTPError(.methodNotAllowed, detail: "Use \(page.method).", headers: ["Allow": "\(page.method)"])
+        }
+        let names = (request.query ?? "").split(separator: "&").map { String($0.prefix { $0 != "=" }) }
+        if names.contains(where: { !page.parameters.contains($0) }) {
+            let known = page.parameters.isEmpty ? "no parameters" : "only " + page.parameters.joined(separator: ", ")
+            throw HTTPError(.badRequest, detail: "\(request.path) takes \(known).")
+        }
+        return try page.answer(request)
     }
 
     private func snapshot(_ scope: Snapshot.Scope) -> Promise<Snapshot> {
@@ -125,7 +133,19 @@ final class ConsoleServer {
 
     private func text(_ request: Request) throws -> Promise<Response> {
         let columns = try Self.number("columns", request.queryParameters, 80...160, default: 110)
-        return snapshot(try scope(request, lines: 40)).map { Response($0.text(columns: columns)) }
+        return snapshot(try scope(request, lines: 40)).map { [tracer] in
+            Response($0.text(columns: columns, tracer: tracer))
+        }
+    }
+
+    /// The shell's command that switches tracing on.
+    private var tracer: String {
+        let token = admission.token == nil ? "" : " -H \"Authorization: Bearer $TOKEN\""
+        let path = "/trace?seconds=60'"
+        if let file = address.unixPath {
+            return "curl -X POST\(token) 'http://localhost\(path) --unix-socket '\(file)'"
+        }
+        return "curl -X POST\(token) 'http://\(address)\(path)"
     }
 
     private func json(_ request: Request) throws -> Promise<Response> {

@@ -15,9 +15,11 @@ struct PromiseTree {
     private(set) var nodes: [Node]
     private(set) var leftOut: String?
     let now: Int64
+    /// The names of thread pools.
+    private let pools: [ObjectIdentifier: String]
 
-    init(loop: String, _ findings: Survey.PromiseFindings, at now: Int64) {
-        self.init(loop: loop, findings.groups, findings.pending, at: now)
+    init(loop: String, _ findings: Survey.PromiseFindings, _ pools: [ObjectIdentifier: String], at now: Int64) {
+        self.init(loop: loop, findings.groups, findings.pending, pools, at: now)
         var missing: [String] = []
         if findings.share < 1 {
             missing.append("\(decimal((1 - findings.share) * 100, 0)) % of the promises of \(loop)")
@@ -33,11 +35,13 @@ struct PromiseTree {
         let deadline = LoopClock.monotonic.now.nanoseconds + 50_000_000
         while walk.advance(), LoopClock.monotonic.now.nanoseconds < deadline {}
         if walk.pending == 0 { return nil }
-        self.init(loop: "loops that have ended", walk.groups, walk.pending, at: now)
+        self.init(loop: "loops that have ended", walk.groups, walk.pending, [:], at: now)
     }
 
-    private init(loop: String, _ groups: [PromiseGroup], _ pending: Int, at now: Int64) {
-        (self.loop, self.pending, self.now) = (loop, pending, now)
+    private init(
+        loop: String, _ groups: [PromiseGroup], _ pending: Int, _ pools: [ObjectIdentifier: String], at now: Int64
+    ) {
+        (self.loop, self.pending, self.pools, self.now) = (loop, pending, pools, now)
         var children = [[Int]](repeating: [], count: groups.count)
         var roots: [Int] = []
         // A group comes after its parent.
@@ -76,17 +80,19 @@ struct PromiseTree {
     func ages(_ node: Node) -> (oldest: Int64, youngest: Int64)? {
         node.group.count == 0 ? nil : (now - node.group.oldest, now - node.group.youngest)
     }
-}
 
-extension PromiseTree.Node {
     /// The root's work, in words.
-    var work: String? {
-        guard group.parent == nil, let work = group.work else { return nil }
+    func work(of node: Node) -> String? {
+        guard node.group.parent == nil, let work = node.group.work else { return nil }
         return switch work {
         case .timer(let left) where left < 0: "timer, due now"
         case .timer(let left): "timer due in \(timeText(left))"
         case .input(let connection): "input of \(connection)"
         case .resolver: "whoever has the resolver"
+        case .job(let pool):
+            "a job of " + (pool.flatMap { pools[$0] }.map { "thread pool \"\($0)\"" } ?? "a dispatcher")
+        case .place(let limit, let inUse, let waiting):
+            "a place of limiter \"limiter\" (\(inUse) of \(limit) in use, \(waiting) wait)"
         case .ready: "its handler is ready to run"
         case .untraced(let line?): "a promise from before tracing, made at \(line)"
         case .untraced(nil): "a promise from before tracing"
@@ -94,7 +100,9 @@ extension PromiseTree.Node {
         case .unknown: nil
         }
     }
+}
 
+extension PromiseTree.Node {
     /// `then at App/Login.swift:14 "login"`.
     var title: String {
         group.operation + (group.callSite.map { " at \($0)" } ?? "") + (group.name.map { " \"\($0.inOneLine)\"" } ?? "")

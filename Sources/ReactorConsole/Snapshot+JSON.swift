@@ -18,12 +18,16 @@ extension Snapshot {
                 json.add("secondsLeft", tracingLeft)
             }
             json.add("recording", isRecording)
+            json.list("problems", problems) { problem, json in
+                json.add("place", problem.place)
+                json.add("detail", problem.detail)
+            }
             json.list("loops", loops, add)
-            json.list("objects", objects) { add($0.facts, of: $0.loop, to: &$1) }
+            json.list("objects", objects, add)
             json.object("connections") { json in
-                json.add("count", connectionCount)
+                json.add("count", allConnections.count)
                 json.add("order", order.rawValue)
-                json.list("list", connections, add)
+                json.list("list", Array(connections), add)
             }
             json.object("promises") { json in
                 json.add("pending", pending)
@@ -88,16 +92,20 @@ extension Snapshot {
         }
     }
 
-    private func add(_ facts: InspectedFacts, of loop: String, to json: inout JSONText) {
+    private func add(_ object: Object, to json: inout JSONText) {
+        let facts = object.facts
         json.add("kind", facts.form.rawValue)
-        json.add("name", facts.name)
-        json.add("loop", loop)
+        json.add("name", object.name)
+        json.add("loop", object.loop)
         json.add("line", facts.callSite)
         json.add("inUse", facts.inUse)
         json.add("free", facts.free)
         json.add("limit", facts.limit)
         json.add("waiting", facts.waiting)
         json.add("oldestWaiter", seconds: facts.oldestWaiter)
+        json.add("finished", facts.ends?.count)
+        json.add("finishedPerSecond", object.finishedPerSecond)
+        json.add("sinceFinished", seconds: object.sinceFinished)
         json.add("state", facts.state)
         json.object("numbers") { json in for (name, value) in facts.others { json.add(name, value) } }
     }
@@ -115,6 +123,7 @@ extension Snapshot {
         json.add("queued", facts.queued)
         json.add("waitsFor", connection.waitsFor)
         json.add("filter", facts.filter)
+        json.add("peerHasClosed", facts.hasEnded)
         json.add("isOld", connection.isOld)
     }
 
@@ -130,7 +139,7 @@ extension Snapshot {
             json.add("count", node.group.count)
             json.add("oldest", seconds: tree.ages(node)?.oldest)
             json.add("youngest", seconds: tree.ages(node)?.youngest)
-            json.add("waitsFor", node.work)
+            json.add("waitsFor", tree.work(of: node))
             json.add("lost", node.group.loss?.rawValue)
         }
     }

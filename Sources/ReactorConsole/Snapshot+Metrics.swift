@@ -29,23 +29,17 @@ extension Snapshot {
                     .nanoseconds(Int64(busy * 1e9)))
             }
         }
-        var names: [String: Int] = [:]
-        for (loop, facts) in objects {
-            // A repeated name, as of a loop's two limiters, would repeat a sample.
-            let key = "\(facts.form.rawValue) \(loop) \(facts.name)"
-            names[key, default: 0] += 1
-            let number = names[key]!
-            text.setLabels([
-                "kind": facts.form.rawValue, "loop": loop,
-                "name": number == 1 ? facts.name : "\(facts.name) (\(number))",
-            ])
+        for object in objects {
+            let facts = object.facts
+            text.setLabels(["kind": facts.form.rawValue, "loop": object.loop, "name": object.name])
             text.add("object_in_use", .gauge, "Connections, resources, calls, threads or bytes in use.", facts.inUse)
             text.add("object_waiting", .gauge, "What waits for them.", facts.waiting)
             if let limit = facts.limit { text.add("object_limit", .gauge, "The limit on what is in use.", limit) }
+            if let ends = facts.ends { text.add("object_finished_total", .counter, "Ended uses.", ends.count) }
             if let free = facts.free { text.add("object_free", .gauge, "What is free or idle.", free) }
         }
         text.setLabels([:])
-        text.add("connections", .gauge, "Connections of all loops.", connectionCount)
+        text.add("connections", .gauge, "Connections of all loops.", allConnections.count)
         text.add("events_logged_total", .counter, "Log events since the console was started.", eventCount)
         return LoopMetrics.prometheusText(of: metrics) + text.text
     }

@@ -5,18 +5,22 @@ import ReactorLibc
 
 extension Snapshot {
     /// The page for a terminal of this many columns.
-    func text(columns: Int) -> String {
+    /// - Parameter tracer: the shell's command that switches tracing on.
+    func text(columns: Int, tracer: String) -> String {
         var page = TextPage(columns: min(max(columns, 80), 160))
         let tracing = isTracing ? "on" + (tracingLeft.map { " for \($0) s" } ?? "") : "off"
         page.line("\(program ?? "")  process \(getpid())  console since \(timeText(uptime))  tracing \(tracing)")
+        let problems = problems
+        if !problems.isEmpty { page.title("Look here first") }
+        for problem in problems { page.note("! \(problem.place): \(problem.detail)") }
         addLoops(to: &page)
         addObjects(to: &page)
         addConnections(to: &page)
-        addPromises(to: &page)
+        addPromises(to: &page, tracer)
         addEvents(to: &page)
         page.title("This look")
-        page.line("took \(timeText(cost)) of the loops' time, in pieces of at most \(timeText(longestPiece))")
-        page.line("left out: " + (leftOut.isEmpty ? "nothing" : leftOut.joined(separator: "; ")))
+        page.note("took \(timeText(cost)) of the loops' time, in pieces of at most \(timeText(longestPiece))")
+        page.note("left out: " + (leftOut.isEmpty ? "nothing" : leftOut.joined(separator: "; ")))
         return page.text
     }
 
@@ -24,29 +28,23 @@ extension Snapshot {
         let now = LoopClock.monotonic.now.nanoseconds
         page.title("Loops")
         var table = TextTable([
-            "loop", "thread", "turns/s", "busy", "lag p50", "p99", "max 60 s", "ready", "timers", "fds",
+            "loop", "thread", "turns/s", "busy", "lag p50", "p99", "max 60 s", "ready", "timers", "watched",
         ])
         for loop in loops {
             let (short, long) = (loop.loop.lags(ofSeconds: 10, at: now), loop.loop.lags(ofSeconds: 60, at: now))
             let metrics = loop.loop.last?.metrics
             table.add([
-                loop.name, numberText(loop.loop.thread), loop.loop.turnRate.map { decimal($0, 0) } ?? "-",
+                loop.name + (loop.state == .answers ? "" : " (old)"), numberText(loop.loop.thread),
+                loop.loop.turnRate.map { decimal($0, 0) } ?? "-",
                 loop.loop.busy.map { decimal($0 * 100, 0) + " %" } ?? "-", timeText(short?.median),
-                timeText(short?.p99),
-                timeText(long?.most), numberText(metrics?.readyJobs), numberText(metrics?.timers),
-                numberText(metrics?.descriptors),
+                timeText(short?.p99), timeText(long?.most), numberText(metrics?.readyJobs),
+                numberText(metrics?.timers), numberText(metrics?.descriptors),
             ])
         }
         page.table(table)
         for loop in loops {
-            if let text = loop.problem { page.line("! \(loop.name) \(text)") }
-            if let longest = loop.loop.longest {
-                let time = timeText(longest.duration.clampedNanoseconds)
-                let line = longest.callSite.map { " at \($0)" } ?? ""
-                page.line(
-                    "  \(loop.name): the longest handler of the last minute: \(time), a \(longest.kind.rawValue)\(line)"
-                )
-            }
+            guard let longest = loop.loop.longest else { continue }
+            page.note("\(loop.name): the longest handler of the last minute: \(longest.inWords)")
         }
     }
 
@@ -54,24 +52,27 @@ extension Snapshot {
         page.title("Listeners, pools, limiters, thread pools, memory")
         var table = TextTable(["kind", "name", "loop", "in use", "free", "limit", "waiting", "oldest"])
         var notes: [String] = []
-        for (loop, facts) in objects {
+        for object in objects {
+            let facts = object.facts
             let amount = facts.form == .memory ? bytesText : numberText
             table.add([
-                facts.form.rawValue, facts.name, loop, amount(facts.inUse), amount(facts.free), amount(facts.limit),
-                numberText(facts.waiting), timeText(facts.oldestWaiter),
+                facts.form.rawValue, object.name, object.loop, amount(facts.inUse), amount(facts.free),
+                amount(facts.limit), numberText(facts.waiting), timeText(facts.oldestWaiter),
             ])
+            let finished = facts.ends.flatMap { $0.count == 0 ? nil : "\($0.count) finished in all" }
+            let parts = [
+                facts.callSite.map { "at \($0)" }, facts.state, finished, facts.inUse > 0 ? object.pace : nil,
+            ]
             let numbers = facts.others.filter { $0.value != 0 }.map { "\($0.name) \($0.value)" }
-            let parts = [facts.callSite.map { "at \($0)" }, facts.state].compactMap(\.self) + numbers
-            if facts.form == .listener, !parts.isEmpty {
-                notes.append("  \(facts.name): \(parts.joined(separator: ", "))")
-            }
+            let note = (parts.compactMap(\.self) + (facts.form == .listener ? numbers : [])).joined(separator: ", ")
+            if !note.isEmpty { notes.append("\(object.name): \(note)") }
         }
         page.table(table)
-        for note in notes { page.line(note) }
+        for note in notes { page.note(note) }
     }
 
     private func addConnections(to page: inout TextPage) {
-        page.title("Connections: \(connectionCount), by \(order.rawValue)")
+        page.title("Connections: \(allConnections.count), by \(order.rawValue)")
         if connections.isEmpty { return page.line("none") }
         var table = TextTable(
             ["peer", "loop", "age", "idle", "received", "sent", "queued", "waits for"], textColumns: 2, last: true)
@@ -80,24 +81,25 @@ extension Snapshot {
             let note =
                 (facts.filter.map { " [\($0)]" } ?? "") + (connection.isOld ? " (old: the loop does not answer)" : "")
             table.add([
-                facts.name, connection.loop, timeText(connection.age), timeText(connection.idle),
+                facts.name, connection.loop, connection.age.map { "\($0 / 1_000_000_000) s" } ?? "-",
+                timeText(connection.idle),
                 bytesText(facts.received), bytesText(facts.sent), bytesText(facts.queued), connection.waitsFor + note,
             ])
         }
         page.table(table)
     }
 
-    private func addPromises(to page: inout TextPage) {
-        page.title(isTracing ? "Pending promises: \(pending)" : "Pending promises")
+    private func addPromises(to page: inout TextPage, _ tracer: String) {
+        page.title("Pending promises: \(pending)")
         if !isTracing {
-            return page.line(
-                "unknown: switch tracing on with  curl -X POST …/trace?seconds=60  (for promises made from then on)")
+            page.note("Those with names, or from before tracing ended. Tracing shows all that are made from then on:")
+            page.command(tracer)
         }
         for tree in promises {
             page.line("on \(tree.loop): \(tree.pending)")
             for node in tree.nodes {
                 let indent = String(repeating: "  ", count: min(node.depth, 30) + 1)
-                if node.depth == 0, let work = node.work { page.line("  ← \(work)") }
+                if node.depth == 0, let work = tree.work(of: node) { page.line("  ← \(work)") }
                 let count = node.group.count > 1 ? " ×\(node.group.count)" : ""
                 let ages = tree.ages(node).map { ages in
                     "  " + timeText(ages.oldest) + (node.group.count > 1 ? " … \(timeText(ages.youngest))" : "")
@@ -112,35 +114,13 @@ extension Snapshot {
         page.title("Events: \(eventCount)")
         if events.isEmpty { page.line("none") }
         for event in events.prefix(20) {
-            let age = timeText(Int64(max(time - event.time, 0)) * 1_000_000_000)
             let line = event.callSite.map { " at \($0)" } ?? ""
-            page.line("\(age) ago  \(event.kind.rawValue): \(event.text)\(line)")
+            page.line("\(age(of: event)) ago  \(event.kind.rawValue): \(event.text)\(line)")
         }
         if events.count > 20 { page.line("and \(events.count - 20) more in /json") }
     }
-}
 
-extension Snapshot.Loop {
-    /// The reason that the loop does not answer, or its busy handler; `nil` if all is well.
-    var problem: String? {
-        let handler = current.map { current in
-            "in a \(current.handler.kind.rawValue)"
-                + (current.handler.callSite.map { " at \($0)" } ?? currentPlace.map { " of \($0)" }
-                    ?? (current.handler.kind == .promiseHandler
-                        ? " (its line is known while promises are traced)" : ""))
-        }
-        switch state {
-        case .stuck:
-            let time = max(silence, current?.time ?? 0)
-            return "is STUCK for \(timeText(time)) \(handler ?? "")"
-        case .silent:
-            return
-                "has not answered for \(timeText(silence)), and no handler runs: no thread drives it, or one did so from before"
-        case .answers:
-            guard let current, current.time > 10_000_000 else { return nil }
-            return "has been for \(timeText(current.time)) \(handler ?? "")"
-        }
-    }
+    func age(of event: EventRing.Event) -> String { timeText(Int64(max(time - event.time, 0)) * 1_000_000_000) }
 }
 
 /// Lines that fit a terminal.
@@ -152,16 +132,29 @@ struct TextPage {
 
     mutating func title(_ title: String) { text += "\n\(title.uppercased())\n" }
 
-    /// Cuts a long line, and escapes control characters, by which a name could move the cursor.
-    mutating func line(_ line: String) {
-        let line = line.inOneLine
-        text += line.count > columns ? "\(line.prefix(columns - 1))…\n" : "\(line)\n"
+    /// Shortens a long line, and escapes control characters, by which a name could move the cursor.
+    mutating func line(_ line: String) { text += line.inOneLine.shortened(to: columns) + "\n" }
+
+    /// Writes a sentence in as many lines as it needs.
+    mutating func note(_ note: String) {
+        var line = ""
+        for word in note.inOneLine.split(separator: " ") {
+            if line.count + 1 + word.count > columns {
+                self.line(line)
+                line = "   "
+            }
+            line += line.isEmpty ? "\(word)" : " \(word)"
+        }
+        self.line(line)
     }
+
+    /// Writes a command whole, to be copied.
+    mutating func command(_ command: String) { text += "  \(command.inOneLine)\n" }
 
     mutating func table(_ table: TextTable) { table.lines(columns: columns).forEach { line($0) } }
 }
 
-/// Columns as wide as their contents; the widest texts are cut.
+/// Columns as wide as their contents; the widest texts are shortened.
 struct TextTable {
     private var rows: [[String]]
     private let isText: [Bool]
@@ -189,10 +182,19 @@ struct TextTable {
         return rows.map { row in
             row.indices.map { index in
                 let (cell, width) = (row[index], widths[index])
-                let cut = cell.count > width ? "\(cell.prefix(width - 1))…" : cell
+                let cut = cell.shortened(to: width)
                 let padding = String(repeating: " ", count: width - cut.count)
                 return isText[index] ? cut + (index < row.count - 1 ? padding : "") : padding + cut
             }.joined(separator: "  ")
         }
+    }
+}
+
+extension String {
+    /// The text with at most this many characters. The end has the port or the line, so the middle is left out.
+    fileprivate func shortened(to count: Int) -> String {
+        if self.count <= count { return self }
+        let start = count / 3
+        return "\(prefix(start))…\(suffix(max(count - start - 1, 0)))"
     }
 }

@@ -38,15 +38,27 @@ struct Snapshot {
         let currentPlace: String?
     }
 
+    struct Object {
+        let facts: InspectedFacts
+        /// Different for each of a kind and loop.
+        let name: String
+        let loop: String
+        let finishedPerSecond: Double?
+        /// Nanoseconds since the last end of a use; `nil` if a console did not watch then.
+        let sinceFinished: Int64?
+    }
+
     struct ListedConnection {
         let facts: ConnectionFacts
         let loop: String
         let listener: InspectedFacts?
         /// True when the loop has not answered since.
         let isOld: Bool
-        /// Nanoseconds; `nil` if older than the console.
+        /// Nanoseconds, in whole seconds, and no less than `idle`; `nil` if older than the console.
         var age: Int64? {
-            facts.since.flatMap { $0 == 0 ? nil : Int64(InspectedObjects.second &- $0) * 1_000_000_000 }
+            facts.since.flatMap { InspectedObjects.time(since: $0) }.map {
+                max($0, ((idle ?? 0) + 999_999_999) / 1_000_000_000 * 1_000_000_000)
+            }
         }
         var idle: Int64? { facts.quiet.map { Int64($0) * 1_000_000 } }
     }
@@ -58,9 +70,10 @@ struct Snapshot {
     let isTracing: Bool
     let isRecording: Bool
     let loops: [Loop]
-    let objects: [(loop: String, facts: InspectedFacts)]
-    let connections: [ListedConnection]
-    let connectionCount: Int
+    let objects: [Object]
+    /// In the chosen order, of which an answer lists the first.
+    let allConnections: [ListedConnection]
+    let connections: ArraySlice<ListedConnection>
     let order: ConnectionOrder
     let promises: [PromiseTree]
     let pending: Int
@@ -86,13 +99,9 @@ struct Snapshot {
         uptime = now - watcher.started
         (tracingLeft, isTracing) = (watcher.tracingLeft, conf.trace)
         isRecording = watcher.recording != nil
-        objects =
-            InspectedObjects.facts(ofLoop: 0).sorted { $0.name < $1.name }.map { ("", $0) }
-            + zip(names, findings).flatMap { name, found in
-                (found?.facts ?? []).sorted { ($0.form.rawValue, $0.name) < ($1.form.rawValue, $1.name) }.map {
-                    (name, $0)
-                }
-            }
+        objects = Self.objects(
+            [("", InspectedObjects.facts(ofLoop: 0))] + zip(names, findings).map { ($0, $1?.facts ?? []) }, watcher, now
+        )
         let listeners = Dictionary(
             objects.compactMap { entry in entry.facts.identity.map { ($0, entry.facts) } },
             uniquingKeysWith: { one, _ in one })
@@ -104,19 +113,27 @@ struct Snapshot {
         let all = findings.enumerated().flatMap { index, found in
             (found?.connections ?? []).map { (index: index, facts: $0) }
         }
-        connectionCount = all.count
-        connections = all.sorted { $0.facts.isBefore($1.facts, by: scope.order) }.prefix(scope.connections).map {
+        allConnections = all.sorted { $0.facts.isBefore($1.facts, by: scope.order) }.map {
             ListedConnection(
                 facts: $0.facts, loop: names[$0.index], listener: $0.facts.listener.flatMap { listeners[$0] },
                 isOld: loops[$0.index].state != .answers)
         }
+        connections = allConnections.prefix(scope.connections)
         if all.count > connections.count { missing.append("\(all.count - connections.count) connections") }
+        // A loop that does not answer may hold connections that no look has listed.
+        let absent = loops.filter { $0.state != .answers }.map(\.name).joined(separator: ", ")
+        let open = objects.reduce(0) { $0 + ($1.facts.form == .listener ? $1.facts.inUse : 0) }
+        let hidden = open - all.count { $0.facts.listener != nil }
+        if !absent.isEmpty, hidden > 0 { missing.append("\(hidden) connections of \(absent)") }
+        let pools = Dictionary(
+            objects.compactMap { entry in entry.facts.identity.map { ($0, entry.name) } },
+            uniquingKeysWith: { one, _ in one })
         let trees = zip(names, findings).compactMap { name, found in
-            found?.promises.map { PromiseTree(loop: name, $0, at: now) }
+            found.map { PromiseTree(loop: name, $0.promises, pools, at: now) }
         }
         let ended =
             isTracing ? [PromiseTree(ofEndedLoopsExcept: Set(watcher.loops.keys), at: now)].compactMap(\.self) : []
-        promises = (ended + trees).map { $0.first(scope.promises) }
+        promises = (ended + trees).filter { $0.pending > 0 }.map { $0.first(scope.promises) }
         pending = (ended + trees).reduce(0) { $0 + $1.pending }
         missing += promises.compactMap(\.leftOut)
         for loop in loops where loop.state != .answers { missing.append("news of \(loop.name), which does not answer") }
@@ -126,6 +143,24 @@ struct Snapshot {
         cost = findings.reduce(0) { $0 + ($1?.cost ?? 0) }
         longestPiece = findings.map { $0?.longestPiece ?? 0 }.max() ?? 0
         leftOut = missing
+    }
+
+    private static func objects(
+        _ found: [(loop: String, facts: [InspectedFacts])], _ watcher: Watcher, _ now: Int64
+    ) -> [Object] {
+        var counts: [String: Int] = [:]
+        return found.flatMap { loop, facts in
+            facts.sorted { ($0.form.rawValue, $0.name) < ($1.form.rawValue, $1.name) }.map { facts in
+                let key = "\(facts.form.rawValue) \(loop) \(facts.name)"
+                counts[key, default: 0] += 1
+                let number = counts[key]!
+                let name = number == 1 ? facts.name : "\(facts.name) (\(number))"
+                return Object(
+                    facts: facts, name: name, loop: loop,
+                    finishedPerSecond: facts.ends.flatMap { watcher.pace(of: "\(key) \(number)", $0.count, at: now) },
+                    sinceFinished: facts.ends.flatMap { InspectedObjects.time(since: $0.last) })
+            }
+        }
     }
 
     /// The loops' names, made distinct for Prometheus' labels.
@@ -153,11 +188,13 @@ extension Snapshot.Loop {
 }
 
 extension Snapshot.ListedConnection {
+    var handlerText: String { "handler" + (listener?.callSite.map { " of the server at \($0)" } ?? "") }
+
     /// The awaited event, in words.
     var waitsFor: String {
         let line = facts.callSite.map { " at \($0)" } ?? ""
         return switch facts.wait {
-        case .handler: "handler" + (listener?.callSite.map { " of the server at \($0)" } ?? "")
+        case .handler: handlerText + (facts.hasEnded ? "; the peer has closed" : "")
         case .read: "read" + line
         case .write: "write: the peer does not read"
         case .readAndWrite: "read\(line), and write"

@@ -12,8 +12,7 @@ final class Survey: @unchecked Sendable {
         let facts: [InspectedFacts]
         let connections: [ConnectionFacts]
         let metrics: LoopMetrics
-        /// Present while promises are traced.
-        let promises: PromiseFindings?
+        let promises: PromiseFindings
         /// The loop's time for it in nanoseconds, and the longest piece.
         let cost: Int64
         let longestPiece: Int64
@@ -33,7 +32,6 @@ final class Survey: @unchecked Sendable {
     private static var mostForPromises: Int64 { 100_000_000 }
 
     private let isCancelled = Atomic(false)
-    private let wantsPromises: Bool
     private let done: @Sendable (Findings?) -> Void
     private var isFinished = false
     private var connections: ConnectionWalk?
@@ -44,8 +42,7 @@ final class Survey: @unchecked Sendable {
     private var longestPiece: Int64 = 0
 
     /// - Parameter done: called once, on any thread; with `nil` if the survey was cancelled, or the loop has ended.
-    init(promises: Bool, done: @escaping @Sendable (Findings?) -> Void) {
-        wantsPromises = promises
+    init(done: @escaping @Sendable (Findings?) -> Void) {
         self.done = done
     }
 
@@ -78,25 +75,23 @@ final class Survey: @unchecked Sendable {
     private func step(on loop: EventLoop) -> Bool {
         guard let connections else {
             facts = InspectedObjects.facts(ofLoop: loop.serial)
-            self.connections = ConnectionWalk(on: loop, keepsReaders: wantsPromises)
+            self.connections = ConnectionWalk(on: loop)
             return true
         }
-        if promises == nil {
+        guard let promises else {
             if connections.advance(atMost: 16) { return true }
-            guard wantsPromises else { return false }
             promises = PromiseWalk(on: loop, input: connections.reader)
             costBefore = cost
             return true
         }
-        return cost - costBefore < Self.mostForPromises && promises!.advance()
+        return cost - costBefore < Self.mostForPromises && promises.advance()
     }
 
     private func finish(on loop: EventLoop) {
-        let findings = promises.map {
-            PromiseFindings(
-                groups: $0.groups, pending: $0.pending, ungrouped: $0.ungrouped,
-                share: Double($0.part) / Double(PromiseWalk.partCount))
-        }
+        let found = promises!
+        let findings = PromiseFindings(
+            groups: found.groups, pending: found.pending, ungrouped: found.ungrouped,
+            share: Double(found.part) / Double(PromiseWalk.partCount))
         let metrics = loop.metrics(countingJobs: LoopBeat.mostJobs)
         isFinished = true
         done(

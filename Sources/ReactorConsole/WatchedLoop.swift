@@ -26,7 +26,6 @@ final class WatchedLoop {
     private struct Second {
         var lags: [Int64] = []
         var longest: SlowHandler?
-        var longestTurn: Int64 = 0
         /// Measured nanoseconds.
         var elapsed: Int64 = 0
         var waited: Int64 = 0
@@ -90,7 +89,6 @@ final class WatchedLoop {
         if let longest = answer.beat.longestHandler, longest.duration > current.longest?.duration ?? .zero {
             current.longest = longest
         }
-        current.longestTurn = max(current.longestTurn, answer.beat.longestTurn)
         if let last { note(answer, since: last) }
         (last, isMeasured) = (answer.beat, answer.isMeasured)
         guard let began else { return self.began = answer.beat }
@@ -153,9 +151,11 @@ final class WatchedLoop {
         return Lags(lags)
     }
 
-    /// Each last second's largest lag, oldest first.
-    func curve(at now: Int64) -> [Int64] {
-        var curve = (seconds + (current.lags.isEmpty ? [] : [current])).map { max($0.lags.max() ?? 0, 0) }
+    /// Each last second's largest lag, oldest first; `nil` for seconds in which nobody looked.
+    func curve(at now: Int64) -> [Int64?] {
+        var curve = (seconds + (current.lags.isEmpty ? [] : [current])).map { second in
+            second.isMeasured ? max(second.lags.max() ?? 0, 0) : nil
+        }
         if silence(at: now) > 20_000_000 { curve.append(silence(at: now)) }
         return Array(curve.suffix(Self.kept))
     }
@@ -164,15 +164,22 @@ final class WatchedLoop {
         (seconds + [current]).compactMap(\.longest).max { $0.duration < $1.duration }
     }
 
-    /// Turns per second, in the last whole second or what there is.
-    var turnRate: Double? { rated.map { Double($0.turns) * 1e9 / Double($0.elapsed) } }
-    /// The loop's share of working time; `nil` if not measured.
+    /// Turns per second, in the last second or more.
+    var turnRate: Double? { lastSecond { _ in true }.map { Double($0.turns) * 1e9 / Double($0.elapsed) } }
+    /// The loop's share of working time in the last second or more; `nil` if not measured.
     var busy: Double? {
-        rated.flatMap { $0.isMeasured ? min(max(1 - Double($0.waited) / Double($0.elapsed), 0), 1) : nil }
+        lastSecond(of: \.isMeasured).map { min(max(1 - Double($0.waited) / Double($0.elapsed), 0), 1) }
     }
 
-    private var rated: Second? {
-        let second = current.elapsed < 200_000_000 ? seconds.last ?? current : current
-        return second.elapsed > 0 ? second : nil
+    /// The sum of the newest seconds that fit, at least half a second.
+    private func lastSecond(of fits: (Second) -> Bool) -> Second? {
+        var sum = Second()
+        for second in [current] + seconds.reversed() where sum.elapsed < 1_000_000_000 {
+            guard fits(second) else { break }
+            sum.elapsed += second.elapsed
+            sum.waited += second.waited
+            sum.turns += second.turns
+        }
+        return sum.elapsed >= 500_000_000 ? sum : nil
     }
 }

@@ -20,9 +20,15 @@ final class Watcher: @unchecked Sendable {
     private var tracing: EventLoop.Timer?
     private(set) var tracesUntil: LoopInstant?
     private var survey: Guarantee<Void>?
+    /// Since when the loops are measured.
+    private var looksSince = LoopInstant(nanoseconds: 0)
+    /// Each object's ended uses at a moment, and their number per second before it.
+    private var paces: [String: (count: Int, moment: Int64, perSecond: Double?)] = [:]
 
     /// The time of close watching after a request.
     private static var attention: Duration { .seconds(10) }
+    /// The least time of close watching before an answer, whose rates are per second.
+    private static var leastLook: Duration { .seconds(1) }
 
     init() {
         InspectedObjects.second = 1
@@ -46,10 +52,27 @@ final class Watcher: @unchecked Sendable {
     /// - Returns: a guarantee, fulfilled when there is enough to see.
     func attend() -> Guarantee<Void> {
         looksUntil = home.now.advanced(by: Self.attention)
-        if isLooking { return .value }
+        if !isLooking { startLooking() }
+        let missing = home.now.duration(to: looksSince.advanced(by: Self.leastLook))
+        return missing > .zero ? after(missing) : .value
+    }
+
+    private func startLooking() {
+        looksSince = home.now
         timer = home.schedule(every: .milliseconds(20)) { [weak self] in self?.ask() }
         ask()
-        return after(.milliseconds(300))
+    }
+
+    /// The uses of an object that ended per second, since an earlier look at least a second ago, if there was one.
+    func pace(of object: String, _ count: Int, at now: Int64) -> Double? {
+        guard let last = paces[object] else {
+            paces[object] = (count, now, nil)
+            return nil
+        }
+        guard now - last.moment >= 1_000_000_000 else { return last.perSecond }
+        let pace = Double(count - last.count) * 1e9 / Double(now - last.moment)
+        paces[object] = (count, now, pace)
+        return pace
     }
 
     private func everySecond() {
@@ -83,12 +106,11 @@ final class Watcher: @unchecked Sendable {
     /// Looks at all loops. A look in progress serves all who ask.
     func look() -> Guarantee<Void> {
         if let survey { return survey.map { $0 } }
-        let promises = conf.trace
         let home = home.remote
         let looks = loops.values.map { loop -> Promise<Void> in
             let (promise, resolver) = Promise<Void>.pending()
             let serial = loop.serial
-            let look = Survey(promises: promises) { findings in
+            let look = Survey { findings in
                 home.run {
                     if let findings, self.loops[serial] != nil { self.findings[serial] = findings }
                     resolver.fulfill()

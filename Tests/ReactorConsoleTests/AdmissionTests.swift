@@ -61,11 +61,20 @@ extension Bodies {
                 ("GET", "/json?order=secret", "localhost", [:], 400),
                 ("GET", "/text?columns=10", "localhost", [:], 400),
                 ("GET", "/other", "localhost", [:], 404),
+                ("GET", "/text?column=100", "localhost", [:], 400),
+                ("GET", "/json?promises=1&columns=100", "localhost", [:], 400),
+                ("GET", "/metrics?x", "localhost", [:], 400),
+                ("POST", "/trace?second=0", "localhost", [:], 400),
             ]
             for (method, target, host, fields, status) in expected {
                 let answer = try console.ask(target, method, host: host, fields)
                 #expect(answer.status == status, "\(method) \(target) of \(host) with \(fields)")
                 #expect(!answer.body.contains("evil"), "\(answer.body)")
+                // Errors are sentences, with a reason phrase.
+                if status >= 400 {
+                    #expect(answer.body.hasSuffix(".\n") && !answer.body.contains("{"), "\(answer.body)")
+                    #expect(answer.head.prefix { $0 != "\r\n" }.count > "http/1.1 400 ".count, "\(answer.head)")
+                }
             }
             #expect(!conf.trace)
         }

@@ -18,9 +18,12 @@ extension Bodies {
             _ = try console.ask("/json", until: "\"name\":\"worker\",\"number\"")
             let line = #line + 1
             worker.submit { EventLoop.current.schedule(after: .zero) { gate.wait() } }
-            let text = try console.ask("/text", until: "STUCK").body
-            #expect(text.contains("! worker is STUCK for"), "\(text)")
-            #expect(text.contains("in a timer at ReactorConsoleTests/FindingsTests.swift:\(line)"), "\(text)")
+            let text = try console.ask("/text?columns=160", until: "is stuck").body
+            let first = text.split(separator: "\n").dropFirst().prefix(2).joined(separator: "\n")
+            #expect(first.hasPrefix("LOOK HERE FIRST\n! worker is stuck: for "), "\(text)")
+            #expect(first.contains("in a timer at ReactorConsoleTests/FindingsTests.swift:\(line); thread "), "\(text)")
+            #expect(first.contains(" sleeps"), "\(text)")
+            #expect(text.contains("worker (old)"), "\(text)")
             let metrics = try console.ask("/metrics").body
             #expect(metrics.contains("reactor_loop_answers{loop=\"worker\"} 0"), "\(metrics)")
         }
@@ -42,6 +45,12 @@ extension Bodies {
             #expect(json.contains("\"received\":5,\"sent\":5,\"queued\":0,\"waitsFor\":\"read\""), "\(json)")
             #expect(
                 json.contains("\"line\":\"ReactorConsoleTests/FindingsTests.swift:\(line)\",\"inUse\":3"), "\(json)")
+            for width in [80, 160] {
+                let text = try console.ask("/text?columns=\(width)").body
+                for client in clients { #expect(text.contains(":\(client.localAddress!.port)"), "\(text)") }
+                #expect(
+                    text.contains(":\(console.address.port)/trace?seconds=60'") == !console.address.isUnix, "\(text)")
+            }
             let text = try console.ask("/text?connections=1&order=received").body
             #expect(text.contains("left out: ") && text.contains("connections"), "\(text)")
             clients.forEach { $0.abort() }
@@ -100,13 +109,35 @@ extension Bodies {
             let pool = try ThreadPool(name: "jobs", threads: 1)
             let jobs = (0..<3).map { _ in Promise.value.map(on: pool) { gate.wait() } }
             withTracing { _ = Promise<Int>.pending().promise }
+            // Those with names are known without tracing.
+            let named = Promise<Int>.pending()
+            named.promise.named("answer").cauterize()
+            let text = try console.ask("/text?columns=160", until: "limiter \"limiter\"").body
+            #expect(text.contains("is full: 1 of 1, 1 wait, the oldest "), "\(text)")
+            #expect(text.contains("; none finished for "), "\(text)")
+            #expect(text.contains("! thread pool \"jobs\" is full: 1 of 1, 2 wait"), "\(text)")
+            #expect(
+                text.contains("made at ReactorConsoleTests/FindingsTests.swift:") && text.contains("\"answer\""),
+                "\(text)")
+            named.resolver.fulfill(1)
             let json = try console.ask("/json", until: "\"kind\":\"abandoned\"").body
             #expect(json.contains("\"kind\":\"limiter\",\"name\":\"limiter\""), "\(json)")
             #expect(json.contains("\"inUse\":1,\"free\":0,\"limit\":1,\"waiting\":1"), "\(json)")
             #expect(json.contains("\"kind\":\"thread pool\",\"name\":\"jobs\""), "\(json)")
             #expect(
                 json.contains("\"kind\":\"abandoned\",\"text\":\"Promise\\u003cInt\\u003e was abandoned"), "\(json)")
-            gate.open(3)
+            try withTracing {
+                let line = #line + 1
+                let third = limiter.run { Promise.value }
+                let job = Promise.value.map(on: pool) {}
+                let text = try console.ask("/text?columns=160", until: "a job of").body
+                #expect(text.contains("← a place of limiter \"limiter\" (1 of 1 in use, 2 wait)"), "\(text)")
+                #expect(text.contains("Limiter.run at ReactorConsoleTests/FindingsTests.swift:\(line)"), "\(text)")
+                #expect(text.contains("← a job of thread pool \"jobs\""), "\(text)")
+                third.cauterize()
+                job.cauterize()
+            }
+            gate.open(4)
             end.fulfill()
             try hang(second)
             _ = try hang(when(fulfilled: jobs))

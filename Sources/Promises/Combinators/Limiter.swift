@@ -27,6 +27,7 @@ public final class Limiter {
     private let loop = EventLoop.ofCurrentThread
     /// The registration for the loop's end, while operations wait.
     private var ending = 0
+    private var ends = InspectedEnds()
 
     /// - Parameter limit: at least 1. A smaller limit rejects each operation with `PromiseError.badInput`.
     public init(_ limit: Int) {
@@ -44,7 +45,7 @@ public final class Limiter {
         _ work: @escaping () throws -> Work, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Work.T> {
         guard limit > 0 else { return rejectInvalidLimit("Limiter.run", "", limit, file, line) }
-        return turn().then(
+        return turn(file, line).then(
             { permit in
                 let promise = try work().asPromise()
                 promise.core.watch { _ in withExtendedLifetime(permit) {} }
@@ -53,7 +54,7 @@ public final class Limiter {
     }
 
     /// Makes the permit of one operation, which ends with its last reference.
-    private func turn() -> Promise<OnDeinit> {
+    private func turn(_ file: StaticString, _ line: UInt) -> Promise<OnDeinit> {
         if active < limit {
             active += 1
             return .value(permit)
@@ -63,10 +64,11 @@ public final class Limiter {
         nextNumber += 1
         if turns.isEmpty { ending = loop.whenEnding { [unowned self] in loopWillEnd() } }
         turns.append(turn, number)
-        return Promise(turn)
+        return Promise(turn.traced(root: "Limiter.run", Promise<OnDeinit>.self, file, line))
     }
 
     private func workDidEnd() {
+        ends.add()
         guard let turn = turns.popFirst() else {
             active -= 1
             return
@@ -98,6 +100,7 @@ public final class Limiter {
         typealias Output = OnDeinit
         unowned(unsafe) let limiter: Limiter
         let number: Int
+        let since = InspectedObjects.second
 
         func run(_ source: AnySource, _ core: PromiseCore) { preconditionFailure("a turn has no source") }
 
@@ -110,9 +113,16 @@ public final class Limiter {
 
 extension Limiter: Inspected {
     package var facts: [InspectedFacts] {
-        [
-            InspectedFacts(
-                .limiter, "limiter", limit: limit, inUse: active, free: max(limit - active, 0), waiting: waiting)
-        ]
+        var facts = InspectedFacts(
+            .limiter, "limiter", limit: limit, inUse: active, free: max(limit - active, 0), waiting: waiting,
+            oldestWaiter: turns.oldest.flatMap { InspectedObjects.time(since: $0.payload.value(as: Turn.self).since) })
+        facts.ends = ends
+        return [facts]
+    }
+
+    /// The limiter of a waiting call's core, on the thread of its loop; `nil` if the core is no such call's.
+    static func limiter(of core: PromiseCore) -> Limiter? {
+        let isTurn = core.code.with([]).bits == CoreCode.of(Turn.self).bits
+        return isTurn && core.state.loadRelaxed().isPending ? core.payload.value(as: Turn.self).limiter : nil
     }
 }

@@ -14,6 +14,7 @@ package struct LinkedOrder<Value> {
 
     package var count: Int { entries.count }
     package var isEmpty: Bool { entries.isEmpty }
+    var oldest: Value? { first.flatMap { entries[$0]?.value } }
 
     /// Adds `value` at the end. No other member may have its number.
     package mutating func append(_ value: Value, _ number: Int) {

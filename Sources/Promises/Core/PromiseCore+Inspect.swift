@@ -10,6 +10,10 @@ package enum PromiseWork: Sendable, Hashable {
     case input(String)
     /// A resolver, which any thread may use.
     case resolver
+    /// A job of the thread pool with this identity in `InspectedFacts`, or of another dispatcher.
+    case job(pool: ObjectIdentifier?)
+    /// A place of a limiter, which has these numbers.
+    case place(limit: Int, inUse: Int, waiting: Int)
     case ready
     /// A promise that was made before tracing began, at this line if known.
     case untraced(CallSite?)
@@ -33,6 +37,7 @@ extension TraceRegistry.TracedPromises {
                 return (source, .untraced(nil))
             }
             if word.mark == .fulfilled || word.mark == .rejected { return (nil, .ready) }
+            if let dispatched = core as? DispatchedPromise { return (nil, .job(pool: dispatched.pool)) }
             if core.role.contains(.externallySettled) { return (nil, .resolver) }
             guard core.loop == .ofThisThread else { return (nil, .unknown) }
             if let combinator = core.asCombinator {
@@ -42,6 +47,9 @@ extension TraceRegistry.TracedPromises {
                     return word.isWaiting ? self.record(at: word.core.pointer) : nil
                 }
                 return (sources.first, .sources(inputs.count))
+            }
+            if let limiter = Limiter.limiter(of: core) {
+                return (nil, .place(limit: limiter.limit, inUse: limiter.active, waiting: limiter.waiting))
             }
             if let timer = TimerPromise.timer(of: core) {
                 return (nil, EventLoop.ofCurrentThread.time(untilTimer: timer).map { .timer($0) } ?? .unknown)

@@ -86,7 +86,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     private let home: LoopRemote
     private let jobs: Jobs
     /// The pool that runs the job, if the dispatcher is one.
-    private let pool: ObjectIdentifier?
+    let pool: ObjectIdentifier?
     private let isGuarantee: Bool
     /// True when a cancellation makes the closure run.
     private let cleansUp: Bool

@@ -23,6 +23,7 @@ package struct InspectedFacts: Sendable {
     package var waiting: Int
     /// The nanoseconds that the first waiter has waited, if known.
     package var oldestWaiter: Int64?
+    package var ends: InspectedEnds?
     /// Further numbers of this form.
     package var others: [(name: String, value: Int)] = []
     package var state: String?
@@ -35,6 +36,18 @@ package struct InspectedFacts: Sendable {
     ) {
         (self.form, self.name, self.limit, self.inUse) = (form, name, limit, inUse)
         (self.free, self.waiting, self.oldestWaiter) = (free, waiting, oldestWaiter)
+    }
+}
+
+/// The ended uses of an object: their number, and the console's second of the last one, or of the beginning.
+package struct InspectedEnds: Sendable {
+    package private(set) var count = 0
+    package private(set) var last = InspectedObjects.second
+    package init() {}
+
+    package mutating func add() {
+        count &+= 1
+        last = InspectedObjects.second
     }
 }
 
@@ -82,4 +95,9 @@ package enum InspectedObjects {
         set { seconds.store(newValue, ordering: .relaxed) }
     }
     private static let seconds = Atomic<UInt32>(0)
+
+    /// The nanoseconds since a second; `nil` if a console did not watch then.
+    package static func time(since then: UInt32) -> Int64? {
+        then == 0 ? nil : Int64(second &- then) * 1_000_000_000
+    }
 }

@@ -98,7 +98,6 @@ final class LoopMeter {
         let wait = nanosecondsWaiting - waited
         guard let probe, endOfTurn != Self.unknown, polled != Self.unknown else { return }
         let began = previous != Self.unknown ? previous : polled - wait
-        probe.noteTurn(endOfTurn - began - wait)
         probe.recording?.add(.turn, began, endOfTurn)
         if wait > 0 { probe.recording?.add(.wait, polled - wait, polled) }
     }

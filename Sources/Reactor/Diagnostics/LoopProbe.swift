@@ -16,7 +16,6 @@ package final class LoopProbe: @unchecked Sendable {
 
     // On the loop's thread.
     @exclusivity(unchecked) package private(set) var longest: SlowHandler?
-    @exclusivity(unchecked) package private(set) var longestTurn: Int64 = 0
     @exclusivity(unchecked) var recording: LoopRecording?
     @exclusivity(unchecked) private var isInterrupted = false
     @exclusivity(unchecked) private var isOwn = false
@@ -107,12 +106,7 @@ package final class LoopProbe: @unchecked Sendable {
     /// The observer's own handler is not reported.
     fileprivate func disregardHandler() { isOwn = true }
 
-    func noteTurn(_ time: Int64) { longestTurn = max(longestTurn, time) }
-
-    fileprivate func restart() {
-        longest = nil
-        longestTurn = 0
-    }
+    fileprivate func restart() { longest = nil }
 }
 
 extension EventLoop {
@@ -142,8 +136,7 @@ extension EventLoop {
         defer { probe?.restart() }
         return LoopBeat(
             metrics: metrics(countingJobs: LoopBeat.mostJobs), nanosecondsWaiting: meter.nanosecondsWaiting,
-            longestHandler: probe?.longest, longestTurn: probe?.longestTurn ?? 0,
-            nearestTimer: nextDeadline.map { $0.nanoseconds - clock.now.nanoseconds }, moment: clock.now.nanoseconds)
+            longestHandler: probe?.longest, nearestTimer: nextDeadline.map { $0.nanoseconds - clock.now.nanoseconds }, moment: clock.now.nanoseconds)
     }
 }
 
@@ -156,7 +149,6 @@ package struct LoopBeat: Sendable {
     package let nanosecondsWaiting: Int64
     /// Since the previous beat, if measured.
     package let longestHandler: SlowHandler?
-    package let longestTurn: Int64
     /// The nanoseconds until the first timer is due; negative if late.
     package let nearestTimer: Int64?
     package let moment: Int64

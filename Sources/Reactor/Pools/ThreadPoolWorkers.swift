@@ -12,7 +12,7 @@ package final class ThreadPoolWorkers: Inspected, Sendable {
         /// All started threads, in start order, each running a job or taking the next.
         var handles: [LibraryThread.Handle] = []
         var busy = 0
-        var completed = 0
+        var completed = InspectedEnds()
         var isClosed = false
         /// True when a caller joins or has detached the threads.
         var isJoining = false
@@ -109,15 +109,17 @@ package final class ThreadPoolWorkers: Inspected, Sendable {
                 queueLimit: queueLimit)
         }
         if isForked { return snapshot(0, 0, 0, 0) }
-        return state.withLock { snapshot($0.handles.count, $0.busy, $0.queued, $0.completed) }
+        return state.withLock { snapshot($0.handles.count, $0.busy, $0.queued, $0.completed.count) }
     }
 
     package var facts: [InspectedFacts] {
         let now = metrics
         var facts = InspectedFacts(
-            .threadPool, name, limit: now.threadLimit, inUse: now.busy, free: now.threads - now.busy,
+            .threadPool, name, limit: now.threadLimit, inUse: now.busy, free: now.threadLimit - now.busy,
             waiting: now.queued)
-        facts.others = [("threads", now.threads), ("completed", now.completed), ("queue limit", now.queueLimit)]
+        facts.ends = isForked ? nil : state.withLock { $0.completed }
+        facts.identity = ObjectIdentifier(self)
+        facts.others = [("threads", now.threads), ("queue limit", now.queueLimit)]
         return [facts]
     }
 
@@ -141,7 +143,7 @@ package final class ThreadPoolWorkers: Inspected, Sendable {
             SignalRegistry.deliverRaised()
             state.withLock {
                 $0.busy -= 1
-                $0.completed += 1
+                $0.completed.add()
             }
         }
     }

@@ -10,6 +10,7 @@ extension PoolState: Inspected {
         var all = InspectedFacts(
             .pool, "all keys", limit: limits.total == .max ? nil : limits.total, inUse: open - idle.count,
             free: idle.count, waiting: waiting.count, oldestWaiter: waiting.first.map { $0.waited })
+        all.ends = ends
         all.others = [("making", makingCount), ("keys", lines.count)]
         let perKey = limits.perKey
         return [all]

@@ -50,6 +50,7 @@ final class PoolState {
     @exclusivity(unchecked) private var nextRequest = 0
     @exclusivity(unchecked) private(set) var makingCount = 0
     @exclusivity(unchecked) private(set) var leasedCount = 0
+    @exclusivity(unchecked) private(set) var ends = InspectedEnds()
 
     init(_ limits: PoolLimits) { self.limits = limits }
 
@@ -278,6 +279,7 @@ final class PoolState {
             line.idle.remove(member)
         case .leased:
             leasedCount -= 1
+            ends.add()
             line.leased -= 1
         case .checked, .gone: break
         }

@@ -24,6 +24,8 @@ package struct ConnectionFacts: Sendable {
     package let quiet: Int?
     package let received, sent, queued: Int
     package let wait: Wait
+    /// True if the peer has ended its side while a handler works.
+    package let hasEnded: Bool
     /// The line of the read, if promises are traced.
     package let callSite: CallSite?
     package let filter: String?
@@ -37,17 +39,14 @@ package final class ConnectionWalk {
     /// The connections whose read waits, by the address of its promise.
     private var readers: [UnsafeMutableRawPointer: Connection] = [:]
     private let loop: EventLoop
-    private let keepsReaders: Bool
     private let trackers: [ConnectionTracker]
     private var tracker = 0
     private var place = 0
     private var seen = Set<ObjectIdentifier>()
     private var filters: [ObjectIdentifier: String] = [:]
 
-    /// - Parameter keepsReaders: true if a `PromiseWalk` follows.
-    package init(on loop: EventLoop, keepsReaders: Bool) {
+    package init(on loop: EventLoop) {
         self.loop = loop
-        self.keepsReaders = keepsReaders
         trackers = InspectedObjects.all(ConnectionTracker.self, ofLoop: loop.serial)
     }
 
@@ -87,15 +86,17 @@ package final class ConnectionWalk {
     private func add(_ connection: Connection, _ since: UInt32?, _ listener: ObjectIdentifier?) {
         guard seen.insert(ObjectIdentifier(connection)).inserted else { return }
         let reader = connection.reader.waiting
-        if keepsReaders, let reader { readers[reader.pointer] = connection }
+        if let reader { readers[reader.pointer] = connection }
         let isTCP = connection.kind.contains(.tcp) && connection.lifecycle.hasDescriptor
         let quiet = isTCP ? loop.kernel.getQuietTime(connection.fd) : -1
+        let wait = connection.whatItWaitsFor
         let filter = connection.cold?.filter.map { type(of: $0.filter) }
         facts.append(
             ConnectionFacts(
                 peer: connection.peerAddress, descriptor: connection.fd, since: since, quiet: quiet < 0 ? nil : quiet,
                 received: connection.bytesReceived, sent: connection.bytesSent, queued: connection.queuedBytes,
-                wait: connection.whatItWaitsFor, callSite: reader?.borrow { $0.handlerCallSite },
+                // POLLRDHUP, which the Glibc module lacks.
+                wait: wait, hasEnded: wait == .handler && loop.kernel.poll(connection.fd, 0x2000) > 0, callSite: reader?.borrow { $0.handlerCallSite },
                 filter: filter.map(name), listener: listener))
     }
 

@@ -1,0 +1,165 @@
+import Promises
+import Reactor
+import ReactorIO
+import ReactorLibc
+
+/// A place to look at first.
+struct Problem {
+    /// Constant while the problem lasts, so a screen reader announces it once.
+    let place: String
+    let detail: String
+}
+
+extension Snapshot {
+    /// A handler's time, and nanoseconds of a wait, that are worth a look.
+    private static var longHandler: Duration { .milliseconds(50) }
+    private static var longWait: Int64 { 10_000_000_000 }
+    /// The lines of promises whose resolvers are not used.
+    private static var mostResolvers: Int { 3 }
+
+    var problems: [Problem] {
+        loops.compactMap(\.problem) + losses + objects.compactMap(\.problem) + loops.compactMap(lateness)
+            + longRequests + resolvers + abandonments
+    }
+
+    private func lateness(_ loop: Loop) -> Problem? {
+        guard loop.state == .answers, let longest = loop.loop.longest, longest.duration >= Self.longHandler else {
+            return nil
+        }
+        let lags = loop.loop.lags(ofSeconds: 60, at: LoopClock.monotonic.now.nanoseconds)
+        return Problem(
+            place: "\(loop.name) is late",
+            detail: "lag p99 \(timeText(lags?.p99)) in the last minute; longest handler \(longest.inWords)")
+    }
+
+    private var longRequests: [Problem] {
+        let late = allConnections.filter { $0.facts.wait == .handler && $0.idle ?? 0 >= Self.longWait }
+        return Dictionary(grouping: late) { $0.handlerText }.sorted { $0.key < $1.key }.map { handler, connections in
+            let ended = connections.count { $0.facts.hasEnded }
+            return Problem(
+                place: "requests wait for the \(handler)",
+                detail: "\(connections.count) for more than 10 s, the oldest "
+                    + timeText(connections.compactMap(\.idle).max())
+                    + (ended > 0 ? "; of \(ended) the peer has closed" : "")
+                    + (isTracing ? "" : "; switch tracing on to see what they wait for"))
+        }
+    }
+
+    private var losses: [Problem] {
+        promises.flatMap(\.nodes).compactMap { node in
+            guard let loss = node.group.loss else { return nil }
+            return Problem(place: "lost promises: \(node.title)", detail: "\(node.group.count): \(loss.rawValue)")
+        }
+    }
+
+    private var resolvers: [Problem] {
+        var found: [(count: Int, problem: Problem)] = []
+        for tree in promises {
+            for node in tree.nodes where node.group.parent == nil && node.group.work == .resolver {
+                guard let age = tree.ages(node)?.oldest, age >= Self.longWait else { continue }
+                let (place, count) = ("promises wait for their resolver: \(node.title)", node.group.count)
+                found.append((count, Problem(place: place, detail: "\(count), the oldest \(timeText(age))")))
+            }
+        }
+        return found.sorted { $0.count > $1.count }.prefix(Self.mostResolvers).map(\.problem)
+    }
+
+    private var abandonments: [Problem] {
+        let abandoned = events.filter { $0.kind == .abandoned }
+        guard let last = abandoned.first else { return [] }
+        return [
+            Problem(
+                place: "abandoned promises",
+                detail: "\(abandoned.count), the last \(age(of: last)) ago, made at "
+                    + (last.callSite.map { "\($0)" } ?? "an unknown line"))
+        ]
+    }
+}
+
+extension SlowHandler {
+    /// `128 ms, timer at App/Main.swift:49`
+    var inWords: String {
+        timeText(duration.clampedNanoseconds) + ", \(kind.rawValue)" + (callSite.map { " at \($0)" } ?? "")
+    }
+}
+
+extension Snapshot.Object {
+    /// `"limiter" on worker-1`
+    private var title: String { "\(facts.form.rawValue) \"\(name)\"" + (loop.isEmpty ? "" : " on \(loop)") }
+
+    fileprivate var problem: Problem? {
+        guard let limit = facts.limit, limit > 0, facts.inUse >= limit, facts.waiting > 0 else { return nil }
+        let amount = facts.form == .memory ? bytesText : numberText
+        let oldest = facts.oldestWaiter.map { ", the oldest \(timeText($0))" } ?? ""
+        return Problem(
+            place: "\(title) is full",
+            detail: "\(amount(facts.inUse)) of \(amount(limit)), \(facts.waiting) wait\(oldest)"
+                + (pace.map { "; \($0)" } ?? ""))
+    }
+
+    /// The speed at which uses end, in words; `nil` before the second look.
+    var pace: String? {
+        if let finishedPerSecond, finishedPerSecond > 0 { return "\(decimal(finishedPerSecond, 1)) finished/s" }
+        return sinceFinished.map { "none finished for \(timeText($0))" }
+    }
+}
+
+extension Snapshot.Loop {
+    /// `in a timer at App/Main.swift:49`, if a handler has run for some time.
+    var handlerText: String? {
+        current.flatMap { current in
+            guard current.time > 10_000_000 else { return nil }
+            let place = current.handler.callSite.map { " at \($0)" } ?? currentPlace.map { " of \($0)" }
+            return "in a \(current.handler.kind.rawValue)\(place ?? "")"
+        }
+    }
+
+    fileprivate var problem: Problem? {
+        switch state {
+        case .answers: return nil
+        case .silent:
+            return Problem(
+                place: "\(name) does not answer",
+                detail: "for \(timeText(silence)), and no handler runs: no thread drives it, or it was stuck before "
+                    + "the console was started")
+        case .stuck:
+            var detail = "for \(timeText(max(silence, current?.time ?? 0))) \(handlerText ?? "")"
+            if let thread = loop.thread {
+                detail += "; thread \(thread) \(ThreadState(of: thread).rawValue)"
+                if current?.handler.callSite == nil {
+                    detail +=
+                        "; line not noted: promises were not traced when it was made; its stack: gdb -p \(getpid())"
+                }
+            }
+            return Problem(place: "\(name) is stuck", detail: detail)
+        }
+    }
+}
+
+/// The kernel's state of a thread of this process.
+enum ThreadState: String {
+    case runs, sleeps
+    case waitsForDisk = "waits for a disk"
+    case unknown = "is in an unknown state"
+
+    init(of thread: Int) {
+        let files = FileSyscalls.real
+        let file = CInt(files.open("/proc/self/task/\(thread)/stat", O_RDONLY, 0))
+        guard file >= 0 else {
+            self = .unknown
+            return
+        }
+        defer { _ = files.close(file) }
+        var bytes = [UInt8](repeating: 0, count: 256)
+        let count = bytes.withUnsafeMutableBytes { files.read(file, $0.baseAddress!, $0.count) }
+        // `123 (name) R …`, and the name may have any character.
+        let rest = bytes.prefix(max(count, 0)).split(separator: UInt8(ascii: ")")).last ?? []
+        self =
+            switch rest.dropFirst().first {
+            case UInt8(ascii: "R"): .runs
+            case UInt8(ascii: "S"): .sleeps
+            case UInt8(ascii: "D"): .waitsForDisk
+            default: .unknown
+            }
+    }
+}
