@@ -202,9 +202,9 @@ def check_stuck(server, browser):
     server.load(1, '/report')
     began = time.monotonic()
     if browser:
-        browser.wait('/stuck for .* in a promise handler at FaultyServer.FaultyServer.swift/.test(document.getElementById("problems").innerText)', 'the stuck loop', 2)
+        browser.wait('/is stuck: for .* in a promise handler at FaultyServer.FaultyServer.swift/.test(document.getElementById("problems").innerText)', 'the stuck loop', 2)
     else:
-        while 'STUCK' not in server.ask('/text'):
+        while 'is stuck: for' not in server.ask('/text'):
             assert time.monotonic() - began < 2, server.ask('/text')
             time.sleep(0.1)
     print(f'  the stuck loop was shown after {time.monotonic() - began:.1f} s')
@@ -239,7 +239,7 @@ def check_waiting(server, browser):
     full = [found for found in objects if found['kind'] == 'limiter' and found['inUse'] == found['limit'] == 1]
     assert sum(found['waiting'] for found in full) >= 6, objects
     if browser:
-        browser.wait('document.getElementById("problems").innerText.includes("limiter limiter is full")', 'the full limiter')
+        browser.wait('/limiter "limiter" on worker-. is full: 1 of 1/.test(document.getElementById("problems").innerText)', 'the full limiter')
 
 
 def check_overloaded(server, browser):
@@ -248,7 +248,7 @@ def check_overloaded(server, browser):
     objects = json.loads(server.ask('/json'))['objects']
     assert any(found['kind'] == 'thread pool' and found['name'] == 'reports' and found['waiting'] >= 3 for found in objects), objects
     if browser:
-        browser.wait('document.getElementById("problems").innerText.includes("thread pool reports is full")', 'the full pool')
+        browser.wait('/thread pool "reports" is full: 1 of 1/.test(document.getElementById("problems").innerText)', 'the full pool')
 
 
 def check_large(server, browser):

@@ -85,7 +85,7 @@ extension SlowHandler {
 
 extension Snapshot.Object {
     /// `"limiter" on worker-1`
-    private var title: String { "\(facts.form.rawValue) \"\(name)\"" + (loop.isEmpty ? "" : " on \(loop)") }
+    var title: String { "\(facts.form.rawValue) \"\(name)\"" + (loop.isEmpty ? "" : " on \(loop)") }
 
     fileprivate var problem: Problem? {
         guard let limit = facts.limit, limit > 0, facts.inUse >= limit, facts.waiting > 0 else { return nil }

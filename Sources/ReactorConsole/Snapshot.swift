@@ -43,9 +43,9 @@ struct Snapshot {
         /// Different for each of a kind and loop.
         let name: String
         let loop: String
-        let finishedPerSecond: Double?
-        /// Nanoseconds since the last end of a use; `nil` if a console did not watch then.
-        let sinceFinished: Int64?
+        var finishedPerSecond: Double?
+        /// Nanoseconds since the last end of a use, or since the console was started.
+        var sinceFinished: Int64?
     }
 
     struct ListedConnection {
@@ -148,19 +148,26 @@ struct Snapshot {
     private static func objects(
         _ found: [(loop: String, facts: [InspectedFacts])], _ watcher: Watcher, _ now: Int64
     ) -> [Object] {
-        var counts: [String: Int] = [:]
-        return found.flatMap { loop, facts in
-            facts.sorted { ($0.form.rawValue, $0.name) < ($1.form.rawValue, $1.name) }.map { facts in
-                let key = "\(facts.form.rawValue) \(loop) \(facts.name)"
-                counts[key, default: 0] += 1
-                let number = counts[key]!
-                let name = number == 1 ? facts.name : "\(facts.name) (\(number))"
-                return Object(
-                    facts: facts, name: name, loop: loop,
-                    finishedPerSecond: facts.ends.flatMap { watcher.pace(of: "\(key) \(number)", $0.count, at: now) },
-                    sinceFinished: facts.ends.flatMap { InspectedObjects.time(since: $0.last) })
+        var objects: [Object] = []
+        var numbers: [String: Int] = [:]
+        for (loop, facts) in found {
+            for facts in facts.sorted(by: { ($0.form.rawValue, $0.name) < ($1.form.rawValue, $1.name) }) {
+                let number = numbers["\(facts.form) \(loop) \(facts.name)", default: 0] + 1
+                numbers["\(facts.form) \(loop) \(facts.name)"] = number
+                objects.append(
+                    Object(facts: facts, name: number == 1 ? facts.name : "\(facts.name) (\(number))", loop: loop))
             }
         }
+        let counts = objects.compactMap { object in object.facts.ends.map { (object.title, $0.count) } }
+        let paces = watcher.paces(Dictionary(counts) { one, _ in one }, at: now)
+        for index in objects.indices {
+            objects[index].finishedPerSecond = paces[objects[index].title]
+            // None was seen to end without a time.
+            objects[index].sinceFinished = objects[index].facts.ends.map {
+                InspectedObjects.time(since: $0.last) ?? now - watcher.started
+            }
+        }
+        return objects
     }
 
     /// The loops' names, made distinct for Prometheus' labels.

@@ -171,7 +171,7 @@ final class WatchedLoop {
         lastSecond(of: \.isMeasured).map { min(max(1 - Double($0.waited) / Double($0.elapsed), 0), 1) }
     }
 
-    /// The sum of the newest seconds that fit, at least half a second.
+    /// The sum of the newest seconds that fit, about a second at least.
     private func lastSecond(of fits: (Second) -> Bool) -> Second? {
         var sum = Second()
         for second in [current] + seconds.reversed() where sum.elapsed < 1_000_000_000 {
@@ -180,6 +180,6 @@ final class WatchedLoop {
             sum.waited += second.waited
             sum.turns += second.turns
         }
-        return sum.elapsed >= 500_000_000 ? sum : nil
+        return sum.elapsed >= 900_000_000 ? sum : nil
     }
 }

@@ -23,7 +23,7 @@ final class Watcher: @unchecked Sendable {
     /// Since when the loops are measured.
     private var looksSince = LoopInstant(nanoseconds: 0)
     /// Each object's ended uses at a moment, and their number per second before it.
-    private var paces: [String: (count: Int, moment: Int64, perSecond: Double?)] = [:]
+    private var ends: (counts: [String: Int], moment: Int64, perSecond: [String: Double]) = ([:], 0, [:])
 
     /// The time of close watching after a request.
     private static var attention: Duration { .seconds(10) }
@@ -63,16 +63,13 @@ final class Watcher: @unchecked Sendable {
         ask()
     }
 
-    /// The uses of an object that ended per second, since an earlier look at least a second ago, if there was one.
-    func pace(of object: String, _ count: Int, at now: Int64) -> Double? {
-        guard let last = paces[object] else {
-            paces[object] = (count, now, nil)
-            return nil
-        }
-        guard now - last.moment >= 1_000_000_000 else { return last.perSecond }
-        let pace = Double(count - last.count) * 1e9 / Double(now - last.moment)
-        paces[object] = (count, now, pace)
-        return pace
+    /// The uses of each object that ended per second, since an earlier look at least a second ago, if there was one.
+    func paces(_ counts: [String: Int], at now: Int64) -> [String: Double] {
+        let seconds = Double(now - ends.moment) / 1e9
+        guard seconds >= 1 else { return ends.perSecond }
+        let paces = counts.compactMap { name, count in ends.counts[name].map { (name, Double(count - $0) / seconds) } }
+        ends = (counts, now, Dictionary(uniqueKeysWithValues: paces))
+        return ends.perSecond
     }
 
     private func everySecond() {

@@ -98,6 +98,6 @@ package enum InspectedObjects {
 
     /// The nanoseconds since a second; `nil` if a console did not watch then.
     package static func time(since then: UInt32) -> Int64? {
-        then == 0 ? nil : Int64(second &- then) * 1_000_000_000
+        then == 0 || then > second ? nil : Int64(second - then) * 1_000_000_000
     }
 }

@@ -136,7 +136,8 @@ extension EventLoop {
         defer { probe?.restart() }
         return LoopBeat(
             metrics: metrics(countingJobs: LoopBeat.mostJobs), nanosecondsWaiting: meter.nanosecondsWaiting,
-            longestHandler: probe?.longest, nearestTimer: nextDeadline.map { $0.nanoseconds - clock.now.nanoseconds }, moment: clock.now.nanoseconds)
+            longestHandler: probe?.longest, nearestTimer: nextDeadline.map { $0.nanoseconds - clock.now.nanoseconds },
+            moment: clock.now.nanoseconds)
     }
 }
 

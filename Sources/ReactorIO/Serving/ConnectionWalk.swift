@@ -96,7 +96,8 @@ package final class ConnectionWalk {
                 peer: connection.peerAddress, descriptor: connection.fd, since: since, quiet: quiet < 0 ? nil : quiet,
                 received: connection.bytesReceived, sent: connection.bytesSent, queued: connection.queuedBytes,
                 // POLLRDHUP, which the Glibc module lacks.
-                wait: wait, hasEnded: wait == .handler && loop.kernel.poll(connection.fd, 0x2000) > 0, callSite: reader?.borrow { $0.handlerCallSite },
+                wait: wait, hasEnded: wait == .handler && loop.kernel.poll(connection.fd, 0x2000) > 0,
+                callSite: reader?.borrow { $0.handlerCallSite },
                 filter: filter.map(name), listener: listener))
     }
 
