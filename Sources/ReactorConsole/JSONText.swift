@@ -31,41 +31,25 @@ struct JSONText {
         _ name: String, _ elements: [Element], _ body: (Element, inout JSONText) -> Void
     ) { array(name) { json in for element in elements { json.object { body(element, &$0) } } } }
 
-    mutating func add(_ name: String?, _ value: CallSite?) { add(name, value.map { "\($0)" }) }
-
-    mutating func add(_ name: String?, _ value: String?) {
+    /// Adds a member, or an element without a name.
+    mutating func add(_ name: String?, _ value: (any JSONValue)?) {
         begin(name)
-        if let value { quote(value) } else { text += "null" }
+        if let value { value.write(to: &text) } else { text += "null" }
     }
 
-    mutating func add(_ name: String?, _ value: Int?) {
-        begin(name)
-        text += value.map(String.init) ?? "null"
+    mutating func add(_ members: KeyValuePairs<String, (any JSONValue)?>) {
+        for (name, value) in members { add(name, value) }
     }
 
-    mutating func add(_ name: String?, _ value: Bool) {
-        begin(name)
-        text += value ? "true" : "false"
-    }
+    private mutating func quote(_ name: String) { name.write(to: &text) }
+}
 
-    /// With three decimals; `null` without a number.
-    mutating func add(_ name: String?, _ value: Double?) {
-        begin(name)
-        text += value.map { $0.isFinite ? decimal($0, 3) : "null" } ?? "null"
-    }
+protocol JSONValue { func write(to text: inout String) }
 
-    /// Nanoseconds as microseconds.
-    mutating func add(_ name: String?, microseconds: Int64) { add(name, Double(microseconds) / 1000) }
-
-    /// Nanoseconds as seconds with six decimals.
-    mutating func add(_ name: String?, seconds: Int64?) {
-        begin(name)
-        text += seconds.map { decimal(Double($0) / 1e9, 6) } ?? "null"
-    }
-
-    private mutating func quote(_ value: String) {
+extension String: JSONValue {
+    func write(to text: inout String) {
         text += "\""
-        for scalar in value.unicodeScalars {
+        for scalar in unicodeScalars {
             switch scalar {
             case "\"": text += "\\\""
             case "\\": text += "\\\\"
@@ -79,6 +63,23 @@ struct JSONText {
         }
         text += "\""
     }
+}
+
+extension Int: JSONValue { func write(to text: inout String) { text += String(self) } }
+extension Bool: JSONValue { func write(to text: inout String) { text += self ? "true" : "false" } }
+extension CallSite: JSONValue { func write(to text: inout String) { "\(self)".write(to: &text) } }
+extension Double: JSONValue {
+    func write(to text: inout String) { text += isFinite ? decimal(self, 3) : "null" }
+}
+
+/// Nanoseconds as seconds with six decimals.
+struct Seconds: JSONValue {
+    let nanoseconds: Int64
+    init?(_ nanoseconds: Int64?) {
+        guard let nanoseconds else { return nil }
+        self.nanoseconds = nanoseconds
+    }
+    func write(to text: inout String) { text += decimal(Double(nanoseconds) / 1e9, 6) }
 }
 
 /// A number with this many decimals.

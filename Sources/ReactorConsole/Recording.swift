@@ -77,15 +77,8 @@ final class Recording: @unchecked Sendable {
     }
 
     private func addEvents(_ json: inout JSONText) {
-        let process = Int(getpid())
         for (loop, _) in tracks {
-            json.object { json in
-                json.add("ph", "M")
-                json.add("pid", process)
-                json.add("tid", loop.serial)
-                json.add("name", "thread_name")
-                json.object("args") { $0.add("name", loop.name) }
-            }
+            add("M", loop.serial, "thread_name", at: nil, &json) { $0.object("args") { $0.add("name", loop.name) } }
         }
         var arrows = 0
         /// Each promise's last handler so far: its track and end.
@@ -94,7 +87,7 @@ final class Recording: @unchecked Sendable {
             track.recording.slices.map { (loop: track.loop.serial, slice: $0, all: track.recording) }
         }.sorted { $0.slice.began < $1.slice.began }
         for (loop, slice, recording) in slices {
-            add(slice, loop, process, &json)
+            add(slice, loop, &json)
             guard case .handler(_, _, _, let subject) = slice.content else { continue }
             let step = RecordedStep(subject)
             var source: (loop: Int, slice: LoopRecording.Slice)?
@@ -108,47 +101,42 @@ final class Recording: @unchecked Sendable {
             arrows += 1
             // An arrow begins in the slice of its time.
             let start = max(source.slice.began, min(source.slice.ended, slice.began) - 1)
-            addArrow("s", arrows, source.loop, start, process, &json)
-            addArrow("f", arrows, loop, slice.began, process, &json)
-        }
-    }
-
-    private func add(_ slice: LoopRecording.Slice, _ loop: Int, _ process: Int, _ json: inout JSONText) {
-        json.object { json in
-            json.add("ph", "X")
-            json.add("pid", process)
-            json.add("tid", loop)
-            json.add("ts", microseconds: slice.began - began)
-            json.add("dur", microseconds: max(slice.ended - slice.began, 0))
-            switch slice.content {
-            case .wait: json.add("name", "wait")
-            case .turn: json.add("name", "turn")
-            case .handler(let kind, let callSite, let descriptor, let subject):
-                let step = RecordedStep(subject)
-                let line = step?.callSite ?? callSite
-                let name = step?.operation ?? kind.rawValue
-                json.add("name", name + (line.map { " at \($0)" } ?? descriptor.map { " of descriptor \($0)" } ?? ""))
-                json.add("cat", kind.rawValue)
-                json.object("args") { json in
-                    if let name = step?.name { json.add("name", name) }
-                    if let step { json.add("promise", step.number) }
+            for (phase, loop, moment) in [("s", source.loop, start), ("f", loop, slice.began)] {
+                add(phase, loop, "made ready", at: moment, &json) { json in
+                    json.add(["id": arrows, "cat": "made ready"])
+                    if phase == "f" { json.add("bp", "e") }
                 }
             }
         }
     }
 
-    private func addArrow(
-        _ phase: String, _ id: Int, _ loop: Int, _ moment: Int64, _ process: Int, _ json: inout JSONText
+    private func add(_ slice: LoopRecording.Slice, _ loop: Int, _ json: inout JSONText) {
+        guard case .handler(let kind, let callSite, let descriptor, let subject) = slice.content else {
+            let name = if case .wait = slice.content { "wait" } else { "turn" }
+            return add("X", loop, name, at: slice.began, until: slice.ended, &json) { _ in }
+        }
+        let step = RecordedStep(subject)
+        let place = (step?.callSite ?? callSite).map { " at \($0)" } ?? descriptor.map { " of descriptor \($0)" } ?? ""
+        let name = (step?.operation ?? kind.rawValue) + place
+        add("X", loop, name, at: slice.began, until: slice.ended, &json) { json in
+            json.add("cat", kind.rawValue)
+            json.object("args") { json in
+                if let name = step?.name { json.add("name", name) }
+                if let step { json.add("promise", step.number) }
+            }
+        }
+    }
+
+    /// Adds an event of the format, whose times are in microseconds.
+    private func add(
+        _ phase: String, _ loop: Int, _ name: String, at moment: Int64?, until end: Int64? = nil,
+        _ json: inout JSONText, _ others: (inout JSONText) -> Void
     ) {
         json.object { json in
-            json.add("ph", phase)
-            json.add("id", id)
-            json.add("pid", process)
-            json.add("tid", loop)
-            json.add("ts", microseconds: moment - began)
-            json.add("name", "made ready")
-            json.add("cat", "made ready")
-            if phase == "f" { json.add("bp", "e") }
+            json.add(["ph": phase, "pid": Int(getpid()), "tid": loop, "name": name])
+            if let moment { json.add("ts", Double(moment - began) / 1000) }
+            if let moment, let end { json.add("dur", Double(max(end - moment, 0)) / 1000) }
+            others(&json)
         }
     }
 }

@@ -14,8 +14,8 @@ final class Survey: @unchecked Sendable {
         let metrics: LoopMetrics
         let promises: PromiseFindings
         /// The loop's time for it in nanoseconds, and the longest piece.
-        let cost: Int64
-        let longestPiece: Int64
+        var cost: Int64 = 0
+        var longestPiece: Int64 = 0
     }
 
     struct PromiseFindings: Sendable {
@@ -58,17 +58,19 @@ final class Survey: @unchecked Sendable {
         loop.disregardHandler()
         if isCancelled.load(ordering: .relaxed) { return }
         let began = LoopClock.monotonic.now.nanoseconds
-        var now = began
-        var hasMore = true
-        while hasMore, now - began < Self.piece {
-            hasMore = step(on: loop)
-            now = LoopClock.monotonic.now.nanoseconds
+        var time: Int64 = 0
+        var findings: Findings?
+        while findings == nil, time < Self.piece {
+            if !step(on: loop) { findings = take(from: loop) }
+            time = LoopClock.monotonic.now.nanoseconds - began
         }
-        cost += now - began
-        longestPiece = max(longestPiece, now - began)
+        cost += time
+        longestPiece = max(longestPiece, time)
         // By the mailbox, so the loop takes a turn in between.
-        if hasMore { return begin(on: loop.remote) }
-        finish(on: loop)
+        guard var findings else { return begin(on: loop.remote) }
+        (findings.cost, findings.longestPiece) = (cost, longestPiece)
+        isFinished = true
+        done(findings)
     }
 
     /// - Returns: false at the end.
@@ -87,17 +89,13 @@ final class Survey: @unchecked Sendable {
         return cost - costBefore < Self.mostForPromises && promises.advance()
     }
 
-    private func finish(on loop: EventLoop) {
-        let found = promises!
-        let findings = PromiseFindings(
-            groups: found.groups, pending: found.pending, ungrouped: found.ungrouped,
-            share: Double(found.part) / Double(PromiseWalk.partCount))
-        let metrics = loop.metrics(countingJobs: LoopBeat.mostJobs)
-        isFinished = true
-        done(
-            Findings(
-                moment: LoopClock.monotonic.now.nanoseconds, facts: facts, connections: connections?.facts ?? [],
-                metrics: metrics, promises: findings, cost: cost, longestPiece: longestPiece))
-        (connections, promises) = (nil, nil)
+    private func take(from loop: EventLoop) -> Findings {
+        let promises = promises.take()!
+        return Findings(
+            moment: LoopClock.monotonic.now.nanoseconds, facts: facts, connections: connections.take()!.facts,
+            metrics: loop.metrics(countingJobs: LoopBeat.mostJobs),
+            promises: PromiseFindings(
+                groups: promises.groups, pending: promises.pending, ungrouped: promises.ungrouped,
+                share: Double(promises.part) / Double(PromiseWalk.partCount)))
     }
 }

@@ -1,4 +1,5 @@
 import Reactor
+import Synchronization
 
 /// Pending promises that were made by the same lines, in chains of the same lines.
 package struct PromiseGroup: Sendable {
@@ -12,7 +13,7 @@ package struct PromiseGroup: Sendable {
     package let operation: String
     package let callSite: CallSite?
     package let name: String?
-    package let type: String?
+    package let type: Any.Type?
     /// Zero for promises of another loop.
     package internal(set) var count = 0
     /// The earliest and the latest creation, by the monotonic clock.
@@ -39,7 +40,7 @@ package final class PromiseWalk {
     package private(set) var ungrouped = 0
 
     private struct GroupKey: Hashable {
-        let parent: Int
+        let parent: Int16
         let operation: StaticText?
         let callSite: CallSite?
         let name: String?
@@ -49,9 +50,17 @@ package final class PromiseWalk {
     private var left = 0
     private let hasEnded: Bool
     private let input: (UnsafeMutableRawPointer) -> String?
-    private var indices: [GroupKey: Int] = [:]
-    /// The groups of records, which are retained so that their addresses stay.
-    private var known: [ObjectIdentifier: (record: TraceRecord, group: Int)] = [:]
+    private var indices: [GroupKey: Int16] = [:]
+    /// The records from one to the root of its tree, or to one that has a group.
+    private var path: [TraceRecord] = []
+    /// Distinguishes its marks of records. A table of a million marks could not grow in a short time.
+    private let number = walks.wrappingAdd(1, ordering: .relaxed).newValue
+    private static let walks = Atomic<UInt32>(0)
+
+    // Marks and parents that are no groups.
+    private static var root: Int16 { -1 }
+    private static var ungrouped: Int16 { -2 }
+    private static var onPath: Int16 { -3 }
 
     /// Lists the promises of this thread's loop.
     /// - Parameter input: describes the input that the promise at an address waits for. Called under the lock.
@@ -81,8 +90,8 @@ package final class PromiseWalk {
                 left -= 1
                 if !record.isPending(&roots) { continue }
                 pending += 1
-                let group = group(of: record, &table, &roots)
-                if group >= 0 { count(record, in: group) } else { ungrouped += 1 }
+                let group = group(of: record, table, &roots)
+                if group >= 0 { count(record, in: Int(group)) } else { ungrouped += 1 }
             }
         }
         part = min(part + 1, Self.partCount)
@@ -95,69 +104,55 @@ package final class PromiseWalk {
         groups[group].youngest = max(groups[group].youngest, record.made)
     }
 
-    /// The group of a pending record, after the groups of the records that it waits for; −1 if there are too many.
-    private func group(of record: TraceRecord, _ table: inout TraceRegistry.TracedPromises, _ roots: inout Roots) -> Int
-    {
-        if let known = known[ObjectIdentifier(record)] { return known.group }
-        // Most promises wait for a visited one, or for work.
-        let (source, workOfRecord) = wait(of: record, table, &roots)
-        if source == nil || known[ObjectIdentifier(source!)] != nil {
-            let parent = source.flatMap { known[ObjectIdentifier($0)]?.group }
-            return parent == -1 ? -1 : add(record, to: parent ?? -1, workOfRecord, hasEnded ? .loopEnded : nil)
-        }
-        var path = [record]
-        var onPath: Set<ObjectIdentifier> = [ObjectIdentifier(record)]
-        var parent = -1
+    /// The group of a pending record, after the groups of the records that it waits for, or `ungrouped`.
+    private func group(
+        of record: TraceRecord, _ table: TraceRegistry.TracedPromises, _ roots: inout Roots
+    ) -> Int16 {
+        var parent = Self.root
         var work = PromiseWork.unknown
         var loss = hasEnded ? PromiseGroup.Loss.loopEnded : nil
-        while true {
-            let next: TraceRecord?
-            (next, work) = wait(of: path.last!, table, &roots)
-            guard let next, path.count < Self.mostSteps else { break }
-            if let known = known[ObjectIdentifier(next)] {
-                parent = known.group
-                if parent < 0 { return -1 }
+        var next: TraceRecord? = record
+        while let record = next, path.count < Self.mostSteps {
+            if record.mark.walk == number {
+                if record.mark.group == Self.onPath { loss = .circle } else { parent = record.mark.group }
                 break
             }
-            guard onPath.insert(ObjectIdentifier(next)).inserted else {
-                loss = .circle
-                break
-            }
-            path.append(next)
+            record.mark = (Self.onPath, number)
+            path.append(record)
+            (next, work) = wait(of: record, table, &roots)
         }
-        for (index, record) in path.reversed().enumerated() {
-            parent = add(record, to: parent, index == 0 ? work : .unknown, loss)
-            known[ObjectIdentifier(record)] = (record, parent)
-            if parent < 0 { return -1 }
+        while let record = path.popLast() {
+            if parent != Self.ungrouped { parent = add(record, to: parent, work, loss) }
+            record.mark = (parent, number)
         }
         return parent
     }
 
-    /// - Returns: the group of a record that waits for a record of the group `parent`; −1 if there are too many.
+    /// - Returns: the group of a record that waits for a record of the group `parent`, or `ungrouped`.
     private func add(
-        _ record: TraceRecord, to parent: Int, _ work: PromiseWork, _ loss: PromiseGroup.Loss?
-    ) -> Int {
-        let group = makeGroup(record, parent)
-        if group < 0 { return -1 }
-        if parent < 0, record.made < groups[group].oldest {
-            groups[group].work = record.core.flatMap { input($0.address) }.map { .input($0) } ?? work
+        _ record: TraceRecord, to parent: Int16, _ work: PromiseWork, _ loss: PromiseGroup.Loss?
+    ) -> Int16 {
+        let key = GroupKey(
+            parent: parent, operation: record.step?.operation, callSite: record.step?.callSite, name: record.name)
+        let group = indices[key] ?? makeGroup(record, key)
+        if group == Self.ungrouped { return group }
+        if parent == Self.root, record.made < groups[Int(group)].oldest {
+            groups[Int(group)].work = record.core.flatMap { input($0.address) }.map { .input($0) } ?? work
         }
-        if let loss { groups[group].loss = loss }
+        if let loss { groups[Int(group)].loss = loss }
         return group
     }
 
-    private func makeGroup(_ record: TraceRecord, _ parent: Int) -> Int {
-        let key = GroupKey(
-            parent: parent, operation: record.step?.operation, callSite: record.step?.callSite, name: record.name)
-        if let known = indices[key] { return known }
-        guard groups.count < Self.mostGroups else { return -1 }
+    private func makeGroup(_ record: TraceRecord, _ key: GroupKey) -> Int16 {
+        guard groups.count < Self.mostGroups else { return Self.ungrouped }
         let callSite = record.step.flatMap { $0.callSite.isKnown ? $0.callSite : nil }
         groups.append(
             PromiseGroup(
-                parent: parent < 0 ? nil : parent, operation: record.step?.operation.text ?? "promise",
-                callSite: callSite, name: record.name, type: record.type.map { "\($0)" }))
-        indices[key] = groups.count - 1
-        return groups.count - 1
+                parent: key.parent == Self.root ? nil : Int(key.parent),
+                operation: record.step?.operation.text ?? "promise", callSite: callSite, name: record.name,
+                type: record.type))
+        indices[key] = Int16(groups.count - 1)
+        return Int16(groups.count - 1)
     }
 
     private func wait(

@@ -22,7 +22,9 @@ final class TraceRecord: @unchecked Sendable {
     /// The number of steps from the first record to this one.
     private let count: Int
     /// The number of steps still in the list.
-    private let kept: Int32
+    private let kept: Int16
+    /// The group that the walk of this number has put it in; see `PromiseWalk`.
+    var mark: (group: Int16, walk: UInt32) = (0, 0)
 
     var name: String?
     /// The record of the promise that the handler has returned. Released with the core, so that releases do not nest.
@@ -30,7 +32,7 @@ final class TraceRecord: @unchecked Sendable {
     /// The core while it is alive. Accessed only under the lock.
     var core: TracedCore?
 
-    private static var mostKept: Int32 { 64 }
+    private static var mostKept: Int16 { 64 }
     private static var mostCopied: Int { 31 }
     private static var deepest: Int { 8 }
 

@@ -5,7 +5,7 @@ final class LoopMeter {
     private let clock: LoopClock
     /// True when handlers are timed or shown to a probe.
     @exclusivity(unchecked) private(set) var isTiming = false
-    @exclusivity(unchecked) private var readsClock = false
+    @exclusivity(unchecked) private(set) var readsClock = false
     /// The observer of handlers; see `EventLoop.show(to:)`.
     @exclusivity(unchecked) var probe: LoopProbe? { didSet { update() } }
     @exclusivity(unchecked) private(set) var measuresTurns = false
@@ -116,6 +116,10 @@ final class LoopMeter {
     @inline(never)
     private func runTimed(_ job: Unmanaged<Job>) {
         // The job may be released when it has run.
+        guard readsClock else {
+            let (kind, callSite) = job._withUnsafeGuaranteedRef { ($0.kind, $0.handlerCallSite) }
+            return callShown(kind, callSite, -1) { job._withUnsafeGuaranteedRef { $0.runAndRelease() } }
+        }
         let (kind, callSite, subject) = job._withUnsafeGuaranteedRef { ($0.kind, $0.handlerCallSite, $0.subject) }
         callTimed(kind, callSite, subject, -1, job) { job._withUnsafeGuaranteedRef { $0.runAndRelease() } }
     }
@@ -126,7 +130,17 @@ final class LoopMeter {
         _ subject: @autoclosure () -> (any AnyObject & Sendable)? = nil, descriptor: Int = -1, _ body: () -> Void
     ) {
         guard isTiming else { return body() }
+        guard readsClock else { return callShown(kind, callSite(), descriptor, body) }
         callTimed(kind, callSite(), subject(), descriptor, nil, body)
+    }
+
+    /// Shows the handler to the probe without a reading of the clock.
+    @inline(__always)
+    private func callShown(_ kind: HandlerKind, _ callSite: CallSite?, _ descriptor: Int, _ body: () -> Void) {
+        let probe = probe
+        let outer = probe?.handlerBegins(kind, callSite, descriptor, at: Self.unknown)
+        body()
+        if let probe, let outer { probe.handlerDidEnd(outer) }
     }
 
     /// Read before the call, which may release the handler.

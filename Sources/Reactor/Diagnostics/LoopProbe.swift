@@ -68,6 +68,7 @@ package final class LoopProbe: @unchecked Sendable {
 
     @exclusivity(unchecked) private var current = Words()
 
+    @inline(__always)
     private func store(_ words: Words) {
         current = words
         let number = sequence.load(ordering: .relaxed)
@@ -80,6 +81,7 @@ package final class LoopProbe: @unchecked Sendable {
     }
 
     /// - Returns: the words for `handlerDidEnd`.
+    @inline(__always)
     func handlerBegins(_ kind: HandlerKind, _ callSite: CallSite?, _ descriptor: Int, at moment: Int64) -> Words {
         let outer = current
         let place = UInt64(kind.number) << 32 | UInt64(descriptor + 1) << 40
@@ -90,7 +92,13 @@ package final class LoopProbe: @unchecked Sendable {
         return outer
     }
 
-    func handlerDidEnd(_ outer: Words) { store(outer) }
+    @inline(__always)
+    func handlerDidEnd(_ outer: Words) {
+        if outer.details != 0 { return store(outer) }
+        // No handler runs, whatever the other words are.
+        current.details = 0
+        details.store(0, ordering: .relaxed)
+    }
 
     /// - Returns: the previous value.
     func setInterrupted(_ value: Bool) -> Bool {

@@ -91,7 +91,7 @@ extension EventLoop {
         assertOwner()
         let limit = moment(of: wait)
         try whileDriven { () throws(SystemError) in
-            if meter.isTiming || jobs.isInterrupted {
+            if meter.readsClock || jobs.isInterrupted {
                 try takeInterruptedSteps(limit)
             } else if meter.measuresTurns {
                 try takeMeasuredSteps(limit)

@@ -48,6 +48,11 @@ package final class ConnectionWalk {
     package init(on loop: EventLoop) {
         self.loop = loop
         trackers = InspectedObjects.all(ConnectionTracker.self, ofLoop: loop.serial)
+        // These would take milliseconds to grow.
+        let most = loop.metrics.descriptors
+        facts.reserveCapacity(most)
+        readers.reserveCapacity(most)
+        seen.reserveCapacity(most)
     }
 
     package func reader(_ address: UnsafeMutableRawPointer) -> String? {
