@@ -125,7 +125,7 @@ extension Snapshot.Loop {
         case .stuck:
             var detail = "for \(timeText(max(silence, current?.time ?? 0))) \(handlerText ?? "")"
             if let thread = loop.thread {
-                detail += "; thread \(thread) \(ThreadState(of: thread).rawValue)"
+                detail += "; thread \(thread) \(ReactorConsole.state(ofThread: thread))"
                 if current?.handler.callSite == nil {
                     detail +=
                         "; line not noted: promises were not traced when it was made; its stack: gdb -p \(getpid())"
@@ -136,30 +136,15 @@ extension Snapshot.Loop {
     }
 }
 
-/// The kernel's state of a thread of this process.
-enum ThreadState: String {
-    case runs, sleeps
-    case waitsForDisk = "waits for a disk"
-    case unknown = "is in an unknown state"
-
-    init(of thread: Int) {
-        let files = FileSyscalls.real
-        let file = CInt(files.open("/proc/self/task/\(thread)/stat", O_RDONLY, 0))
-        guard file >= 0 else {
-            self = .unknown
-            return
-        }
-        defer { _ = files.close(file) }
-        var bytes = [UInt8](repeating: 0, count: 256)
-        let count = bytes.withUnsafeMutableBytes { files.read(file, $0.baseAddress!, $0.count) }
-        // `123 (name) R …`, and the name may have any character.
-        let rest = bytes.prefix(max(count, 0)).split(separator: UInt8(ascii: ")")).last ?? []
-        self =
-            switch rest.dropFirst().first {
-            case UInt8(ascii: "R"): .runs
-            case UInt8(ascii: "S"): .sleeps
-            case UInt8(ascii: "D"): .waitsForDisk
-            default: .unknown
-            }
-    }
+/// The kernel's state of a thread of this process, in words.
+private func state(ofThread thread: Int) -> String {
+    let files = FileSyscalls.real
+    let file = CInt(files.open("/proc/self/task/\(thread)/stat", O_RDONLY, 0))
+    guard file >= 0 else { return "has ended" }
+    defer { _ = files.close(file) }
+    var bytes = [UInt8](repeating: 0, count: 256)
+    let count = bytes.withUnsafeMutableBytes { files.read(file, $0.baseAddress!, $0.count) }
+    // `123 (name) R …`, and the name may have any character.
+    let letter = bytes.prefix(max(count, 0)).split(separator: UInt8(ascii: ")")).last?.dropFirst().first
+    return letter == UInt8(ascii: "R") ? "runs" : letter == UInt8(ascii: "D") ? "waits for a disk" : "sleeps"
 }

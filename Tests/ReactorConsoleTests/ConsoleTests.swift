@@ -42,6 +42,10 @@ struct ConsoleTests {
         await #expect(processExitsWith: .success) { try Bodies.showsPoolsLimitersAndEvents() }
     }
 
+    @Test(.ownThread) func showsALateLoop() async {
+        await #expect(processExitsWith: .success) { try Bodies.showsALateLoop() }
+    }
+
     @Test(.ownThread) func records() async {
         await #expect(processExitsWith: .success) { try Bodies.records() }
     }

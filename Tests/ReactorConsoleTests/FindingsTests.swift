@@ -144,6 +144,35 @@ extension Bodies {
         }
     }
 
+    /// Rates are of a second at least, however soon after another an answer is.
+    static func showsALateLoop() throws {
+        try withConsole { console in
+            let worker = try EventLoop.spawn(name: "worker")
+            defer {
+                worker.stop()
+                worker.join()
+            }
+            let line = #line + 2
+            worker.submit {
+                EventLoop.current.schedule(every: .milliseconds(100)) {
+                    let end = ContinuousClock.now + .milliseconds(60)
+                    while ContinuousClock.now < end {}
+                }
+            }
+            let text = try console.ask("/text?columns=160", until: "worker is late").body
+            let place = "timer at ReactorConsoleTests/FindingsTests.swift:\(line)"
+            #expect(text.contains("! worker is late: lag p99 ") && text.contains(" ms, \(place)"), "\(text)")
+            // Unknown for the loop's first second.
+            var busy: [Double] = []
+            while busy.count < 3 {
+                let loop = try console.ask("/json").body.split(separator: "\"name\":\"worker\"").last!
+                let share = loop.split(separator: "\"busy\":").dropFirst().first?.prefix { $0 != "," } ?? ""
+                if let share = Double(share) { busy.append(share) } else { #expect(share == "null") }
+            }
+            #expect(busy.allSatisfy { $0 > 0.2 }, "\(busy)")
+        }
+    }
+
     /// The file has a track per loop, nested slices, and arrows whose ends are slices.
     static func records() throws {
         try withConsole { console in

@@ -209,12 +209,28 @@ extension EventLoop {
                 } else {
                     setInterest(interest, of: fd, handler)
                 }
+            } else if meter.isTiming, !meter.readsClock, let (slot, fd, ready) = poller.expected() {
+                deliverShown(slot, fd, Interest(rawValue: ready))
             } else {
                 let event = poller.next(kernel)
                 if !poller.deferred.isEmpty { scheduleRetry() }
                 if let event { deliver(event) }
             }
         } while poller.hasUndelivered && (!jobs.isUrgent || hasEventsAfterUrgentJob())
+    }
+
+    /// The same for a loop that a console watches.
+    @inline(never)
+    private func deliverShown(_ slot: UnsafeMutablePointer<Poller.Slot>, _ fd: Int, _ ready: Interest) {
+        let handler = poller.take(slot)
+        var interest: Interest = []
+        meter.call(.watch, handler.callSite(of: ready), descriptor: fd) { interest = handler.descriptorIsReady(ready) }
+        if interest.isEmpty { return }
+        if poller.mayRenew(interest, of: fd) {
+            poller.renew(interest, of: fd, handler)
+        } else {
+            setInterest(interest, of: fd, handler)
+        }
     }
 
     @inline(never)
