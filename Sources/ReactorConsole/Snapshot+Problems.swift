@@ -18,7 +18,7 @@ extension Snapshot {
     private static var mostResolvers: Int { 3 }
 
     var problems: [Problem] {
-        loops.compactMap(\.problem) + losses + objects.compactMap(\.problem) + loops.compactMap(lateness)
+        loops.compactMap(\.problem) + losses + objects.compactMap { $0.problem(promises) } + loops.compactMap(lateness)
             + longRequests + resolvers + abandonments
     }
 
@@ -57,7 +57,9 @@ extension Snapshot {
         for tree in promises {
             for node in tree.nodes where node.group.parent == nil && node.group.work == .resolver {
                 guard let age = tree.ages(node)?.oldest, age >= Self.longWait else { continue }
-                let (place, count) = ("promises wait for their resolver: \(node.title)", node.group.count)
+                let (place, count) = (
+                    "promises on \(tree.loop) wait for their resolver: \(node.title)", node.group.count
+                )
                 found.append((count, Problem(place: place, detail: "\(count), the oldest \(timeText(age))")))
             }
         }
@@ -87,14 +89,22 @@ extension Snapshot.Object {
     /// `"limiter" on worker-1`
     var title: String { "\(facts.form.rawValue) \"\(name)\"" + (loop.isEmpty ? "" : " on \(loop)") }
 
-    fileprivate var problem: Problem? {
+    fileprivate func problem(_ trees: [PromiseTree]) -> Problem? {
         guard let limit = facts.limit, limit > 0, facts.inUse >= limit, facts.waiting > 0 else { return nil }
         let amount = facts.form == .memory ? bytesText : numberText
         let oldest = facts.oldestWaiter.map { ", the oldest \(timeText($0))" } ?? ""
         return Problem(
             place: "\(title) is full",
             detail: "\(amount(facts.inUse)) of \(amount(limit)), \(facts.waiting) wait\(oldest)"
-                + (pace.map { "; \($0)" } ?? ""))
+                + (pace.map { "; \($0)" } ?? "") + (call(trees).map { "; \($0) waits" } ?? ""))
+    }
+
+    /// The line of most waiting calls of a limiter, if promises are traced.
+    private func call(_ trees: [PromiseTree]) -> String? {
+        guard facts.form == .limiter else { return nil }
+        return trees.filter { $0.loop == loop }.flatMap(\.nodes).first { node in
+            if case .place(facts.limit, facts.inUse, _) = node.group.work { true } else { false }
+        }?.title
     }
 
     /// The speed at which uses end, in words; `nil` before the second look.
@@ -120,8 +130,8 @@ extension Snapshot.Loop {
         case .silent:
             return Problem(
                 place: "\(name) does not answer",
-                detail: "for \(timeText(silence)), and no handler runs: no thread drives it, or it was stuck before "
-                    + "the console was started")
+                detail: "for \(timeText(silence)), and no handler runs: no thread drives it, or it has been stuck "
+                    + "since before the console knew it")
         case .stuck:
             var detail = "for \(timeText(max(silence, current?.time ?? 0))) \(handlerText ?? "")"
             if let thread = loop.thread {

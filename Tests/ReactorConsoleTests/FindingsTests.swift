@@ -133,6 +133,9 @@ extension Bodies {
                 let text = try console.ask("/text?columns=160", until: "a job of").body
                 #expect(text.contains("← a place of limiter \"limiter\" (1 of 1 in use, 2 wait)"), "\(text)")
                 #expect(text.contains("Limiter.run at ReactorConsoleTests/FindingsTests.swift:\(line)"), "\(text)")
+                let words = text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+                #expect(
+                    words.contains("; Limiter.run at ReactorConsoleTests/FindingsTests.swift:\(line) waits"), "\(text)")
                 #expect(text.contains("← a job of thread pool \"jobs\""), "\(text)")
                 third.cauterize()
                 job.cauterize()
