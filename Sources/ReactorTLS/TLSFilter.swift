@@ -120,7 +120,7 @@ final class TLSFilter: ConnectionFilter {
     func write(_ bytes: RawSpan, _ output: inout FilterOutput) throws {
         try bytes.withUnsafeBytes { bytes in
             guard !bytes.isEmpty, let ssl else { return }
-            // A record of 16 KiB grows by 22 bytes in TLS 1.3, up to 85 in TLS 1.2.
+            // A record of 16 KiB grows by 22 bytes in TLS 1.3, and by up to 85 in TLS 1.2.
             channel.output.reserveCapacity(bytes.count + bytes.count / 128 + 128)
             OpenSSLErrors.clear()
             var count = 0
@@ -143,7 +143,7 @@ final class TLSFilter: ConnectionFilter {
     var isInsideRecord: Bool { ssl.map { SSL_has_pending($0) == 1 } ?? !hello.bytes.isEmpty }
 
     /// OpenSSL 3's measured memory, rounded up: per connection, handshake, incomplete record, and certificate chain.
-    /// For a chain it allocates the announced size, at most 100 KiB.
+    /// For a chain, OpenSSL allocates the announced size, at most 100 KiB.
     private static let memory = (connection: 5 << 10, handshake: 12 << 10, record: 17 << 10, chain: 100 << 10)
 
     var heldBytes: Int {

@@ -27,8 +27,8 @@ public final class TLSServer: Sendable {
 
     var context: TLSContext { current.withLock { $0 } }
 
-    /// Replaces the settings for handshakes that begin afterwards, on any loop. Open connections keep theirs. Without
-    /// `ticketKeys`, older sessions cannot be resumed, and their clients make full handshakes.
+    /// Replaces the settings for handshakes that begin afterwards, on any loop. Open connections keep their settings.
+    /// Without `ticketKeys`, older sessions cannot be resumed, and their clients make full handshakes.
     /// - Throws: a `TLSError` with the cause `configuration`; the settings are then unchanged.
     public func reload(_ configuration: TLSConfiguration) throws(TLSError) {
         let new = try TLSContext(configuration, .server)

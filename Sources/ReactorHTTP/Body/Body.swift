@@ -212,7 +212,7 @@ public final class Body {
         kept?.count = whole.usedMemory
     }
 
-    /// Fails the read of a client's body longer than `wholeLimit`.
+    /// Fails the read, because a client's body is longer than `wholeLimit`.
     private func failWhole() -> any Error {
         fail(HTTPError.unusable("a body of more than \(wholeLimit) bytes: read it in parts, or set its limit"))
     }
@@ -244,7 +244,7 @@ public final class Body {
     func discard() -> Promise<Void> { isComplete ? .value : forEach { _ in } }
 }
 
-/// The reason that a body cannot be read.
+/// The reason why a body cannot be read.
 public enum BodyError: Error, Hashable, Sendable {
     /// The peer ended the connection inside the body.
     case endedEarly

@@ -115,7 +115,7 @@ extension BodyDecoder {
         case .chunkSize:
             guard let line = try nextLine(bytes, &position, limit: Self.maxChunkLine) else { return false }
             let size = try chunkSize(line)
-            // All but the size's digits. No proxy sends longer extensions than the body.
+            // Counts all bytes but the size's digits. No proxy sends extensions longer than the body.
             extensionBytes += line.count - (Int.bitWidth - size.leadingZeroBitCount + 3) / 4
             if extensionBytes > maxHead + total { throw .bad("extensions of chunks that are longer than the body") }
             if size > limit - total { throw tooLarge }
@@ -145,7 +145,7 @@ extension BodyDecoder {
             if part.isEmpty { part = [UInt8](bytes) } else { part.append(contentsOf: bytes) }
             return
         }
-        // Making exact room for each chunk would move all earlier ones.
+        // Making exact room for each chunk would move all earlier chunks.
         whole!.makeRoom(for: bytes.count, of: isChunked || left == .max ? nil : left)
         whole!.append(contentsOf: bytes)
     }

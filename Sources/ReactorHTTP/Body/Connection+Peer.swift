@@ -12,7 +12,7 @@ extension Connection {
 }
 
 extension Promise<Void> {
-    /// This write, with its rejection handled: clients that disconnect would fill the log.
+    /// This write, with its rejection handled: otherwise clients that disconnect would fill the log.
     @inline(__always)
     var mayBeIgnored: Promise<Void> {
         if !isFulfilled { self.catch(policy: .allErrors) { _ in } }

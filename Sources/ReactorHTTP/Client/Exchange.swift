@@ -8,7 +8,7 @@ final class Exchange {
     private let request: OutgoingRequest
     private let proxy: Proxy?
     private let client: HTTPClient
-    // Lent, since a copy would retain every closure and string in the options.
+    // The client's options, lent: a copy would retain every closure and string.
     private var options: HTTPClient.Options { _read { yield client.options } }
     /// The response's resolver; `nil` once settled. From then on nothing here may retain the response, because its
     /// release closes the connection.
@@ -27,7 +27,7 @@ final class Exchange {
     /// - Returns: a promise that settles when the response has been read or no longer can be. Its fulfilment returns
     ///   the connection to its pool.
     func run(on connection: Connection, _ lease: PoolRequest) -> Promise<Void> {
-        // Input before the request may answer another client's: RFC 9112, section 9.2.
+        // Input before the request may answer another client's request: RFC 9112, section 9.2.
         if !lease.isReused, connection.hasInputAlready {
             return Promise(error: HTTPError.unusable("bytes before the request"))
         }
@@ -66,7 +66,7 @@ final class Exchange {
         switch error {
         // The response was invalid. Its status must not reach this program's own clients.
         case let error as HTTPError: return HTTPError.unusable(error.reason)
-        // The time limit for writes. The kernel's own, for instance for a connect, has the same code.
+        // The time limit for writes. The kernel's own limits, such as a connect's, have the same code.
         case let error as SystemError
         where error.code == ETIMEDOUT && [.send, .write].contains(error.call) && !isAnswered && options.idle != nil:
             return FetchError.timedOut(.idle)
@@ -126,7 +126,7 @@ final class Exchange {
                 }
                 // After an answer before the request's end, no other request can follow.
                 if isLast || sent.isPending { connection.close() }
-                // Comes before the program sees the end and makes its next request.
+                // The connection must be free before the program sees the end and makes its next request.
                 lease.giveBack(idleLimit: keepAliveTime(headers))
                 end.fulfill()
                 return nil

@@ -1,6 +1,6 @@
 import Reactor
 
-/// The reason that a request could not be made.
+/// The reason why a request could not be made.
 public enum FetchError: Error, Hashable, Sendable, CustomStringConvertible {
     /// An address that is not like `http://host:port/path` or `ws://host:port/path`, and the reason. User name and
     /// password become `***`.

@@ -30,7 +30,7 @@ func second(ofHTTPDate text: String) -> time_t? {
         let minute = number(first + 1, 0...59), let second = number(first + 2, 0...60)
     else { return nil }
     var fields = tm()
-    // Only the second form has a two-digit year.
+    // Only the second form has a two-digit year, of this century or the last.
     fields.tm_year = year > 99 ? year - 1900 : year < 70 ? year + 100 : year
     (fields.tm_mon, fields.tm_mday) = (CInt(month), day)
     (fields.tm_hour, fields.tm_min, fields.tm_sec) = (hour, minute, second)

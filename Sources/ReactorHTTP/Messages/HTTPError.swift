@@ -31,7 +31,7 @@ public struct HTTPError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The status of a server's answer.
     public var status: Status { Status(code & 0xFFFF) }
 
-    /// The reason for the client, sent as by `Response.problem`; `nil` to send only the status.
+    /// The reason for the client, sent like `Response.problem`; `nil` to send only the status.
     public var detail: String? { purpose == .detail ? reason : nil }
 
     /// The answer's fields, such as `WWW-Authenticate`.

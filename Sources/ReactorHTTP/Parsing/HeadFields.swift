@@ -19,7 +19,7 @@ struct HeadFields {
     private(set) var isClosing = false
     private(set) var isKeptAlive = false
     private(set) var expectsContinue = false
-    /// The reason that a response's body cannot be delimited. Irrelevant without a body.
+    /// The reason why a response's body cannot be delimited. Irrelevant without a body.
     private(set) var fault: Fault?
 
     /// True when a response has a field in a form that only a user agent accepts: see `Bytes.normalized`.

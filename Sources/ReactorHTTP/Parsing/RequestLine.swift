@@ -12,7 +12,7 @@ struct RequestLine {
     init(_ line: Bytes, at start: Int) throws(HTTPError) {
         var first = 0
         while first < line.count, isTokenByte(line[first]) { first += 1 }
-        // The usual version. A space in the target is refused below.
+        // Takes the usual version from the line's end. A space in the target is refused below.
         let second: Int
         if line.endsInUsualVersion, first > 0, first + 1 < line.count - 9, line[first] == 0x20 {
             second = line.count - 9
@@ -21,7 +21,7 @@ struct RequestLine {
             guard let space = line.position(of: 0x20), let next = line.position(of: 0x20, from: space + 1) else {
                 throw .bad("a request line without two spaces")
             }
-            // Comes first, because another version would change the meaning of the rest.
+            // The version comes first, because another one would change the meaning of the rest.
             isHTTP10 = try Self.isHTTP10(line.slice(next + 1..<line.count))
             second = next
             guard first > 0, first == space else { throw .bad("a method that is no token") }

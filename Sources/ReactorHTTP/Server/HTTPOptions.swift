@@ -15,10 +15,10 @@ public struct HTTPOptions: Sendable {
     /// The time limit for a head from its first byte, extended by each byte at `minimumRate`: 16 KiB may take 26 s. A
     /// slower head is answered with 408.
     public var headTime: Duration? = .seconds(10)
-    /// The time limit for a request with its body, extended likewise. A slower request is answered with 408.
+    /// The time limit for a request with its body, extended in the same way. A slower request is answered with 408.
     public var requestTime: Duration? = .seconds(30)
-    /// The rate in bytes per second that extends `headTime` and `requestTime`: each received byte adds its time. `nil`
-    /// makes both total times.
+    /// The rate in bytes per second that extends `headTime` and `requestTime`: each received byte adds its time. With
+    /// `nil`, both are total times.
     public var minimumRate: Int? = 1000
     /// Called on the connection's loop with each response before it is sent, error responses included, to add fields or
     /// compress. See `Response.body`.

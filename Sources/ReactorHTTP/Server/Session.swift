@@ -230,8 +230,8 @@ final class Session {
             limited(connection.write(part))
         }
         if connection.sendsFiles { output.fileOutput = connection }
-        // A client that got no `100 Continue` may or may not send the body, so nothing is read after the response; nor
-        // while a program's read is pending.
+        // Nothing is read after the response if the client got no `100 Continue`, since it may or may not send the
+        // body, or if a program's read is pending.
         let awaitedContinue = request.awaitsContinue
         var isUnread: Bool {
             awaitedContinue && request.usedBody?.hasBegun != true || request.usedBody?.isReading == true

@@ -73,7 +73,7 @@ private final class PartialFile: @unchecked Sendable {
                 let count = try retrying(.write) {
                     calls.write(fd, bytes.baseAddress! + written, bytes.count - written)
                 }
-                // A write to a file never returns 0, which would loop forever.
+                // Never happens for a file, but would make this loop run forever.
                 if count == 0 { throw SystemError(.write, EIO, detail: path) }
                 written += count
             }

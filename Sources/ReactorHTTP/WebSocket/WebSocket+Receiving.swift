@@ -189,7 +189,7 @@ extension WebSocket {
 
     private func framesEnded(with error: (any Error)?, _ cancel: @escaping () -> Void) {
         isReading = false
-        // After this side's close, no end is an error.
+        // After this side's close, the end is never an error.
         if hasSentClose { return didClose() }
         if case StreamError.timedOut(got: 0)? = error, !isAsked, !hasGivenUp {
             isAsked = true
@@ -284,7 +284,7 @@ extension WebSocket {
     private func deliverLater() { Guarantee.value.done { [self] in deliver() } }
 
     private func deliver() {
-        // Only the pending answers have time left.
+        // There is time only for the pending answers.
         if case .drained? = ending, connection.hearsLastCall { decoder.waiting = WebSocketMessages() }
         // At most 64 per job, like a frame loop.
         var left = 64

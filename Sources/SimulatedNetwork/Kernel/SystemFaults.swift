@@ -1,7 +1,7 @@
 import ReactorLibc
 import Reactor
 
-/// The system calls on a simulated host that fail, or move only some of the bytes.
+/// System calls that fail on a simulated host, or move only some of the bytes.
 ///
 /// ```swift
 /// server.faults.fail(.accept, with: EMFILE, calls: 3...5)
@@ -9,8 +9,8 @@ import Reactor
 /// server.faults.shortCounts = 0.2
 /// ```
 ///
-/// The kernel causes a fault, so the call has no other effect. See man pages for possible errors. The library repeats a
-/// call after EINTR, as after a signal.
+/// A failing call has no other effect, as in the kernel. See man pages for possible errors. The library repeats a call
+/// after EINTR, as after a signal.
 public final class SystemFaults {
     private struct Rule {
         let call: SystemCall

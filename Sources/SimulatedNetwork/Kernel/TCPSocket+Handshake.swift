@@ -73,7 +73,7 @@ extension TCPSocket {
         }
     }
 
-    /// Drops a request without notifying the client. The client's next segment gets a reset.
+    /// Drops a request. No socket exists to notify the client, whose next segment gets a reset.
     func forgetRequest() {
         requestAt?.requests.removeAll { $0 === self }
         requestAt = nil

@@ -26,7 +26,7 @@ extension TCPSocket {
     func wasAcknowledged(_ count: Int) {
         unacknowledged -= count
         bytesStalledSince = unacknowledged > 0 ? kernel.now : nil
-        // The rest does not arrive, so the time restarts.
+        // The rest does not arrive, so its time limit restarts.
         if isStalledSince != nil, way?.isHeldUp == true { giveUpUnlessAcknowledged() }
         if lacksRoom && hasMuchRoom && phase == .established {
             lacksRoom = false
