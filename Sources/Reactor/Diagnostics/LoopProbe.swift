@@ -1,20 +1,19 @@
 import Synchronization
 
-/// A loop's handlers for an observer on another thread: the running one, the longest, and a recording of all.
+/// Shows a loop's handlers to an observer on another thread: the running one, the longest, and a recording of all.
 ///
-/// Only a loop that a console watches has one. The loop then notes each handler before the call, without reading a
-/// clock, unless `isMeasuring`, which costs as much as `LoopMetrics.Measured.handlers`.
+/// Only a loop that a console watches has a probe. It notes each handler before the call. It reads the clock only with
+/// `isMeasuring`, which costs as much as `LoopMetrics.Measured.handlers`.
 // @unchecked Sendable: any thread may read the atomics; only the loop's thread accesses the rest.
 package final class LoopProbe: @unchecked Sendable {
-    // A sequence lock written by the loop's thread; odd while the words change.
+    // A sequence lock, written by the loop's thread; odd while the words change.
     private let sequence = Atomic<UInt>(0)
     private let file = Atomic<UInt>(0)
-    /// The line in the low half, then the kind's number, the descriptor plus one, and a bit for the presence of a
-    /// handler.
+    /// The line in the low half, then the kind's number, the descriptor plus one, and a bit that is set for a handler.
     private let details = Atomic<UInt64>(0)
     private let began = Atomic<Int64>(LoopMeter.unknown)
 
-    // On the loop's thread.
+    // Accessed on the loop's thread.
     @exclusivity(unchecked) package private(set) var longest: SlowHandler?
     @exclusivity(unchecked) package private(set) var longestTurn: Int64 = 0
     @exclusivity(unchecked) var recording: LoopRecording?
@@ -28,14 +27,14 @@ package final class LoopProbe: @unchecked Sendable {
         package let kind: HandlerKind
         package let callSite: CallSite?
         package let descriptor: CInt?
-        /// Its beginning by the monotonic clock; `nil` if the loop did not read it.
+        /// The monotonic time at which the handler began; `nil` if the loop did not read the clock.
         package let began: Int64?
-        /// Differs for each handler, and for each return to an outer one.
+        /// A number that changes with each handler, and with each return to an outer handler.
         package let number: UInt
     }
 
-    /// Any thread. The innermost running handler. `nil` between handlers, or if they change faster than this thread
-    /// reads.
+    /// The innermost running handler; `nil` between handlers, or if handlers change faster than this thread reads. Any
+    /// thread.
     package var running: Running? {
         for _ in 0..<64 {
             let number = sequence.load(ordering: .acquiring)
@@ -48,7 +47,7 @@ package final class LoopProbe: @unchecked Sendable {
         return nil
     }
 
-    /// The sequence lock's words, to be restored when a handler ends.
+    /// The words under the sequence lock, to be restored when a handler ends.
     struct Words {
         var file: UInt = 0
         var details: UInt64 = 0
@@ -80,7 +79,6 @@ package final class LoopProbe: @unchecked Sendable {
         sequence.store(number &+ 2, ordering: .releasing)
     }
 
-    /// - Returns: the words for `handlerDidEnd`.
     func handlerBegins(_ kind: HandlerKind, _ callSite: CallSite?, _ descriptor: Int, at moment: Int64) -> Words {
         let outer = current
         let place = UInt64(kind.number) << 32 | UInt64(descriptor + 1) << 40
@@ -93,7 +91,6 @@ package final class LoopProbe: @unchecked Sendable {
 
     func handlerDidEnd(_ outer: Words) { store(outer) }
 
-    /// - Returns: the previous value.
     func setInterrupted(_ value: Bool) -> Bool {
         defer { isInterrupted = value }
         return isInterrupted
@@ -104,7 +101,7 @@ package final class LoopProbe: @unchecked Sendable {
         if handler.duration > longest?.duration ?? .zero { longest = handler }
     }
 
-    /// The observer's own handler is not reported.
+    /// Keeps the observer's own handler out of the reports.
     fileprivate func disregardHandler() { isOwn = true }
 
     func noteTurn(_ time: Int64) { longestTurn = max(longestTurn, time) }
@@ -116,7 +113,7 @@ package final class LoopProbe: @unchecked Sendable {
 }
 
 extension EventLoop {
-    /// On the loop's thread. Begins to show the loop's handlers to `probe`, or changes what it measures.
+    /// Shows the loop's handlers to `probe`, or changes what it measures. Called on the loop's thread.
     /// - Parameter isMeasuring: true to read the clock for each turn and handler.
     package func show(to probe: LoopProbe?, isMeasuring: Bool = false) {
         assertOwner()
@@ -125,17 +122,18 @@ extension EventLoop {
         meter.probe = probe
     }
 
-    /// On the loop's thread. The observer's own handler is not among the longest.
+    /// Keeps the observer's own handler out of the longest times. Called on the loop's thread.
     package func disregardHandler() { meter.probe?.disregardHandler() }
 
-    /// Begins to record at most `most` slices in the loop's probe, which must measure.
+    /// Records at most `most` slices in the loop's probe, which must be measuring.
     package func beginRecording(atMost most: Int) {
         meter.probe?.recording = LoopRecording(of: jobs, atMost: most)
     }
 
     package func endRecording() -> LoopRecording? { meter.probe?.recording.take() }
 
-    /// On the loop's thread. The loop's state for an observer, in constant time. Resets the longest times.
+    /// Returns the loop's state for an observer in constant time, and resets the longest times. Called on the loop's
+    /// thread.
     package func beat() -> LoopBeat {
         let probe = meter.probe
         probe?.disregardHandler()
@@ -147,9 +145,9 @@ extension EventLoop {
     }
 }
 
-/// The numbers that a loop sends an observer several times a second.
+/// The numbers that a loop sends to an observer several times a second.
 package struct LoopBeat: Sendable {
-    /// The highest count of ready jobs, which are counted one by one.
+    /// The limit for the count of ready jobs, which are counted one by one.
     package static var mostJobs: Int { 10_000 }
 
     package let metrics: LoopMetrics
