@@ -105,9 +105,8 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
 
     // MARK: End
 
-    // Withdraws the waiter. The promise still exists, since Swift's cancellation handler returns before the wait ends.
-    // The promise's own loop decides unless it has ended: it may be delivering the bytes of a read, which a
-    // cancellation from another thread would lose.
+    // Swift's cancellation handler returns before the wait ends, so the promise still exists. Its own loop decides,
+    // unless it has ended: it may be delivering a read's bytes, which a cancellation from another thread would lose.
     private func cancel() {
         let promise = promise.object
         guard !promise.role.contains(.externallySettled), let loop = promise.loop, loop != .ofThisThread else {

@@ -186,9 +186,9 @@ private final class WakeUp: PromiseCore, @unchecked Sendable {
         super.init(state: .pending, loop: LoopRef(loop), role: [.leavesUnhandled, .onlyWaking], code: .none)
     }
 
-    /// Takes a waiter, with a reference for the waiter list that it will join.
+    /// Takes a waiter, with a reference for its future list.
     static func take(on loop: EventLoop) -> UnownedReference<WakeUp> {
-        // A loop keeps no object of another type.
+        // A loop keeps nothing else.
         guard let wakeUp = LoopRef(loop).exchangeKept(nil as UnownedReference<WakeUp>?) else {
             return .retaining(WakeUp(loop))
         }
@@ -215,8 +215,7 @@ private final class WakeUp: PromiseCore, @unchecked Sendable {
         if isAwaited { hasArrived = true } else { release() }
     }
 
-    /// Releases the waiter after the loop and every `hang` on it have ended. May run on any thread, so it does not
-    /// access the flags.
+    /// The loop and every `hang` on it have ended. Any thread, so the flags are not accessed.
     override func discardAndRelease() {
         releaseSource()
         release()

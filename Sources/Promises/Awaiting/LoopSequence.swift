@@ -25,7 +25,7 @@ public struct LoopSequence<Element>: AsyncSequence {
     /// Makes an iterator for `for await`.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(source) }
 
-    /// An iterator that requests one element at a time.
+    /// Requests one element at a time.
     public struct AsyncIterator: AsyncIteratorProtocol {
         private let source: any LoopSource<Element>
         private var isOver = false

@@ -4,7 +4,7 @@ import Reactor
 struct StackSearch {
     /// The pool to search; `nil` for the stack.
     private let pool: ObjectIdentifier?
-    /// The number of cores that may still be visited. At zero, the answer is `false`.
+    /// Cores that may still be visited. At zero, the answer is `false`.
     private var limit = 1000
 
     /// Returns true if a handler further down this thread's stack must return before `core` can settle; with `pool`, if

@@ -27,10 +27,9 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
 
     private let rule: Rule
     @usableFromInline let count: Int
-    /// The number of decisive outcomes still missing. Exclusivity is unchecked because no other code is called while it
-    /// changes.
+    /// Decisive outcomes still missing. Exclusivity is unchecked because no other code is called while it changes.
     @exclusivity(unchecked) private var missing: Int
-    /// The number of rejected sources in a race that another source may still win.
+    /// Rejected sources in a race that another source may still win.
     private var rejections = 0
     private var isSealed = false
     // One slot for each source, in order. A slot holds the source's node, unowned, until the node runs, and then the
@@ -186,7 +185,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         for index in 0..<count {
             guard let node = slots[index].node else { continue }
             slots[index] = .empty
-            // The node is in its source's list or queued to run, and the list or queue retains it.
+            // The node's list or the queue retains it.
             leave(node)
         }
     }

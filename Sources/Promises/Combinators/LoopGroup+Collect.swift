@@ -45,7 +45,7 @@ extension LoopGroup {
     }
 }
 
-/// The loops' answers, complete when the last job has been released. A job that did not run gives no answer.
+/// Complete when the last job has been released. A job that did not run gives no answer.
 private final class Answers<Value: Sendable>: Sendable {
     private let results: LockedValue<[Result<Value, DispatchError>]>
     private let done: @Sendable ([Result<Value, DispatchError>]) -> Void

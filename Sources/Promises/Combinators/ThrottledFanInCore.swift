@@ -42,7 +42,7 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
     }
 
     private func take() {
-        // If user code is driving the loop, the next source is taken after that code returns.
+        // User code may be driving the loop; the next source is taken after that.
         guard !isTaking else { return }
         isTaking = true
         // A copy of `callbacks`, because user code may cancel the result.

@@ -69,11 +69,10 @@ public final class Configuration: Sendable {
         set { limited.limit = newValue.map { ReportLimit(burst: $0.burst, period: $0.period.clampedNanoseconds) } }
     }
 
-    /// The function that receives the library's reports, within `logLimit`, on the thread where the event occurs. Must
-    /// return quickly.
+    /// Receives the library's reports, within `logLimit`, on the thread where the event occurs. Must return quickly.
     ///
     /// The default handler writes each event as one line to standard error, and never blocks. It drops a line that
-    /// standard error does not accept at once, and reports the number of dropped lines in the next one.
+    /// standard error does not accept at once, and counts dropped lines in the next one.
     public var logHandler: @Sendable (LogEvent) -> Void {
         get { handler.withLock { $0 }.call }
         set {

@@ -40,7 +40,7 @@ public enum PromiseError: Error, Sendable {
         errors.allSatisfy(\.isCancelled) ? .cancelled : .noWinner(errors)
     }
 
-    /// Shortens a value's text, because a value may be large and an error is often printed twice.
+    /// Shortens the text, since a value may be large and an error is often printed twice.
     @usableFromInline
     package static func shown<Value>(_ value: Value) -> String {
         let text = String(describing: value)

@@ -49,7 +49,7 @@ package final class PromiseWalk {
     private let hasEnded: Bool
     private let input: (UnsafeMutableRawPointer) -> String?
     private var indices: [GroupKey: Int] = [:]
-    /// The groups of records. The records are retained so that no other record gets the same address.
+    /// The groups of records, which are retained so no other record gets the same address.
     private var known: [ObjectIdentifier: (record: TraceRecord, group: Int)] = [:]
 
     /// Lists the promises of this thread's loop.
@@ -99,7 +99,7 @@ package final class PromiseWalk {
     private func group(of record: TraceRecord, _ table: inout TraceRegistry.TracedPromises, _ roots: inout Roots) -> Int
     {
         if let known = known[ObjectIdentifier(record)] { return known.group }
-        // Most promises wait for a promise that has been visited, or for work.
+        // Most promises wait for a visited promise, or for work.
         let (source, workOfRecord) = wait(of: record, table, &roots)
         if source == nil || known[ObjectIdentifier(source!)] != nil {
             let parent = source.flatMap { known[ObjectIdentifier($0)]?.group }
@@ -183,7 +183,7 @@ package struct RecordedStep: Sendable {
     package let number: Int
     package let source: Int?
 
-    /// - Parameter subject: the subject from a recording; the result is `nil` if it is no promise.
+    /// - Parameter subject: from a recording; the result is `nil` if it is no promise.
     package init?(_ subject: (any AnyObject & Sendable)?) {
         guard let record = subject as? TraceRecord else { return nil }
         operation = record.step?.operation.text

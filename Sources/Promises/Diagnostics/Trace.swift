@@ -15,7 +15,7 @@ package struct Trace: Hashable, Sendable {
     }
 
     package let steps: [Step]
-    /// The number of missing steps after the first.
+    /// Missing steps after the first.
     package let omitted: Int
 }
 

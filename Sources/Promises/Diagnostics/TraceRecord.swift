@@ -19,7 +19,7 @@ final class TraceRecord: @unchecked Sendable {
     let parent: TraceRecord?
     /// The first record of the chain, if the list of parents no longer leads to it.
     private let first: TraceRecord?
-    /// The number of steps from the first record to this one.
+    /// Steps from the first record to this one.
     private let count: Int
     /// Steps still in the list.
     private let kept: Int32

@@ -9,7 +9,7 @@ struct TracedCore {
     enum TracedProgress {
         case pending
         case settled
-        /// The core is linked to the core at this address.
+        /// Linked to the core at this address.
         case linked(to: UnsafeMutableRawPointer)
     }
 }
