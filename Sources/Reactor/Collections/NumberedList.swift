@@ -1,6 +1,6 @@
 /// Elements in insertion order, found and removed by number in logarithmic time. Numbers are never reused.
 struct NumberedList<Element> {
-    /// Ascending by number. A removed entry keeps its place with a `nil` element until most entries are removed.
+    /// Ascending by number. Removed entries remain with a `nil` element until they are the majority.
     private var entries: [(number: Int, element: Element?)] = []
     private var last = 0
     private(set) var count = 0
@@ -24,7 +24,7 @@ struct NumberedList<Element> {
         return removed
     }
 
-    /// Removes all elements and returns them, so the caller releases them when the list is consistent.
+    /// Returns the elements, for the caller to release once the list is consistent.
     mutating func removeAll() -> [Element] {
         let removed = elements
         entries = []

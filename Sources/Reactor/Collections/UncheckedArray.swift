@@ -31,7 +31,7 @@ struct UncheckedArray<Element>: ~Copyable {
         }
     }
 
-    /// Returns the element's address, which is valid until the array grows.
+    /// Returns the element's address, valid until the array grows.
     @inline(__always)
     mutating func address(of index: Int) -> UnsafeMutablePointer<Element> {
         assert(index >= 0 && index < count)

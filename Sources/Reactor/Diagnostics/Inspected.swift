@@ -23,10 +23,10 @@ package struct InspectedFacts: Sendable {
     package var waiting: Int
     /// The nanoseconds that the oldest waiter has waited, if known.
     package var oldestWaiter: Int64?
-    /// Further numbers that only this type of object has.
+    /// Numbers that only this type of object has.
     package var others: [(name: String, value: Int)] = []
     package var state: String?
-    /// The listener's identity, by which a console finds its connections.
+    /// Identifies the listener to a console.
     package var identity: ObjectIdentifier?
 
     package init(
@@ -38,9 +38,8 @@ package struct InspectedFacts: Sendable {
     }
 }
 
-/// The table of inspected objects. They are few, since a program makes them with its parts.
-///
-/// Under the table's lock, any object in it may be read, since the object's `deinit` needs the lock to remove it.
+/// The objects, few since a program makes them with its parts. Under the table's lock any may be read, since its
+/// `deinit` needs the lock to remove it.
 package enum InspectedObjects {
     // Not weak, which would slow down every retain and release of the object.
     private struct Entry {
@@ -72,7 +71,7 @@ package enum InspectedObjects {
         }
     }
 
-    /// Returns the loop's objects of this type. Called on the loop's thread, the only one that releases them.
+    /// Called on the loop's thread, the only one that releases the objects.
     package static func all<Object: Inspected>(_ type: Object.Type, ofLoop loop: Int) -> [Object] {
         table.withLock { table in table.entries.values.compactMap { $0.loop == loop ? $0.object as? Object : nil } }
     }

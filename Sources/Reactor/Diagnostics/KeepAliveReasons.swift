@@ -1,4 +1,4 @@
-/// Everything that keeps a loop running. Unreferenced watches and timers are included and marked.
+/// Everything that keeps a loop running. Unreferenced watches and timers are marked.
 package struct KeepAliveReasons: Sendable, CustomStringConvertible {
     package let readyJobs: Int
     package let undeliveredEvents: Int
@@ -19,7 +19,7 @@ package struct KeepAliveReasons: Sendable, CustomStringConvertible {
         package let number: CInt
         package let interest: Interest
         package let isReferenced: Bool
-        /// The watch's owner: for example `watch at App/Server.swift:12`, a connection or a listener.
+        /// For example `watch at App/Server.swift:12`, a connection or a listener.
         package let user: String
 
         /// `descriptor 7 for reading: Connection(127.0.0.1:54321)`

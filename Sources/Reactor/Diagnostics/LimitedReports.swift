@@ -8,7 +8,7 @@ package struct ReportHandler<Report>: Sendable {
     package init(_ call: @escaping @Sendable (Report) -> Void) { self.call = call }
 }
 
-/// The number of reports per key and period.
+/// Reports per key and period.
 package struct ReportLimit: Hashable, Sendable {
     package var burst: Int
     /// In nanoseconds.
@@ -31,9 +31,9 @@ package struct ReportCounts<Key: Hashable & Sendable>: Sendable {
         var suppressed = 0
     }
 
-    /// The counts by key; the keys beyond `mostKeys` share the key `nil`.
+    /// Keys beyond `mostKeys` share the key `nil`.
     private var counts: [Key?: Count] = [:]
-    /// The most keys with their own counts. A program has few source lines, but may create keys at run time.
+    /// The most separate keys. A program has few lines, but may create keys at run time.
     private static var mostKeys: Int { 1024 }
     /// The earliest expiry of a count while the table is full. Searching all counts for each new key would cost more
     /// than the report.
@@ -74,8 +74,8 @@ package struct ReportCounts<Key: Hashable & Sendable>: Sendable {
         return false
     }
 
-    /// Takes out the numbers of suppressed reports by key, for periods that have ended at `now`; all periods if `now`
-    /// is `nil`.
+    /// Takes out the suppressed reports' numbers by key, for periods that have ended at `now`, or all if `now` is
+    /// `nil`.
     package mutating func takeSuppressed(_ limit: ReportLimit, now: Int64?) -> [(key: Key?, count: Int)] {
         var taken: [(key: Key?, count: Int)] = []
         for (key, count) in counts where count.suppressed > 0 {

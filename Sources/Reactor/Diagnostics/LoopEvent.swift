@@ -56,14 +56,14 @@ package enum LoopEvent: Sendable {
         }
     }
 
-    /// Prints the message to standard error without blocking.
+    /// Does not block.
     package static func print(_ message: String) { LineWriter.standardError.write("swift-reactor: \(message)") }
 
     static func send(_ report: LoopEvent) { handler.withLock { $0 }.call(report) }
 }
 
 extension LoopEvent: CustomStringConvertible {
-    /// One line for human readers, which the layer above also uses.
+    /// One line for human readers, also for the layer above.
     package var description: String {
         switch self {
         case .undelivered(let count): "an event loop ended with \(count) undelivered handler\(count == 1 ? "" : "s")"

@@ -10,10 +10,9 @@ final class LoopMeter {
     @exclusivity(unchecked) private(set) var nanosecondsWaiting: Int64 = 0
     @exclusivity(unchecked) private var nanosecondsOfLongestTurn: Int64 = 0
     @exclusivity(unchecked) @usableFromInline var counters = LoopMetrics()
-    /// The time at which the last measured turn ended, if the next turn follows at once and so begins its wait then;
-    /// `unknown` otherwise.
+    /// The last measured turn's end, if the next turn follows at once and so begins its wait then; `unknown` otherwise.
     @exclusivity(unchecked) var endOfTurn = LoopMeter.unknown
-    /// The time at which the current handler began, which is when the previous one ended; `unknown` if not measured.
+    /// The current handler's beginning, which is the previous one's end; `unknown` if not measured.
     @exclusivity(unchecked) private var started = LoopMeter.unknown
     @exclusivity(unchecked) private var nanosecondsOfSlow = Int64.max
     @exclusivity(unchecked) private var nanosecondsOfLongest: Int64 = -1
@@ -84,11 +83,7 @@ final class LoopMeter {
         return ended
     }
 
-    /// Shows a turn to the probe.
-    /// - Parameters:
-    ///   - previous: the previous turn's end.
-    ///   - waited: `nanosecondsWaiting` at `previous`.
-    ///   - polled: the end of the wait.
+    /// - Parameter waited: `nanosecondsWaiting` at `previous`, the previous turn's end. The wait ended at `polled`.
     @inline(never)
     func showTurn(after previous: Int64, _ waited: Int64, polled: Int64) {
         let wait = nanosecondsWaiting - waited
@@ -125,7 +120,7 @@ final class LoopMeter {
         callTimed(kind, callSite(), subject(), descriptor, nil, body)
     }
 
-    /// The job's facts are read before the call, which may release the handler.
+    /// Reads the facts first, since the call may release the handler.
     @inline(never)
     private func callTimed(
         _ kind: HandlerKind, _ callSite: CallSite?, _ subject: (any AnyObject & Sendable)?, _ descriptor: Int,
@@ -161,7 +156,7 @@ final class LoopMeter {
         guard time >= nanosecondsOfSlow else { return }
         slow += 1
         LoopEvent.send(.slowHandler(handler, subject: subject))
-        // The report's time is not charged to a handler.
+        // No handler is charged for the report.
         beginTiming()
     }
 

@@ -14,7 +14,7 @@ public struct LoopMetrics: Sendable {
     public internal(set) var timersFired = 0
     /// Times that another thread had to wake the loop.
     public internal(set) var wakeups = 0
-    /// The number of calls on the loop's thread for each system call, without zeros.
+    /// The loop thread's calls of each system call, without zeros.
     public internal(set) var systemCalls: [SystemCall: Int] = [:]
 
     // MARK: Measurements: `nil`, and absent from the Prometheus text, unless measured

@@ -27,7 +27,7 @@ package final class LoopProbe: @unchecked Sendable {
         package let kind: HandlerKind
         package let callSite: CallSite?
         package let descriptor: CInt?
-        /// The monotonic time at which the handler began; `nil` if the loop did not read the clock.
+        /// The handler's monotonic start time; `nil` if not read.
         package let began: Int64?
         /// A number that changes with each handler, and with each return to an outer handler.
         package let number: UInt
@@ -132,8 +132,7 @@ extension EventLoop {
 
     package func endRecording() -> LoopRecording? { meter.probe?.recording.take() }
 
-    /// Returns the loop's state for an observer in constant time, and resets the longest times. Called on the loop's
-    /// thread.
+    /// Returns the loop's state in constant time, and resets the longest times. Called on the loop's thread.
     package func beat() -> LoopBeat {
         let probe = meter.probe
         probe?.disregardHandler()

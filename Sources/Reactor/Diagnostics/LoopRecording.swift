@@ -42,8 +42,7 @@ package final class LoopRecording: @unchecked Sendable {
         fileprivate let last: Unmanaged<Job>?
     }
 
-    /// Begins a slice; returns `nil` if there is no room.
-    /// - Parameter job: the job that calls the handler, if any.
+    /// Returns `nil` if there is no room. `job` calls the handler, if any.
     func begin(_ content: Content, at moment: Int64, _ job: UnsafeMutableRawPointer?) -> Begun? {
         let cause = job.flatMap { causes.removeValue(forKey: $0) }
         guard slices.count < most else {
@@ -54,8 +53,7 @@ package final class LoopRecording: @unchecked Sendable {
         return Begun(index: slices.count - 1, last: jobs.ready.tail)
     }
 
-    /// - Parameter wasInterrupted: true if a turn ran inside the handler, so it is unknown which jobs the handler
-    ///   queued.
+    /// - Parameter wasInterrupted: true if a turn ran inside the handler, so its queued jobs are unknown.
     func end(_ begun: Begun, at moment: Int64, wasInterrupted: Bool) {
         slices[begun.index].ended = moment
         if wasInterrupted { return }

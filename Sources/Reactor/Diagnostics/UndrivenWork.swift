@@ -1,8 +1,9 @@
 import ReactorLibc
 import Synchronization
 
-/// Observes a thread that may never drive its loop, and reports work that never runs there. Such threads belong to
-/// Swift's pool (where an async function calls a synchronous one that attaches handlers) or to Dispatch, or end early.
+/// Observes a thread that may never drive its loop, and reports work that never runs there. Such threads are those of
+/// Swift's pool (where a synchronous function, called by an async one, attaches handlers), Dispatch's, and those that
+/// end early.
 ///
 /// Only later is it clear whether a thread drives its loop. So work that begins outside a turn is noted, until the work
 /// ends or the loop is driven.
@@ -15,7 +16,7 @@ package final class UndrivenWork: Sendable {
     /// True when the thread belongs to a `ThreadPool`, which is checked after each job.
     let isOfPool: Bool
     private let number: Int
-    /// The number of times that the loop was driven after a note.
+    /// Times that the loop was driven after a note.
     private let generation = Atomic<Int>(0)
     private let hasNotes = Atomic(false)
     private let isWatched = Atomic(false)
@@ -40,7 +41,7 @@ package final class UndrivenWork: Sendable {
         var observers: [UndrivenWork] = []
         var reported: Set<CallSite> = []
         var lastNumber = 0
-        /// The observers for threads of Swift's pool, each with its generation when it was added.
+        /// Threads of Swift's pool, each with its generation when added.
         var watched: [(UndrivenWork, since: Int)] = []
         var hasWatcher = false
     }
@@ -110,8 +111,8 @@ package final class UndrivenWork: Sendable {
 
     // MARK: Reports
 
-    /// The pool that watches threads of Swift's pool, which may never end. Not a task: starting one blocks the caller
-    /// while no thread can be started.
+    /// Watches threads of Swift's pool, which may never end. Not a task: starting one blocks the caller while no thread
+    /// can be started.
     private static let watcher = try! ThreadPool(name: "watcher", threads: 1)
 
     private func watch(since generation: Int) {
@@ -138,8 +139,7 @@ package final class UndrivenWork: Sendable {
         }
     }
 
-    /// Waits, then reports the threads whose loops were not driven meanwhile.
-    /// - Returns: false if there are no threads to watch.
+    /// Waits, then reports threads whose loop was not driven meanwhile. Returns false if there are none.
     private static func watchOnce() -> Bool {
         let watched = takeWatched()
         if watched.isEmpty { return false }

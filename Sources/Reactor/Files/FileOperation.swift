@@ -24,7 +24,7 @@ package struct FileOperation: Sendable {
         defer { _ = calls.close(fd) }
         let size = try regularFile(fd).st_size
         if size > limit { throw tooLarge(limit) }
-        // One more byte, to detect the end of the file. (Files in /proc report a size of zero.)
+        // One more byte, to detect the end. (Files in /proc report a size of zero.)
         let expected = size == .max ? size : size + 1
         try checkMemory(for: expected)
         var (bytes, hasEnded) = try readPart(fd, atMost: max(expected, 4096))
@@ -38,8 +38,7 @@ package struct FileOperation: Sendable {
         return bytes
     }
 
-    /// Reads `most` bytes, or up to the end of the file. Does not loop over bytes, which takes 170 ns each in debug
-    /// builds.
+    /// Reads `most` bytes, or up to the end. Does not loop over bytes, which takes 170 ns each in debug builds.
     private func readPart(_ fd: CInt, atMost most: Int) throws -> (bytes: [UInt8], hasEnded: Bool) {
         var hasEnded = false
         let bytes = try [UInt8](unsafeUninitializedCapacity: most) { buffer, filled in
@@ -59,7 +58,7 @@ package struct FileOperation: Sendable {
     /// is useful, and the sanitizers' allocators would end the process.
     private func checkMemory(for count: Int) throws(SystemError) {
         if count <= 1 << 24 { return }
-        // 64 more bytes for the array's header.
+        // Including the array's header.
         guard count < 1 << 39, let probe = malloc(count + 64) else {
             throw SystemError(.read, ENOMEM, detail: "\(path): \(count) bytes")
         }
@@ -87,9 +86,8 @@ package struct FileOperation: Sendable {
     /// Writes a new file in the same directory, and renames it to the target once all bytes are on the disk.
     package func replaceAtomically(with bytes: [UInt8], mode: mode_t) throws {
         let target = try statusOfTarget()
-        // When replacing a file, only the owner may open the new file until it has the old file's permissions, since a
-        // descriptor opened earlier would stay valid. If there is no old file, the permissions are final from the
-        // start.
+        // Until a replacement has the old file's permissions, only the owner may open it, since a descriptor opened
+        // earlier would stay valid. A new file has its permissions from the start.
         let (fd, temporary) = try openTemporary(target == nil ? mode : 0o600)
         do {
             try closing(fd) {
@@ -144,7 +142,7 @@ package struct FileOperation: Sendable {
     }
 
     private var folder: String {
-        // Compares bytes, since a slash followed by a combining mark is a different `Character`.
+        // Compares bytes: a slash with a combining mark is another `Character`.
         guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "." }
         return slash == path.utf8.startIndex ? "/." : String(path[..<slash])
     }

@@ -18,12 +18,12 @@ import Synchronization
 /// Joining is optional. See `EventLoop.spawn` for work left on an ending loop.
 public final class LoopGroup: Sendable {
     package let members: [Member]
-    // The position at which the next choice starts.
+    // The start for the next choice.
     private let cursor = Atomic<UInt>(0)
 
     package static var defaultLoops: Int { Int(clinux_usable_cores()) }
 
-    /// Starts the loops in the same way as `EventLoop.spawn`. All are running when this returns.
+    /// Starts the loops like `EventLoop.spawn`. All are running when this returns.
     /// - Parameters:
     ///   - loops: the number of loops, at least 1. The default is the number of usable cores; more loops only share the
     ///     cores.

@@ -12,8 +12,8 @@ extension EventLoop {
     /// SA_ONSTACK. The end of the last watch restores it. The watch keeps the loop alive unless unreferenced.
     ///
     /// If a watch ends before a handler has begun for a signal that has arrived, the signal is not lost. It goes to the
-    /// signal's remaining watches. If there are none, it is sent to the process again for the restored action, which
-    /// may end the process, as if the signal had come a moment later.
+    /// signal's remaining watches. If there are none, the process receives it again for the restored action, which may
+    /// end the process, as if the signal had come a moment later.
     ///
     /// - Throws: `SystemError` from `sigaction`:
     ///   - `EINVAL` for an invalid number, and for SIGKILL and SIGSTOP, which cannot be caught;

@@ -99,8 +99,7 @@ extension EventLoop {
         return id
     }
 
-    /// Adds the timer; an ended loop discards the job.
-    /// - Returns: the timer's id, or an id without a timer if the loop has ended.
+    /// An ended loop discards the job. Returns the timer's id; if the loop has ended, no timer has it.
     @inline(__always)
     private func insert(_ job: Job, at deadline: Int64, interval: Int64 = 0) -> UInt64 {
         if hasReleasedAll { return discardTimer(job) }

@@ -15,7 +15,7 @@ final class WatchGroup: ReadinessHandler {
     private(set) var generation = 0
     private var events = 0
 
-    /// The number of events after which the group checks that the descriptor is still open.
+    /// Events between two checks that the descriptor is still open.
     private static var inspection: Int { 1024 }
 
     init(_ fd: CInt, _ loop: EventLoop) {
@@ -62,8 +62,7 @@ final class WatchGroup: ReadinessHandler {
         releaseHandlers()
     }
 
-    /// Ends the group after a refused registration and the handlers' calls, when the number may belong to another
-    /// handler.
+    /// Like `end`, after the handlers' calls, when another handler may have the number.
     private func endAfterRefusal(on loop: EventLoop) {
         loop.reportStaleWatch(of: fd, interests.first?.callSite)
         if loop.handler(of: fd) === self { loop.forget(fd) }

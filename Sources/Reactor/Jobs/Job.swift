@@ -18,7 +18,7 @@ open class _Job {
         @inline(__always) set { link = newValue }
     }
 
-    /// Reverses the list and returns its new first job.
+    /// Returns the reversed list's first job.
     package static func reversed(_ first: Unmanaged<Job>?) -> Unmanaged<Job>? {
         var reversed: Unmanaged<Job>?
         var rest = first
@@ -59,7 +59,7 @@ open class _Job {
     /// The layer above's information about the job.
     open var subject: (any AnyObject & Sendable)? { nil }
 
-    /// True when a loop that ends before the job runs must report the job.
+    /// True when a loop that ends first must report the job.
     open var isReportedUndelivered: Bool { true }
 
     /// True when the job counts as one of the loop's `waitingHandlers`.

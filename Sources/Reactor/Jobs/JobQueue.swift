@@ -11,7 +11,7 @@ package struct JobQueue: ~Copyable {
     /// Counted one by one.
     package var count: Int { Job.count(from: head) }
 
-    /// The number of jobs to report if they never run, without the waiting handlers that are counted elsewhere.
+    /// Jobs to report if they never run, without waiting handlers, which are counted elsewhere.
     var countOfReported: Int {
         var count = 0
         var next = head

@@ -7,9 +7,8 @@ import Synchronization
 /// replaces "parked" wakes the loop. Later threads find a job and do not wake it, so a burst costs one eventfd write.
 @usableFromInline
 package struct Mailbox: ~Copyable {
-    // 0, a mark below, or the newest job's address. An address is 16-byte aligned, so it never equals a mark. The
-    // mailbox owns its jobs (+1 each). Their `next` links are written before the releasing CAS and read after the
-    // acquiring exchange.
+    // 0, a mark below, or the newest job's address, which is 16-byte aligned and so never a mark. The mailbox owns its
+    // jobs (+1 each). Their `next` links are written before the releasing CAS and read after the acquiring exchange.
     @usableFromInline let word = Atomic<UInt>(0)
     private static var parked: UInt { 1 }
     @usableFromInline static var closed: UInt { 2 }
@@ -24,7 +23,7 @@ package struct Mailbox: ~Copyable {
         var seen = word.load(ordering: .relaxed)
         while true {
             if seen == Self.closed {
-                // After this, the refused thread sees the loop's writes from before it closed the mailbox.
+                // Lets the refused thread see the loop's earlier writes.
                 atomicMemoryFence(ordering: .acquiring)
                 return .refused
             }
@@ -41,7 +40,7 @@ package struct Mailbox: ~Copyable {
     @inlinable
     package var isEmpty: Bool { word.load(ordering: .relaxed) <= Self.closed }
 
-    /// The number of jobs, counted one by one. On the loop's thread, since only it removes jobs.
+    /// Counted one by one. On the loop's thread, since only it removes jobs.
     var count: Int { count(atMost: .max) }
 
     func count(atMost most: Int) -> Int {

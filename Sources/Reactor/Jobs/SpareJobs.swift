@@ -7,7 +7,7 @@ import CLinux
 @usableFromInline
 struct SpareJobs: ~Copyable {
     @usableFromInline var newest: Unmanaged<Job>?
-    /// The number of further jobs that may be kept. Zero under a sanitizer, which must see each job freed.
+    /// Further jobs that may be kept. Zero under a sanitizer, which must see each job freed.
     @usableFromInline var room = clinux_is_sanitized() ? 0 : SpareJobs.capacity
 
     /// Enough for the concurrent steps in most turns. For promises, with 96 bytes each including the allocator's

@@ -35,7 +35,7 @@ public indirect enum _Endpoint: Sendable {
         }
     }
 
-    /// Returns the only address, for a socket that can have one; `localhost` is 127.0.0.1 here.
+    /// Returns the only address, for a socket with one; `localhost` is 127.0.0.1 here.
     package func address(for call: SystemCall) throws -> SocketAddress {
         let places = try places()
         guard let first = places.first, places.count == 1 else {

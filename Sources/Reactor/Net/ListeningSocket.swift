@@ -1,7 +1,7 @@
 import CLinux
 import ReactorLibc
 
-/// A listening socket, and the file that it created if its address is a path.
+/// A listening socket, and the file that it created for a path.
 package struct ListeningSocket {
     package let socket: Socket
     package let address: SocketAddress

@@ -11,7 +11,7 @@ package enum ParsedEndpoint: Hashable, Sendable {
         func fail(_ reason: String) -> SocketAddress.ParseError {
             SocketAddress.ParseError(text: text, reason: reason)
         }
-        // Compares bytes, since a delimiter followed by a combining mark is a different `Character`.
+        // Compares bytes: a delimiter with a combining mark is another `Character`.
         if let name = text.rest(after: "unix:") {
             self = .address(try Self.unix(name))
             return
@@ -114,8 +114,8 @@ package enum ParsedEndpoint: Hashable, Sendable {
         }
     }
 
-    /// Returns true if `name` is `localhost` or below it, in any case, with or without a final dot. Such a name means a
-    /// loopback address without a lookup (RFC 6761, 6.3).
+    /// Returns true if `name` is `localhost` or below it, in any case, with or without a final dot: a loopback address
+    /// without a lookup (RFC 6761, 6.3).
     static func isLocalhost(_ name: Substring) -> Bool {
         let short = withoutFinalDot(name).utf8
         let ending = "localhost".utf8

@@ -89,7 +89,7 @@ package struct Socket {
     /// 0 if unknown.
     package var unreadBytes: Int { max(kernel.waitingBytes(fd, .incoming), 0) }
 
-    /// The number of sent bytes that the peer's kernel has not acknowledged; 0 if unknown.
+    /// Sent bytes that the peer has not acknowledged; 0 if unknown.
     package var unacknowledgedBytes: Int { max(kernel.waitingBytes(fd, .outgoing), 0) }
 
     package var localAddress: SocketAddress? { try? boundAddress("") }

@@ -32,7 +32,7 @@ extension SocketAddress {
             var raw = sockaddr_un()
             raw.sun_family = sa_family_t(AF_UNIX)
             let start = Self.startOfPath + (name.isAbstract ? 1 : 0)
-            // At most 107 bytes, which leaves one for the zero that ends a path or begins an abstract name.
+            // At most 107 bytes; one remains for a zero before or after the name.
             withUnsafeMutableBytes(of: &raw) { $0[start...].copyBytes(from: name.bytes) }
             return Self.with(&raw, Self.startOfPath + 1 + name.bytes.count, body)
         }

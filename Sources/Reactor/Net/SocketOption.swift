@@ -19,7 +19,7 @@ public struct SocketOption<Value: Sendable>: Sendable {
     let number: CInt
     /// The kernel would read a negative size as its maximum.
     var least = CInt.min
-    /// Converts a value to the kernel's type; `nil` for a value that does not fit.
+    /// Returns `nil` for a value that does not fit the kernel's type.
     let encode: @Sendable (Value) -> CInt?
     let decode: @Sendable (CInt) -> Value
 }
@@ -59,11 +59,10 @@ extension SocketOption where Value == Bool {
 }
 
 extension SocketOption where Value == Int {
-    /// The size of the kernel's receive buffer in bytes. The kernel limits the size to net.core.rmem_max and doubles it
-    /// for its bookkeeping; reading the option returns the result. A negative size is refused. SO_RCVBUF.
+    /// The kernel's receive buffer in bytes. The kernel limits the size to net.core.rmem_max and doubles it for its
+    /// bookkeeping; reading the option returns the result. A negative size is refused. SO_RCVBUF.
     public static var receiveBuffer: Self { Self(level: SOL_SOCKET, name: SO_RCVBUF, "SO_RCVBUF", least: 0) }
-    /// The size of the kernel's send buffer in bytes. Like `receiveBuffer`, but limited by net.core.wmem_max.
-    /// SO_SNDBUF.
+    /// The kernel's send buffer in bytes. Like `receiveBuffer`, but limited by net.core.wmem_max. SO_SNDBUF.
     public static var sendBuffer: Self { Self(level: SOL_SOCKET, name: SO_SNDBUF, "SO_SNDBUF", least: 0) }
 
     /// Any other option with an `int` value: `SocketOption(level: SOL_SOCKET, name: SO_BROADCAST)`. A flag is 0 or 1.

@@ -35,7 +35,7 @@ struct UnixPathLock {
         throw SystemError(.bind, EADDRINUSE, detail: "\(address), which another process is binding right now")
     }
 
-    /// In the socket's directory, since a process that can create the socket can create a file there.
+    /// In the socket's directory, since the process can create files there.
     private static func lockPath(of path: String) -> String {
         let name = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { path.utf8.index(after: $0) } ?? path.startIndex
         return "\(path[..<name]).\(path[name...]).reactor-lock"
@@ -54,7 +54,7 @@ struct UnixPathLock {
     }
 
     func release() {
-        // Removed before the descriptor closes, while no other process can hold the lock.
+        // First, while no other process can hold the lock.
         _ = kernel.unlink(path)
         kernel.close(fd)
     }

@@ -16,7 +16,7 @@ struct LoopWaker {
     /// True when another event loop waits for this one through `EventLoop.fileDescriptor`. The mailbox then stays
     /// parked between turns, so a posted job makes the descriptor readable.
     var isEmbedded = false
-    /// The number of times that a thread found the mailbox parked. Each thread has written the eventfd or is about to.
+    /// Times that a thread found the mailbox parked. Each thread has written the eventfd or is about to.
     private var wakes = 0
     /// `.max` if not armed.
     private var armedDeadline = Int64.max
@@ -58,8 +58,8 @@ struct LoopWaker {
         deadline >= armedDeadline ? true : try armEarlier(deadline, &poller, shared, kernel)
     }
 
-    /// Arms the timerfd only for an earlier deadline. It stays armed for a cancelled timer, at the cost of at most one
-    /// spurious wake-up. Starting and cancelling 100,000 request time-outs arms it twice.
+    /// Arms the timerfd only for an earlier deadline. For a cancelled timer it stays armed, for one spurious wake-up at
+    /// most. Starting and cancelling 100,000 request time-outs arms it twice.
     @inline(never)
     private mutating func armEarlier(
         _ deadline: Int64, _ poller: inout Poller, _ shared: borrowing SharedWaker, _ kernel: CountingSyscalls
@@ -125,8 +125,8 @@ struct LoopWaker {
         return (mailbox >= 0 ? [(.mailbox, mailbox)] : []) + (timer >= 0 ? [(.timer, timer)] : [])
     }
 
-    /// Closes the descriptors once other threads have finished writing the eventfd, since a write must not reach a
-    /// reused number. A forked child does not have these threads.
+    /// Closes the descriptors once no thread writes the eventfd, whose number may be reused. A forked child lacks these
+    /// threads.
     func close(_ shared: borrowing SharedWaker, _ kernel: CountingSyscalls, isForked: Bool) {
         let (mailbox, timer) = (shared.descriptor.load(ordering: .relaxed), shared.timer.load(ordering: .relaxed))
         if mailbox >= 0 {

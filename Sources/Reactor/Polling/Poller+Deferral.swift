@@ -4,7 +4,7 @@ import ReactorLibc
 /// Registrations deferred because the kernel has no room, or because the handler did not act on the reported readiness.
 extension Poller {
     /// Stores the interest for `registerDeferred` to register.
-    /// - Returns: the previous handler, under the same rule as for `set`.
+    /// - Returns: the previous handler; see `set`.
     mutating func setDeferredInterest(
         _ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?
     ) -> (any ReadinessHandler)? {

@@ -10,7 +10,7 @@ extension Poller {
         mayHaveMore = count == Self.capacity
         wasInterrupted = false
         if count < 0 { return try noteFailure(count) }
-        // A wake-up that is the only event has done its work by ending the wait.
+        // A lone wake-up has done its work by ending the wait.
         let isLoneWakeUp = count == 1 && events![0].data.u64 == OwnDescriptor.mailbox.rawValue
         undelivered = 0..<(isLoneWakeUp ? 0 : count)
         return count
@@ -34,8 +34,8 @@ extension Poller {
         case staleRegistration(CInt)
     }
 
-    /// Returns the next event, for `take`, in the common case: only the awaited direction and no error. If it returns
-    /// `nil`, `next` finds the event. There must be an event.
+    /// Returns the next event, for `take`, if only the awaited direction is ready; otherwise `nil`, and `next` finds
+    /// the event. There must be one.
     @inline(__always)
     func expected() -> (slot: UnsafeMutablePointer<Slot>, fd: Int, ready: UInt32)? {
         // Allocated before the first event.
@@ -113,8 +113,8 @@ extension Poller {
         return nil
     }
 
-    /// Returns the ready part of `wanted`. An error or hang-up makes reading and writing ready. Events in
-    /// `Interest.peerGone` are included only if they occurred.
+    /// An error or hang-up makes reading and writing ready. Events in `Interest.peerGone` are included only if they
+    /// occurred.
     @inline(never)
     private func readyAfterFailure(_ wanted: UInt32, _ events: UInt32) -> UInt32 {
         wanted & (events | ~Interest.peerGone.rawValue)

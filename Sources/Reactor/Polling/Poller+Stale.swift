@@ -16,9 +16,8 @@ extension Poller {
 
     func hasRegistration(of fd: CInt) -> Bool { slots.indices.contains(Int(fd)) && slots[Int(fd)].registered != 0 }
 
-    /// Returns true if an event without a registration in the table proves that a registration is stale. Its first
-    /// occurrence is no proof, since the event may have been fetched before its slot changed. The second is, because
-    /// generations are not reused.
+    /// Returns true if an event without a registration in the table proves a stale one. The first is no proof, since
+    /// the event may have been fetched before its slot changed. The second is, because generations are not reused.
     @inline(never)
     mutating func isProvenStale(_ event: UInt64) -> Bool {
         if unexplained.remove(event) != nil { return true }

@@ -68,11 +68,10 @@ package struct Poller: ~Copyable {
     }
 
     static var capacity: Int { 256 }
-    /// The events that were fetched but not delivered. A nested turn delivers them before it fetches more.
+    /// The fetched, undelivered events. A nested turn delivers them before it fetches more.
     var undelivered: Range<Int> = 0..<0
     var events: UnsafeMutablePointer<epoll_event>?
-    /// One slot for each descriptor number up to the largest so far. An array would check for sharing several times per
-    /// event.
+    /// One slot per descriptor number seen so far. An array would check for sharing several times per event.
     var slots = UnsafeMutableBufferPointer<Slot>(start: nil, count: 0)
     /// The epoll descriptor; −1 before it is needed.
     package internal(set) var descriptor: CInt = -1
@@ -109,7 +108,7 @@ package struct Poller: ~Copyable {
 
     /// Sets the interest in `fd`. The handler is retained exactly while the interest is not empty. An error, such as
     /// EPERM for a regular file, changes nothing.
-    /// - Returns: the previous handler, under the same rule as for `set`.
+    /// - Returns: the previous handler; see `set`.
     package mutating func setInterest(
         _ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?, _ kernel: CountingSyscalls
     ) throws(SystemError) -> (any ReadinessHandler)? {
@@ -133,7 +132,7 @@ package struct Poller: ~Copyable {
 
     /// Returns the mask to register. A server may ask during each request whether its peer has gone, and read in
     /// between. Both interests stay registered, so a quiet peer costs no `epoll_ctl`. On an unwanted event, `next`
-    /// narrows the mask. (The kernel always reports errors and hang-ups.)
+    /// narrows the mask. (Errors and hang-ups are reported anyway.)
     private func maskToRegister(_ wanted: UInt32, over registered: UInt32) -> UInt32 {
         let asksAboutPeer = (wanted | registered) & Interest.readHangUp.rawValue != 0
         return asksAboutPeer ? wanted | registered & ~UInt32(clinux_EPOLLOUT) : wanted
@@ -184,9 +183,8 @@ package struct Poller: ~Copyable {
         count(index, +1)
     }
 
-    /// Forgets `fd`. Must be called before the descriptor is closed: a copy elsewhere (dup, fork) would keep a
-    /// registration that can no longer be removed. Without a kernel, forgets only the slot.
-    /// - Returns: the previous handler, under the same rule as for `set`.
+    /// Forgets `fd`. Call it before closing the descriptor: a copy (dup, fork) would keep a registration that cannot be
+    /// removed. Without a kernel, forgets only the slot. Returns the previous handler; see `set`.
     package mutating func forget(_ fd: CInt, _ kernel: CountingSyscalls?) -> (any ReadinessHandler)? {
         let index = Int(fd)
         guard index < slots.count else { return nil }

@@ -20,8 +20,7 @@ struct RegistrationFailures {
         var count = 0
     }
 
-    /// The number of consecutive spurious events before a pause. A few are normal, since another process may share the
-    /// socket.
+    /// Consecutive spurious events before a pause. A few are normal, since another process may share the socket.
     private static var limit: Int { 256 }
 
     /// - Returns: true to report the shortage, once per episode. An episode ends after one second without a shortage.
@@ -56,6 +55,6 @@ struct RegistrationFailures {
 
     func mayRebuild(in turn: Int) -> Bool { turn >= turnOfNextRebuild }
 
-    /// Delays the next attempt by some turns, since the kernel has no room for another epoll descriptor.
+    /// The kernel has no room for another epoll descriptor: delays the next attempt by some turns.
     mutating func rebuildHasFailed(in turn: Int) { turnOfNextRebuild = turn + 1024 }
 }

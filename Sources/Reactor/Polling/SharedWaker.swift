@@ -16,11 +16,10 @@ struct SharedWaker: ~Copyable {
 
     /// The timerfd, or −1. Before the mailbox is parked, only the loop's thread arms it.
     let timer = Atomic<CInt>(-1)
-    /// The number of finished attempts by threads to end the loop's sleep. After its attempt, a thread uses no
-    /// descriptor.
+    /// Finished attempts by threads to wake the loop. After its attempt, a thread uses no descriptor.
     let finishedWakes = Atomic<Int>(0)
 
-    /// Wakes the loop. Called on the thread that found the mailbox parked.
+    /// Called on the thread that found the mailbox parked.
     func wake() {
         // The loop's descriptors stay open until this attempt is counted: see `LoopWaker.close`.
         var one: UInt64 = 1

@@ -8,10 +8,9 @@ import CLinux
 ///
 /// Jobs begin in the order of dispatch. A thread starts when a job arrives and none is free, up to the limit, and then
 /// stays. Threads have the pool's name and a number. They block all signals; a child process that a job starts without
-/// this library inherits that mask. When the last reference to a pool is released, the pool runs its remaining jobs and
-/// ends.
+/// this library inherits that mask. A pool whose last reference is released runs its remaining jobs and ends.
 ///
-/// A job that waits for another job in the same pool may wait forever, because the other job may never get a thread.
+/// A job that waits for another job in the same pool may wait forever, since that job may never get a thread.
 ///
 /// Nothing drives the loop of a pool's thread. After each job, the loop's ready jobs run. Waiting handlers, timers and
 /// watches are then reported and released without being run, as at a thread's end; hooks and holds end too. So leave

@@ -14,11 +14,10 @@ package final class ThreadPoolWorkers: Inspected, Sendable {
         var busy = 0
         var completed = 0
         var isClosed = false
-        /// True once a caller has begun to join the threads, or has detached them.
+        /// True once a caller joins or has detached the threads.
         var isJoining = false
         /// Threads whose job waits for a queued job.
         var waiting: Set<UInt> = []
-        /// The number of times that `waiting` has changed.
         var changes = 0
 
         var free: Int { handles.count - busy }
@@ -50,7 +49,7 @@ package final class ThreadPoolWorkers: Inspected, Sendable {
 
     deinit { InspectedObjects.remove(self) }
 
-    /// True in a forked child, which lacks the threads; one of them may have held the lock.
+    /// A forked child lacks the threads; one may have held the lock.
     var isForked: Bool { fork.isForked }
 
     // MARK: Jobs
@@ -149,7 +148,7 @@ package final class ThreadPoolWorkers: Inspected, Sendable {
         state.wait(for: hasWork) { state -> Unmanaged<Job>?? in
             while let job = state.queue.popFirst() {
                 if Self.progress(of: job) == .withdrawn {
-                    // A withdrawn job has no body, so no object of the program is released under the lock.
+                    // Withdrawn jobs have no body, so nothing of the program is released under the lock.
                     state.tombstones -= 1
                     job.release()
                     continue
@@ -258,7 +257,7 @@ package final class LibraryWorkers: Sendable {
     }
 }
 
-/// A pool's thread. Exists until the thread ends, and is used on that thread only.
+/// A pool's thread, until it ends. Used on that thread only.
 package final class PoolThread {
     package let pool: ThreadPoolWorkers
     /// Called after each job. Set by a loop that a job creates on this thread.
@@ -278,8 +277,8 @@ package final class PoolThread {
         return thread
     }
 
-    // Released in the second round of the thread's end. In the first round the thread's loop ends, and values that it
-    // releases may still ask for this object.
+    // Released in the second round of the thread's end. The loop ends in the first, and values released there may ask
+    // for this object.
     private static let key: pthread_key_t = {
         var key = pthread_key_t()
         pthread_key_create(&key) { address in

@@ -3,8 +3,7 @@ import ReactorLibc
 /// Children that outlived their loop. Each start of a child, on any loop, reaps them, so there are never more zombies
 /// than children that once lived at the same time.
 enum ZombieReaper {
-    // The children with their pidfds, if any. A process number is not enough: once other code has taken the status, the
-    // number may belong to another child.
+    // With pidfds, if any: once other code has taken the status, the process number may belong to another child.
     private static let children = LockedValue<[(process: pid_t, pidfd: CInt)]>.ofProcess([])
 
     /// Copies the pidfd, since the loop closes its own.

@@ -14,7 +14,7 @@ enum SignalRegistry {
         return slots
     }()
     private static var count: Int { 64 }
-    // The number of signal handlers running now, on any thread. A slot closes only when there are none.
+    // Signal handlers running now, on any thread. A slot closes only when there are none.
     private static let running = Atomic<Int>(0)
     /// The actions that the registry has replaced.
     private static let former = LockedValue.ofProcess(FormerActions())

@@ -11,7 +11,7 @@ public struct CallSite: Hashable, Sendable, CustomStringConvertible {
         self.line = UInt32(truncatingIfNeeded: line)
     }
 
-    /// Creates the call site of the calling line, or a given one for testing a `conf.logHandler`.
+    /// Creates the calling line's call site, or a given one for testing a `conf.logHandler`.
     public init(file: StaticString = #fileID, line: UInt = #line) { self.init(file, line) }
 
     /// True when the call site is known. An unknown one has an empty `file` and line 0.

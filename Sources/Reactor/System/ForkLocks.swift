@@ -54,8 +54,7 @@ enum ForkLocks {
         }
     }
 
-    /// Releases the locks after a fork, on both sides. In the child, this runs on the copy of the thread that took
-    /// them.
+    /// Called after a fork, on both sides; in the child, on the copy of the thread that took the locks.
     static func freeAll(then body: () -> Void = {}) {
         var next = newest
         while let node = next {

@@ -30,7 +30,7 @@ package final class LineWriter: Sendable {
         return LineWriter(STDERR_FILENO)
     }()
 
-    /// The number of bytes that a pipe takes whole or not at all (PIPE_BUF). Longer lines are cut.
+    /// The bytes that a pipe takes whole or not at all (PIPE_BUF). Longer lines are cut.
     private static var longestLine: Int { 4096 }
 
     /// Writes one line in one call, so lines from several threads do not mix. Escapes control characters.

@@ -55,7 +55,7 @@ extension SpawnRequest {
         return "\(program) in the working directory \(workingDirectory)"
     }
 
-    /// Returns the error that the child gets when it enters this folder, as far as this process can tell.
+    /// Returns the child's error on entering this folder, as far as this process can tell.
     private static func failure(toEnter folder: String) -> CInt {
         var status = stat()
         if stat(folder, &status) != 0 { return errno }

@@ -1,6 +1,6 @@
-// Replacements for two functions that Swift 6.3's library has and 6.2's lacks. This file and Recover.swift contain all
-// `#if compiler` in the sources. When docs/reference/stability.md no longer names 6.2, the 6.3 branches move to their
-// callers, and this file is deleted.
+// Replacements for two functions that Swift 6.2's library lacks. This file and Recover.swift contain all `#if compiler`
+// in the sources. When docs/reference/stability.md no longer names 6.2, the 6.3 branches move to their callers, and
+// this file is deleted.
 
 extension EventLoop {
     func isExecutor(of actor: any Actor) -> Bool {

@@ -115,7 +115,7 @@ package struct Syscalls {
         var value = itimerspec(it_interval: timespec(), it_value: $1)
         return result(timerfd_settime($0, CInt(TFD_TIMER_ABSTIME), &value, nil))
     }
-    /// The number of bytes in the kernel that wait to be read or to be acknowledged by the peer: ioctl(2).
+    /// Bytes in the kernel that wait to be read or acknowledged: ioctl(2).
     package var waitingBytes: (CInt, WaitingBytes) -> Int = { fd, direction in
         var count: CInt = 0
         let answer = result(clinux_waiting_bytes(fd, direction == .incoming, &count))

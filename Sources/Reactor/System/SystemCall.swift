@@ -1,5 +1,4 @@
-/// The library's system calls by name, used as keys for the counters in `LoopMetrics` and as the source of a
-/// `SystemError`.
+/// The library's system calls by name: keys for the counters in `LoopMetrics`, and the source of a `SystemError`.
 public enum SystemCall: String, CaseIterable, Hashable, Sendable, CustomStringConvertible {
     /// See `description`.
     case

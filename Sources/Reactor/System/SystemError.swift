@@ -11,7 +11,7 @@ public struct SystemError: Error, Sendable, CustomStringConvertible {
     public let call: SystemCall
     // Placed before the detail, where there is room: at 24 bytes, a `ReadOutcome` fits into a promise without an
     // allocation.
-    /// True for an `ECANCELED` that means no failure, because the program cancelled the operation.
+    /// True when the program cancelled the operation, so the `ECANCELED` means no failure.
     package let isCancellation: Bool
     /// The call's subject, such as an address, or the library's reason; `nil` if call and code suffice.
     public let detail: String?

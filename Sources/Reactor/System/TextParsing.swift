@@ -14,7 +14,7 @@ extension StringProtocol {
     /// and a delimiter followed by a combining mark is a different character.
     package func begins(with scalar: Unicode.Scalar) -> Bool { utf8.first == UInt8(ascii: scalar) }
 
-    /// Returns the text after `prefix`, compared by bytes; `nil` if the text does not begin with it.
+    /// Returns the text after `prefix`, compared by bytes; `nil` without the prefix.
     package func rest(after prefix: StaticString) -> SubSequence? {
         prefix.withUTF8Buffer { bytes -> SubSequence? in
             guard utf8.starts(with: bytes) else { return nil }

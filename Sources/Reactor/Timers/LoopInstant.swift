@@ -23,8 +23,8 @@ public struct LoopInstant: InstantProtocol, Hashable, Sendable, CustomStringConv
         return LoopInstant(nanoseconds: Self.deadline(delay, after: nanoseconds))
     }
 
-    /// Returns a timer's deadline, `delay` nanoseconds after `now`. Only an endless delay means "never"; any other
-    /// overflow gives the latest instant that a clock reaches.
+    /// Returns the deadline `delay` nanoseconds after `now`. Only an endless delay means "never"; any other overflow
+    /// gives a clock's last instant.
     @inline(__always)
     static func deadline(_ delay: Int64, after now: Int64) -> Int64 {
         let sum = now.addingSaturating(delay)
@@ -61,7 +61,7 @@ extension Duration {
         guard high < 499_999_999 else { return Self.clamped(attoseconds) }
         // One explicit division: `components` does several with 128 bits, in more than 70 instructions.
         let (quotient, rest) = UInt64(1_000_000_000).dividingFullWidth((high, UInt64(truncatingIfNeeded: attoseconds)))
-        // The result cannot overflow: the guard excludes the last second before `Int64.max`.
+        // No overflow: the guard excludes the last second before `Int64.max`.
         return Int64(truncatingIfNeeded: quotient) &+ (rest > 0 ? 1 : 0)
     }
 

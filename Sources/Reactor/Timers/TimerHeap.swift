@@ -1,9 +1,9 @@
 /// The loop's timers: a four-ary heap of deadlines, and a table of slots.
 ///
 /// With 200,000 outstanding timers, a heap starts and cancels timers as fast as a wheel (measured), and keeps
-/// nanoseconds where a wheel rounds to its tick. With four children per node the heap is half as deep as with two, and
-/// siblings share a cache line. A slot knows its place in the heap, so cancellation takes O(log n) and releases the
-/// closure at once.
+/// nanoseconds where a wheel rounds to its tick. With four children the heap is half as deep as with two, and siblings
+/// share a cache line. A slot knows its place in the heap, so cancellation takes O(log n) and releases the closure at
+/// once.
 ///
 /// Reading the clock costs as much as starting and cancelling a timer. So a timer with a delay enters the heap only in
 /// `date`. Until then it is one of a few undated timers, and its entry holds the delay instead of the deadline. A timer
@@ -68,8 +68,7 @@ package struct TimerHeap: ~Copyable {
         return heap.isEmpty ? nil : heap[0].deadline
     }
 
-    /// The earliest deadline among the timers that keep the loop alive, or if there are none, among all. There must be
-    /// no undated timers.
+    /// The earliest deadline that keeps the loop alive, or else of any timer. There must be no undated timers.
     var nearest: Int64? {
         if referenced == 0 { return nextDeadline }
         var nearest = Int64.max

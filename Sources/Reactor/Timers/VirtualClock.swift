@@ -1,5 +1,5 @@
 /// A clock for tests. It stands still while the loop has work, then jumps to the next deadline: an hour of retries
-/// takes only the time that its handlers need.
+/// takes only its handlers' time.
 ///
 /// ```swift
 /// let clock = VirtualClock()
@@ -10,10 +10,9 @@
 /// ```
 ///
 /// Pass the clock to `withLoop(clock:)`, and use it on one thread only. Before a jump, the loop polls the kernel
-/// without waiting, so data that has arrived is handled first. While a `ThreadPool` has jobs for the loop, the loop
-/// really waits for them, and the virtual time does not change. (So a job must not wait for one of the loop's timers.)
-/// While a task works for the loop, the clock stands still. While the task waits for the loop, for example for a timer,
-/// the clock continues.
+/// without waiting, so arrived data comes first. While a `ThreadPool` has jobs for the loop, the loop really waits for
+/// them, in no virtual time. (So a job must not wait for one of the loop's timers.) While a task works for the loop,
+/// the clock stands still. While the task waits for the loop, for example for a timer, the clock continues.
 public final class VirtualClock {
     /// The clock's current time.
     @exclusivity(unchecked) public private(set) var now: LoopInstant
