@@ -121,7 +121,7 @@ private enum ErrorInspection {
         }
     }
 
-    /// For types that are not known statically.
+    /// Compares errors of unknown types.
     static func areEqual(_ one: any Error, _ other: any Error) -> Bool {
         func isEqual<Value: Equatable>(_ value: Value) -> Bool { other as? Value == value }
         if let value = one as? any Equatable { return isEqual(value) }

@@ -110,8 +110,8 @@ extension Catchable where T: Sendable {
 
     /// Replaces a rejection with the promise that `body` returns for the error, on `dispatcher`; see `map(on:)` and
     /// `then(on:)`. An error that `policy` hides from `body` rejects the result.
-    /// - Returns: a promise of the value or, after a rejection, of the outcome of the promise of `body`. Rejected in the same cases
-    ///   as `map(on:)`.
+    /// - Returns: a promise with the value or, after a rejection, with the outcome of the promise of `body`. Rejected
+    ///   in the same cases as `map(on:)`.
     public func recover(
         on dispatcher: (any Dispatcher)?, policy: CatchPolicy = conf.catchPolicy,
         _ body: @escaping @Sendable (any Error) throws -> any Thenable<T>, file: StaticString = #fileID,

@@ -11,8 +11,8 @@ extension Catchable {
     /// - Parameters:
     ///   - policy: decides whether `body` sees cancellations. Unseen errors reject the result.
     ///   - body: called with the error, in a job on this thread's loop.
-    /// - Returns: a promise of the value or, after a rejection, of the outcome of the promise of `body`. Rejected with the error
-    ///   that `body` throws.
+    /// - Returns: a promise with the value or, after a rejection, with the outcome of the promise of `body`. Rejected
+    ///   with the error that `body` throws.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func recover(
@@ -43,8 +43,8 @@ extension Catchable {
     ///   - only: the type of the errors to replace.
     ///   - policy: decides whether `body` sees cancellations.
     ///   - body: called with the error, in a job on this thread's loop.
-    /// - Returns: a promise of the value or, after a rejection, of the outcome of the promise of `body`. Rejected with the error
-    ///   that `body` throws, or with an error that `body` does not see.
+    /// - Returns: a promise with the value or, after a rejection, with the outcome of the promise of `body`. Rejected
+    ///   with the error that `body` throws, or with an error that `body` does not see.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func recover<E: Error>(
