@@ -18,7 +18,7 @@ extension EventLoop {
         return timers.deadline(of: id).map { $0 - clock.now.nanoseconds }
     }
 
-    /// The kernel's id of the calling thread, which is the loop's.
+    /// The kernel's id of the loop's thread, the calling one.
     package var thread: Int32 { clinux_gettid() }
     package var isOfMainThread: Bool { clinux_gettid() == getpid() }
 

@@ -5,8 +5,8 @@
 /// - `cancel()` ends the activity at once. Its closure is released and not called again; a hold or lease no longer
 ///   counts. Further calls do nothing.
 /// - The loop's end cancels its handles.
-/// - The loop owns the closures, so releasing the handle does not cancel its closure. Holds and leases have no closure;
-///   releasing the last reference cancels them.
+/// - The loop owns the closures, so releasing a handle does not cancel it. Holds and leases have no closure; releasing
+///   the last reference cancels them.
 ///
 /// Handles with closures belong to the loop's thread, and end the process when used on another. Any thread may use and
 /// release holds and leases.

@@ -6,8 +6,7 @@ extension EventLoop {
     /// timer.cancel()
     /// ```
     ///
-    /// The timer never fires early by the loop's clock. Timers with equal deadlines fire in the order in which they
-    /// were started.
+    /// The timer never fires early by the loop's clock. Timers with equal deadlines fire in the order of their start.
     ///
     /// Starting a timer usually reads no clock. The delay begins when the loop or your own use of `now` next reads it,
     /// at the latest after the current handler and the jobs then ready. In a long handler, compute the deadline from

@@ -1,7 +1,6 @@
 import ReactorLibc
 
-// Any thread may release an object that belongs to a loop, because actors and tasks may end anywhere. The loop's thread
-// cleans up.
+// Any thread may release a loop's object, because actors and tasks may end anywhere. The loop's thread cleans up.
 
 extension EventLoop {
     package var isOwnedByThisThread: Bool { shared.life.isOwnedByThisThread }

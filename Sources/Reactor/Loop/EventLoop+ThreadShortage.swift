@@ -1,7 +1,7 @@
 import ReactorLibc
 
-// Starts library threads later if none can be started now. (Swift's pool would sleep on the job's thread, which may be
-// the loop's.)
+// Starts library threads later if none can be started now. (Swift's pool would sleep on the job's thread, perhaps the
+// loop's.)
 
 extension LoopRemote {
     /// Any thread.

@@ -46,8 +46,8 @@ extension EventLoop {
     /// The known call sites of work that waits here and cannot run.
     package var unrunCallSites: [CallSite] { undrivenWork?.callSites ?? [] }
 
-    /// Notes `job`, which is the layer above's work for this loop. Called only while this thread notes handlers, or
-    /// operations are traced.
+    /// Notes `job`, the layer above's work for this loop. Called only while this thread notes handlers, or operations
+    /// are traced.
     /// - Returns: true if `job` must call `leaveUndrivenWork` before its `deinit`.
     package func note(_ job: Job, _ callSite: CallSite) -> Bool {
         guard let undrivenWork, !isBeingDriven else { return false }

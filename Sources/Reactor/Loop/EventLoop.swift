@@ -32,7 +32,7 @@ public final class EventLoop {
     @exclusivity(unchecked) @usableFromInline var keepAlive = KeepAlive()
     @exclusivity(unchecked) @usableFromInline var crossThreadWaiters = CrossThreadWaiters()
     @usableFromInline let shared = SharedLoopState()
-    /// The references added by this thread minus the removed ones; see `SharedReferences`.
+    /// References added by this thread, minus removed ones; see `SharedReferences`.
     @exclusivity(unchecked) @usableFromInline var ownReferences = 0
     @usableFromInline package let kernel: CountingSyscalls
     package let clock: LoopClock

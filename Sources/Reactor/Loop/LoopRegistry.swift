@@ -34,7 +34,7 @@ enum LoopRegistry {
         }
     }
 
-    /// Returns the loop with this number, if it lives and belongs to the calling thread.
+    /// Returns the living loop with this number, which must belong to the calling thread.
     /// - Returns: `nil` if it has ended. Traps if it belongs to another thread.
     static func find(_ serial: Int, _ call: StaticString) -> Unmanaged<EventLoop>? {
         loops.withLock { loops in

@@ -198,7 +198,7 @@ package struct Poller: ~Copyable {
         return before
     }
 
-    /// The next generation. Skips the last value, which the loop's own descriptors use.
+    /// Returns the next generation, skipping the value that the loop's own descriptors use.
     private static func following(_ generation: UInt32) -> UInt32 { generation &+ 1 == .max ? 0 : generation &+ 1 }
 
     mutating func register(_ index: Int, _ mask: UInt32, _ kernel: CountingSyscalls) throws(SystemError) {

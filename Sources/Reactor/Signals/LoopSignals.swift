@@ -75,8 +75,8 @@ struct LoopSignals {
         SignalRegistry.unsubscribe(slot, from: signal, onLibraryThread: taken != .max)
     }
 
-    /// Takes the arrived signals, and queues each one's watches in the order in which they were added. A queued watch
-    /// is not queued again, so each has at most one job.
+    /// Takes the arrived signals, and queues each one's watches in the order of their addition. A queued watch is not
+    /// queued again, so each has at most one job.
     func enqueueArrived(into queue: inout JobQueue) {
         guard let slot else { return }
         let passedOn = slot.passedOn.exchange(0, ordering: .acquiring)

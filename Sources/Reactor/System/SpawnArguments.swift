@@ -126,7 +126,7 @@ package struct SpawnArguments {
     }
 }
 
-/// Calls `body` with a null-terminated array of C strings, which is valid until `body` returns.
+/// Calls `body` with a null-terminated array of C strings, valid until `body` returns.
 private func withCStrings<Value>(
     _ texts: [String], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Value
 ) -> Value {

@@ -9,8 +9,7 @@ public struct SystemError: Error, Sendable, CustomStringConvertible {
     public let code: CInt
     /// The call that failed, or that the library refused.
     public let call: SystemCall
-    // Placed before the detail, where there is room: at 24 bytes, a `ReadOutcome` fits into a promise without an
-    // allocation.
+    // Placed before the detail, where there is room: at 24 bytes, a `ReadOutcome` fits into a promise.
     /// True when the program cancelled the operation, so the `ECANCELED` means no failure.
     package let isCancellation: Bool
     /// The call's subject, such as an address, or the library's reason; `nil` if call and code suffice.

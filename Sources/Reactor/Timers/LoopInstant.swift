@@ -65,7 +65,7 @@ extension Duration {
         return Int64(truncatingIfNeeded: quotient) &+ (rest > 0 ? 1 : 0)
     }
 
-    /// Returns the nanoseconds for a duration that is negative or may not fit.
+    /// Returns the nanoseconds for a negative or very long duration.
     @inline(never)
     private static func clamped(_ attoseconds: Int128) -> Int64 {
         let (quotient, rest) = attoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
