@@ -10,8 +10,8 @@ enum VirtualTasks {
     /// The number of tasks. Zero without a virtual clock, so a wait then costs only this check.
     private static let count = Atomic(0)
     /// The loops by the hashes of their tasks, which must not be retained. Swift hashes the task's address with a
-    /// secret of the process, so two tasks collide with a probability of only one in 2^64. A task is listed only while
-    /// it runs, so no two listed tasks have the same address.
+    /// secret of the process, so two tasks collide with probability 2^-64. A task is listed only while it runs, so no
+    /// two listed tasks have the same address.
     private static let homes = LockedValue<[Int: LoopRemote]>.ofProcess([:])
 
     static func run(for home: LoopRemote, _ work: () async -> Void) async {

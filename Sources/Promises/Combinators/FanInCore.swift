@@ -71,8 +71,8 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         self.count = count
         self.complete = complete
         missing = rule.isRace ? 1 : count
-        // malloc, because `allocate` asks for alignment, which the C library serves more slowly. Running out of memory
-        // ends the process, as for any Swift allocation.
+        // malloc, because `allocate` asks for alignment, which the C library serves more slowly. Without memory the
+        // process ends, as everywhere in Swift.
         slots = malloc(max(count, 1) * MemoryLayout<InputSlot>.stride)!.bindMemory(to: InputSlot.self, capacity: count)
         slots.initialize(repeating: .empty, count: count)
         super.init(code: code)

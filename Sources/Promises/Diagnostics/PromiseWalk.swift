@@ -7,6 +7,7 @@ package struct PromiseGroup: Sendable {
         case circle = "they wait for each other"
     }
 
+    /// The index of the group that these wait for.
     package let parent: Int?
     package let operation: String
     package let callSite: CallSite?

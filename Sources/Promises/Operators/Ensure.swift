@@ -11,7 +11,7 @@ extension Catchable {
     /// ```
     ///
     /// - Parameter body: called in a job on this thread's loop.
-    /// - Returns: a promise that settles with this promise's outcome, once `body` has been called.
+    /// - Returns: a promise that settles like this one, once `body` has been called.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func ensure(
@@ -26,7 +26,7 @@ extension Catchable {
     ///
     /// A cancellation of the chain also calls `body`, but does not cancel its guarantee.
     /// - Parameter body: called in a job on this thread's loop.
-    /// - Returns: a promise that settles with this promise's outcome, once the guarantee of `body` is fulfilled.
+    /// - Returns: a promise that settles like this one, once the guarantee of `body` is fulfilled.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func ensureThen(
@@ -74,6 +74,7 @@ struct EnsureThen<T>: Operation {
     }
 }
 
+/// Passes an outcome on once another promise has settled.
 @usableFromInline
 struct DelayedOutcome<T>: Operation {
     @usableFromInline typealias Output = T

@@ -6,8 +6,7 @@
 ///     .catch { error in print(error) }
 /// ```
 ///
-/// - Returns: a promise that settles with the outcome of the promise of `body`. Rejected with the error that `body`
-///   throws.
+/// - Returns: a promise with the outcome of the promise of `body`. Rejected with the error that `body` throws.
 @inlinable
 public func firstly<Next: Thenable>(
     _ body: () throws -> Next, file: StaticString = #fileID, line: UInt = #line

@@ -29,8 +29,8 @@ extension Thenable where T: Sendable {
     ///
     /// Unlike with `then`, the promises are not linked, so an endless recursion takes memory. Unless `dispatcher` is a
     /// loop's `remote`, `body` may attach handlers only with `on:`, because nothing drives the loop of a pool's thread.
-    /// - Returns: a promise that settles with the outcome of the promise of `body`. Rejected in the same cases as
-    ///   `map(on:)` if `body` throws or does not run.
+    /// - Returns: a promise with the outcome of the promise of `body`. Rejected like `map(on:)` if `body` throws or
+    ///   does not run.
     public func then<Next: Thenable>(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> Next,
         file: StaticString = #fileID, line: UInt = #line
@@ -111,7 +111,7 @@ extension Catchable where T: Sendable {
     /// Replaces a rejection with the promise that `body` returns for the error, on `dispatcher`; see `map(on:)` and
     /// `then(on:)`. An error that `policy` hides from `body` rejects the result.
     /// - Returns: a promise with the value or, after a rejection, with the outcome of the promise of `body`. Rejected
-    ///   in the same cases as `map(on:)`.
+    ///   like `map(on:)`.
     public func recover(
         on dispatcher: (any Dispatcher)?, policy: CatchPolicy = conf.catchPolicy,
         _ body: @escaping @Sendable (any Error) throws -> any Thenable<T>, file: StaticString = #fileID,

@@ -6,7 +6,7 @@ extension Thenable {
     /// ```
     ///
     /// - Parameter body: called in a job on this thread's loop. Also sees a cancellation of the chain.
-    /// - Returns: a promise that settles with this promise's outcome, once `body` has returned.
+    /// - Returns: a promise that settles like this one, once `body` has returned.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func tap(

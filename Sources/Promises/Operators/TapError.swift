@@ -3,7 +3,7 @@ extension Catchable {
     /// - Parameters:
     ///   - policy: decides whether `body` sees cancellations, from above or below.
     ///   - body: called in a job on this thread's loop.
-    /// - Returns: a promise that settles with this promise's outcome, once `body` has returned.
+    /// - Returns: a promise that settles like this one, once `body` has returned.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func tapError(

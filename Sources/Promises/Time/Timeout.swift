@@ -1,7 +1,7 @@
 import Reactor
 
 extension Thenable {
-    /// Settles with this promise's outcome, or is rejected with `error` if it takes longer than `limit`.
+    /// Settles like this promise, or is rejected with `error` if it takes longer than `limit`.
     ///
     /// ```swift
     /// fetch(url).timeout(.seconds(2)).recover { _ in cached(url) }

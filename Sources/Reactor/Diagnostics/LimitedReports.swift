@@ -41,6 +41,7 @@ package struct ReportCounts<Key: Hashable & Sendable>: Sendable {
 
     package init() {}
 
+    /// Returns the end of the first period with a suppressed report.
     package func nextEnd(_ limit: ReportLimit) -> Int64? {
         counts.values.lazy.filter { $0.suppressed > 0 }.map { $0.began &+ limit.period }.min()
     }

@@ -66,7 +66,7 @@ final class LoopMeter {
     @inline(__always)
     var beginningOfWait: Int64 { endOfTurn == Self.unknown ? clock.now.nanoseconds : endOfTurn }
 
-    /// - Returns: the clock's reading.
+    /// Notes a wait that ends now. Returns the clock's reading.
     @inline(__always)
     func noteWait(since began: Int64) -> Int64 {
         let ended = clock.now.nanoseconds

@@ -8,9 +8,9 @@ extension EventLoop {
     ///
     /// The timer never fires early by the loop's clock. Timers with equal deadlines fire in the order of their start.
     ///
-    /// Starting a timer usually reads no clock. The delay begins when the loop or your own use of `now` next reads it,
-    /// at the latest after the current handler and the jobs then ready. In a long handler, compute the deadline from
-    /// `now` first. A delay of zero or less means the next turn.
+    /// Starting a timer usually reads no clock. The delay begins when the loop or your own `now` next reads it, at the
+    /// latest after the current handler and the jobs then ready. In a long handler, compute the deadline from `now`
+    /// first. A delay of zero or less means the next turn.
     @discardableResult
     public func schedule(
         after delay: Duration, _ body: consuming @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line

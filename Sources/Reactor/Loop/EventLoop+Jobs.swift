@@ -38,6 +38,7 @@ extension EventLoop {
     @inlinable @inline(__always)
     package func enqueueOwned(_ job: Unmanaged<Job>) { jobs.ready.append(job) }
 
+    /// Runs the first part of a turn.
     package func runReadyJobs() {
         assertOwner()
         whileDriven { runBatchOfJobs() }

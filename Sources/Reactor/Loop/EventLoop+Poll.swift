@@ -63,7 +63,7 @@ extension EventLoop {
         // An earlier stop request is for a surrounding or the next `run()`. A `hang` or a direct turn waits anyway.
         let (wasAlive, wasStopped, handled) = (isAlive, stopRequested, meter.counters.handled)
         hooks.call(.beforeWaiting, meter, limit)
-        // A turn inside a hook may have brought the awaited result.
+        // A turn inside a hook may have brought the awaited result; no event would report it later.
         if meter.counters.handled != handled { return false }
         // If a hook removed the last reason to stay alive, the wait would never end. (A caller that turns an idle loop
         // waits for other threads.)
@@ -127,7 +127,7 @@ extension EventLoop {
     /// other threads work for it, which takes no virtual time. Work that itself waits for this loop does not count.
     private func pollVirtually(_ virtual: VirtualClock, mayBlock: Bool, _ limit: Int64) throws(SystemError) -> Bool {
         if poller.descriptor >= 0 { try waitNotAtAll() }
-        // A signal interrupted the poll. Polling again takes no virtual time.
+        // A signal interrupted the poll, so arrivals are unknown. Polling again takes no virtual time.
         if poller.wasInterrupted { return false }
         // Before the mailbox; see `isAlive`.
         var awaitsExternalWork = shared.work.externalWork.isBusy

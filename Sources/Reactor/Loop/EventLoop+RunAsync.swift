@@ -62,7 +62,7 @@ extension EventLoop {
                 stopRequested = false
                 task.cancel()
             }
-            // Does not check the stack again, since the check could fail in this deeper frame.
+            // No second check of the stack, which could fail in this deeper frame.
             do { try drive(.wait) } catch {
                 fatalError("EventLoop.run { … } cannot continue, and its body must not outlive it: \(error)")
             }

@@ -26,7 +26,7 @@ extension EventLoop {
         return try spawn(name: name, syscalls: { Syscalls() }, create: LibraryThread.create)
     }
 
-    /// A spawned loop would use the real kernel's sockets.
+    /// A spawned loop would use real sockets.
     static func refuseInSimulation() throws(SystemError) {
         if withExisting({ $0.kernel.table.isSimulated }) == true {
             throw SystemError(.threadCreate, ENOTSUP, detail: Syscalls.simulationHasOneThread)

@@ -133,10 +133,9 @@ extension EventLoop {
         try takeSteps(limit, hasWorked: false, isMeasured: true)
     }
 
-    // Rare code has separate functions, because a thread that wakes has cold caches, and must load even the code that
-    // it jumps over.
+    // Rare code has separate functions: a thread that wakes has cold caches, and loads even code that it jumps over.
 
-    /// Runs the steps of a turn. Inlined, so that the first variant need not check `isMeasured`.
+    /// Inlined, so that the first variant need not check `isMeasured`.
     @inline(__always)
     private func takeSteps(_ limit: Int64, hasWorked: Bool, isMeasured: Bool) throws(SystemError) {
         meter.counters.turns &+= 1

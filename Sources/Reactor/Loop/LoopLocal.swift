@@ -99,6 +99,7 @@ public final class LoopLocal<Value>: Sendable {
 }
 
 extension EventLoop {
+    /// Returns the value, which this loop retains.
     package func local(_ number: Int) -> Unmanaged<LoopLocalValue>? { ending.local(number) }
 }
 

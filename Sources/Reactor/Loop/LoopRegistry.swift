@@ -7,6 +7,7 @@ import CLinux
 enum LoopRegistry {
     private static let loops = LockedValue<[Int: Unmanaged<EventLoop>]>.ofProcess([:])
 
+    /// Makes the calling thread its owner.
     static func add(_ loop: EventLoop) {
         loop.shared.life.setOwner()
         loops.withLock { $0[loop.serial] = .passUnretained(loop) }

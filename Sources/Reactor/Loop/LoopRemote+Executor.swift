@@ -3,9 +3,8 @@
 /// Swift's jobs are ordinary jobs on the loop. They run in order of arrival, and keep the loop alive only once they
 /// have arrived; until then, take a `hold()`.
 ///
-/// Jobs that are queued when the loop ends, or later, still run, since otherwise their tasks would never end. They run
-/// one at a time, after the end is complete, on one thread for all ended loops. The first such job of each loop is
-/// reported.
+/// Jobs queued when the loop ends, or later, still run, since otherwise their tasks would never end. They run one at a
+/// time, after the end is complete, on one thread for all ended loops. The first such job of each loop is reported.
 ///
 /// A task that prefers the loop does not run actors without a custom executor here: see `DefaultActorJob`.
 ///
@@ -30,7 +29,7 @@ extension LoopRemote: SerialExecutor, TaskExecutor {
     public func isIsolatingCurrentContext() -> Bool? { loop.isCurrent }
 }
 
-/// The executor for actors' jobs, separate from the executor for jobs of tasks that prefer the loop.
+/// The executor for actors' jobs, separate from the one for tasks that prefer the loop.
 ///
 /// Swift compares a thread's executors, the actor's and the task's, with the job's, and enqueues the job again if they
 /// differ. With a single object, a `Task.yield` was enqueued four times instead of twice. (The task executor must be

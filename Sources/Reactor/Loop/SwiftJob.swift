@@ -45,6 +45,7 @@ final class SwiftJob: Job {
     // The job still runs, on another thread.
     override var isReportedUndelivered: Bool { false }
 
+    /// The loop has ended, so the job runs elsewhere.
     override func discardAndRelease() {
         rescue()
         super.discardAndRelease()

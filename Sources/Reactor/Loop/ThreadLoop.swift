@@ -123,7 +123,7 @@ enum ThreadLoop {
         clinux_set_noting_handlers(EventLoop.withExisting { $0.undrivenWork != nil && !$0.isBeingDriven } ?? false)
     }
 
-    /// Registers a report, at process exit, about the work on all undriven loops.
+    /// Makes the process's end report the work on all undriven loops.
     private static let endOfProcess: Void = {
         generationOfProcess.store(ForkDetector.generation, ordering: .relaxed)
         atexit { ThreadLoop.reportUndrivenWork() }
@@ -131,6 +131,7 @@ enum ThreadLoop {
 
     private static let generationOfProcess = Atomic<CInt>(0)
 
+    /// Called on the thread that ends the process.
     private static func reportUndrivenWork() {
         // A forked child has no other threads, and one of its parent's may have held a lock.
         guard ForkDetector.generation == generationOfProcess.load(ordering: .relaxed) else { return }

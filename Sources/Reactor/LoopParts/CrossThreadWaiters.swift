@@ -50,7 +50,7 @@ struct CrossThreadWaiters: ~Copyable {
         if isClosed || count < room { return !isClosed }
         precondition(count < Self.largestNumber, "a loop has 134,217,727 waiters for promises of other threads")
         room = min(max(16, room * 2), Self.largestNumber)
-        // Running out of memory ends the process, as for any Swift allocation.
+        // Without memory the process ends, as everywhere in Swift.
         places = realloc(places, room * MemoryLayout<Unmanaged<Job>>.stride)!
             .bindMemory(to: Unmanaged<Job>.self, capacity: room)
         return true

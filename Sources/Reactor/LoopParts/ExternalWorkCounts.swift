@@ -14,7 +14,7 @@ struct ExternalWorkCounts: ~Copyable {
 
     private static func busy(_ word: Int) -> Int { word & 0xffff_ffff }
 
-    /// True when there is external work, or when the last piece's wait has yet to be counted.
+    /// True when there is external work, or the last piece's wait has yet to be counted.
     var isUnderWay: Bool { word.load(ordering: .acquiring) != 0 }
 
     var isBusy: Bool { Self.busy(word.load(ordering: .acquiring)) > 0 }

@@ -130,9 +130,9 @@ package struct Poller: ~Copyable {
     /// See epoll_ctl(2).
     private static var alwaysReported: UInt32 { UInt32(clinux_EPOLLERR | clinux_EPOLLHUP) }
 
-    /// Returns the mask to register. A server may ask during each request whether its peer has gone, and read in
-    /// between. Both interests stay registered, so a quiet peer costs no `epoll_ctl`. On an unwanted event, `next`
-    /// narrows the mask. (Errors and hang-ups are reported anyway.)
+    /// A server may ask during each request whether its peer has gone, and read in between. Both interests stay
+    /// registered, so a quiet peer costs no `epoll_ctl`. On an unwanted event, `next` narrows the mask. (Errors and
+    /// hang-ups are reported anyway.)
     private func maskToRegister(_ wanted: UInt32, over registered: UInt32) -> UInt32 {
         let asksAboutPeer = (wanted | registered) & Interest.readHangUp.rawValue != 0
         return asksAboutPeer ? wanted | registered & ~UInt32(clinux_EPOLLOUT) : wanted
@@ -151,8 +151,8 @@ package struct Poller: ~Copyable {
     }
 
     mutating func grow(toHold index: Int) {
-        // calloc, so that the kernel provides a large table's pages on first use. Running out of memory ends the
-        // process, as for any Swift allocation.
+        // calloc, so that the kernel provides a large table's pages on first use. Without memory the process ends, as
+        // everywhere in Swift.
         let capacity = max(index + 1, slots.count * 2)
         let block = calloc(capacity, MemoryLayout<Slot>.stride)!.bindMemory(to: Slot.self, capacity: capacity)
         let grown = UnsafeMutableBufferPointer(start: block, count: capacity)

@@ -30,7 +30,9 @@ package final class ThreadPoolWorkers: Inspected, Sendable {
     private let keepsJobs: Bool
     private let fork = ForkMark()
     private let state = LockedValue(WorkersState())
+    /// Signalled when a job is queued or the pool closes.
     private let hasWork = ThreadSignal()
+    /// Opened when all threads have been joined.
     private let hasEnded = Latch()
 
     /// - Parameter keepsJobs: true to keep a job when no thread can be started, until a later `take` or

@@ -108,6 +108,7 @@ package struct PrometheusText {
         addSample(name, Self.seconds(value))
     }
 
+    /// Adds the help and type once per name.
     package mutating func addFamily(_ name: String, _ kind: MetricKind, _ help: String) {
         if indices[name] != nil { return }
         indices[name] = families.count

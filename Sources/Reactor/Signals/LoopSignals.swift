@@ -7,7 +7,7 @@ struct LoopSignals {
     private var counts: [CInt: Int] = [:]
     private var referenced = 0
     private(set) var slot: SignalSlot?
-    /// The signals unblocked on the loop's thread if the library started the thread; otherwise all.
+    /// The signals unblocked on the loop's thread if it is the library's, otherwise all.
     var taken = UInt64.max
 
     var handlers: [SignalHandler] { watches.elements }

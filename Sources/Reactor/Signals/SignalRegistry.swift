@@ -105,7 +105,7 @@ enum SignalRegistry {
                 isFirst = true
             }
             slot.wanted.bitwiseOr(bit(signal), ordering: .sequentiallyConsistent)
-            // Set after the action, so a pending signal reaches the action.
+            // After the action, which a pending signal must reach.
             watched.bitwiseOr(bit(signal), ordering: .sequentiallyConsistent)
             return nil
         }
@@ -140,7 +140,7 @@ enum SignalRegistry {
 
     // MARK: Unhandled signals
 
-    /// Marks all arrivals of `signal` until now as handled, because a watch's handler begins.
+    /// Marks all arrivals of `signal` until now as handled.
     static func noteHandled(_ signal: CInt) {
         unhandled.bitwiseAnd(~bit(signal), ordering: .sequentiallyConsistent)
     }
@@ -219,9 +219,9 @@ enum SignalRegistry {
         errno = savedErrno
     }
 
-    /// Raises a signal whose last watch has ended since the kernel called `handle`, so it is for the restored action.
-    /// If that action is `handle` again, a new watch is beginning, which `subscribe` notifies, or other code has kept
-    /// the address.
+    /// The last watch has ended since the kernel called `handle`, so the signal is for the restored action. If that
+    /// action is `handle` again, a new watch is beginning, which `subscribe` notifies, or other code has kept the
+    /// address.
     private static func raiseAgain(_ signal: CInt) {
         var (ours, present) = (action, sigaction())
         guard sigaction(signal, nil, &present) == 0, !clinux_has_same_handler(&present, &ours) else { return }

@@ -28,6 +28,7 @@ package final class CountingSyscalls {
     @inlinable @inline(__always)
     func count(_ call: SystemCall) { counts[call.number] &+= 1 }
 
+    /// Counts each attempt.
     @inline(__always)
     private func retrying(_ call: SystemCall, _ body: () -> Int) -> Int {
         while true {

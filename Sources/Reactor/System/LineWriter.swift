@@ -62,6 +62,7 @@ package final class LineWriter: Sendable {
         return line[..<end] + mark
     }
 
+    /// Returns true if all bytes were taken.
     private func transmit(_ text: String) -> Bool {
         var text = text
         return text.withUTF8 { clinux_write_at_once(fd, terminal, $0.baseAddress, $0.count) == $0.count }

@@ -67,6 +67,7 @@ package struct Syscalls {
     package var pipe: (_ ends: UnsafeMutablePointer<CInt>) -> Int = {
         made(clinux_pipe($0, CInt(O_NONBLOCK) | CInt(O_CLOEXEC)), $0)
     }
+    /// Does not wait.
     package var poll: (CInt, _ events: Int16) -> Int = {
         var entry = pollfd(fd: $0, events: $1, revents: 0)
         return result(ReactorLibc.poll(&entry, 1, 0))

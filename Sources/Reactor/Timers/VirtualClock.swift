@@ -25,7 +25,7 @@ public final class VirtualClock {
     public func advance(by duration: Duration) { advance(to: now.advanced(by: duration)) }
 
     /// Advances the clock to `moment`, but no further than a nanosecond before `distantFuture`, which means "never". A
-    /// time-out that begins at that last instant is due at once, and a timer for `distantFuture` does not fire.
+    /// time-out that begins then is due at once, and a timer for `distantFuture` does not fire.
     /// - Parameter moment: the new time. No effect unless it is later than now.
     package func advance(to moment: LoopInstant) { now = max(now, min(moment, .last)) }
 }
