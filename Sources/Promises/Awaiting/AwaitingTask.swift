@@ -1,15 +1,15 @@
 import Reactor
 import Synchronization
 
-/// A task that waits in the waiter list of a promise.
+/// A task that waits in a promise's waiter list.
 ///
-/// It is also the executor of a `SuspensionActor`, to which the task hops in order to wait. When the wait ends, it runs
-/// the task's single job, which only returns to where the task came from.
+/// Also the executor of a `SuspensionActor`, to which the task hops in order to wait. When the wait ends, the executor
+/// runs the task's single job, which only returns to where the task came from.
 ///
 /// The wait ends when the promise settles, when its waiters are released because nothing can settle it, or when the
 /// task is cancelled. `phase` picks the event that resumes the task, so the job runs exactly once.
-// @unchecked: as PromiseCore. `job` is written once, before `phase` publishes it (releasing), and is read by the thread
-// that moves `phase` to an end state or finds it there (acquiring).
+// @unchecked: for the same reasons as PromiseCore. `job` is written once, before `phase` publishes it (releasing). It
+// is read by the thread that moves `phase` to an end state or finds it there (acquiring).
 @usableFromInline
 final class AwaitingTask: PromiseCore, @unchecked Sendable {
     private enum WaitPhase {
@@ -17,13 +17,13 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         /// The task has arrived, and its waiter is being added to the list.
         static var attaching: UInt8 { 1 }
         static var waiting: UInt8 { 2 }
-        /// Ended by the promise. `sourceWord` owns its report.
+        /// The promise ended the wait. `sourceWord` owns the outcome.
         static var notified: UInt8 { 3 }
         static var cancelled: UInt8 { 4 }
     }
 
     private let phase = Atomic(WaitPhase.idle)
-    // Retained by the suspended caller.
+    // The suspended caller retains the promise.
     private let promise: CoreRef
     @exclusivity(unchecked) private var job: UnownedJob?
     private let home: LoopRemote?
@@ -40,7 +40,6 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         super.init(state: .pending, loop: nil, role: .isNotifiedOfDrop, code: code)
     }
 
-    /// Suspends until the promise has settled, or nothing can settle it.
     @usableFromInline
     static func suspend(until promise: PromiseCore, _ isolation: isolated (any Actor)? = #isolation) async
         -> AwaitingTask
@@ -50,9 +49,9 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         return waiter
     }
 
-    /// Like `suspend`, but a cancellation of the task also ends the wait, and cancels the promise unless another
-    /// handler waits.
-    /// - Throws: `PromiseError.badInput`, and cancels the promise, if it waits for an undriven loop.
+    /// Suspends like `suspend`, but a cancellation of the task also ends the wait. It cancels the promise unless
+    /// another handler waits.
+    /// - Throws: `PromiseError.badInput`, after cancelling the promise, if the promise waits for an undriven loop.
     @usableFromInline
     static func suspendOrCancel(
         until promise: PromiseCore, _ type: Any.Type, _ isolation: isolated (any Actor)? = #isolation
@@ -60,7 +59,7 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         if EventLoop.isNotingHandlers { try promise.refuseToWaitForUndrivenLoop(type, isolation) }
         let waiter = AwaitingTask(until: promise)
         await withTaskCancellationHandler {
-            // A closure that does not name the actor would leave it, for a round trip through Swift's pool.
+            // Names the actor; otherwise, the closure would leave the actor for a round trip through Swift's pool.
             _ = isolation
             if waiter.isCancelled { return promise.cancelUnlessWanted() }
             await SuspensionActor(waiter).enter()
@@ -90,12 +89,12 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         if pass(from: WaitPhase.idle, to: WaitPhase.attaching) {
             promise.borrow { $0.attach(self) }
             if pass(from: WaitPhase.attaching, to: WaitPhase.waiting) {
-                // Earlier, the loop could find no waiter, and advance its clock while this thread still adds the
-                // waiter.
+                // Not earlier: the loop would find no waiter, and could advance its clock while this thread still adds
+                // the waiter.
                 home?.beginWaitingForLoop()
                 return
             }
-            // The wait has ended during `attach`, where a cancellation found no waiter to withdraw.
+            // The wait ended during `attach`, when a cancellation found no waiter to withdraw.
             if isCancelled { withdrawAndCancel() }
         } else {
             cancelPromise()
@@ -106,8 +105,8 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
 
     // MARK: End
 
-    // Swift's cancellation handler returns before the wait ends, so the promise still exists. The promise's own loop
-    // decides, unless ended: it may be delivering a read's bytes, which a cancellation from another thread would lose.
+    // Swift's cancellation handler returns before the wait ends, so the promise still exists. Its own loop decides,
+    // unless it has ended: it may be delivering a read's bytes, which a cancellation from another thread would lose.
     private func cancel() {
         let promise = promise.object
         guard !promise.role.contains(.externallySettled), let loop = promise.loop, loop != .ofThisThread else {
@@ -137,8 +136,8 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         phase.compareExchange(expected: old, desired: new, ordering: .acquiringAndReleasing).exchanged
     }
 
-    /// Ends the wait, unless ended, and returns the previous phase. After `waiting`, the caller must resume the task.
-    /// In an earlier phase, `begin` does.
+    /// Ends the wait, unless it has ended, and returns the previous phase. After `waiting`, the caller must resume the
+    /// task. In an earlier phase, `begin` resumes it.
     private func end(as end: UInt8) -> UInt8 {
         var seen = phase.load(ordering: .acquiring)
         while seen < WaitPhase.notified {
@@ -147,14 +146,14 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
             if done { break }
             seen = now
         }
-        // Here and not in the task: the loop must not advance its clock before the task resumes. `begin` may be about
-        // to count the wait, which the count allows for.
+        // Here, not in the task: the loop must not advance its clock before the task resumes. If `begin` is only about
+        // to count the wait, the count allows for that.
         if seen == WaitPhase.waiting { home?.endWaitingForLoop() }
         return seen
     }
 
     private func resume() {
-        // An ending thread lacks the state that Swift's pool needs to take over a task.
+        // A thread that is ending lacks the state that Swift's pool needs to take over a task.
         if EventLoop.isEndingOnThisThread { resumeElsewhere() } else { resumeHere() }
     }
 
@@ -184,11 +183,11 @@ extension AwaitingTask: SerialExecutor {
 
 /// The actor where a task waits. Its executor is the waiter.
 ///
-/// A Swift continuation would resume through Swift's pool, even for a task of an actor on a loop: a pool thread wakes
-/// only to pass the task to the loop that has just settled the promise. That took four times as long.
+/// A Swift continuation would resume through Swift's pool, even for a task of an actor on a loop. A pool thread would
+/// wake only to pass the task to the loop that has just settled the promise, which took four times as long.
 private actor SuspensionActor {
     private let waiter: AwaitingTask
-    /// State that makes Swift hop to the actor.
+    /// Exists because Swift hops only to an actor with state.
     private var hasEntered = false
     nonisolated var unownedExecutor: UnownedSerialExecutor { waiter.asUnownedSerialExecutor() }
 
@@ -198,8 +197,8 @@ private actor SuspensionActor {
 }
 
 extension PromiseCore {
-    /// Throws if only this thread's loop can settle the promise and nothing drives it: an async function has made the
-    /// promise on a thread of Swift's pool.
+    /// Throws if only this thread's loop can settle the promise and nothing drives that loop, because an async function
+    /// made the promise on a thread of Swift's pool.
     fileprivate func refuseToWaitForUndrivenLoop(_ type: Any.Type, _ isolation: (any Actor)?) throws {
         guard loop == .ofThisThread, !role.contains(.externallySettled), settled == nil,
             EventLoop.isLeftUndriven(by: isolation)

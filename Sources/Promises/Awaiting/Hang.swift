@@ -7,30 +7,31 @@ import Reactor
 /// let page = try hang(fetch(url), timeout: .seconds(10))
 /// ```
 ///
-/// For synchronous tests, command-line tools, and the top level of a program. Other handlers of the loop run while
-/// `hang` waits, so it never starves a promise that this loop must settle. Inside a handler, it delivers the remaining
-/// events of the outer turn, once and in order, and the outer handler continues afterwards.
+/// For synchronous tests, command-line tools, and the top level of a program. The loop's other handlers run while
+/// `hang` waits, so `hang` never starves a promise that this loop must settle. Inside a handler, `hang` delivers the
+/// remaining events of the outer turn, once and in order, and the outer handler continues afterwards.
 ///
 /// In three situations `hang` logs an event, once per line of code, and continues to wait:
 /// - `LogEvent.hangDeadlock`: a handler further down this thread's stack settles the promise, and cannot return before
-///   `hang` does. Or this is a job of a pool, and for a second all the pool's threads have waited, without a time
+///   `hang` does. Or `hang` runs in a pool's job, and for one second all the pool's threads have waited, without a time
 ///   limit, for jobs in its queue.
-/// - `LogEvent.hangStalled`: for a second, or until the `timeout`, nothing on the loop could have settled the promise,
-///   and no dispatcher had a handler of this thread. Only another thread can settle it.
+/// - `LogEvent.hangStalled`: for one second, or until the `timeout`, nothing on the loop could have settled the
+///   promise, and no dispatcher had a handler from this thread. Only another thread can settle it.
 /// - `LogEvent.hangNested`: this handler runs inside a turn of another handler, whose `hang` cannot return before this
-///   one. Handlers of a server should wait with `then`: with `hang`, each client waits for all later ones.
+///   one. Server handlers should wait with `then`: with `hang`, each client waits for all later ones.
 ///
 /// - Parameters:
 ///   - promise: the promise to wait for.
 ///   - timeout: the time limit, by the loop's clock; `nil` for none.
 /// - Throws:
-///   - the error of the promise;
+///   - the promise's error;
 ///   - `PromiseError.timedOut` if the time limit expires;
 ///   - `PromiseError.loopEnded` if this loop is being stopped for good, see `EventLoop.spawn`;
 ///   - `SystemError` if the loop cannot open its descriptors;
-///   - `SystemError` with `EBADF` if the loop has ended: in a `deinit` that runs during its end;
-///   - `SystemError` with `ELOOP` if nested calls of `hang` nearly exhaust the thread's stack: some 10,000 in a release
-///     build with 8 MiB. If a handler discards this error, the promise that it would settle afterwards stays pending.
+///   - `SystemError` with `EBADF` if the loop has ended, in a `deinit` that runs during its end;
+///   - `SystemError` with `ELOOP` if nested calls of `hang` nearly exhaust the thread's stack: about 10,000 in a
+///     release build with 8 MiB. If a handler discards this error, the promise that it would settle afterwards stays
+///     pending.
 @available(*, noasync, message: "an async function must not block its thread; write try await promise.value")
 @inlinable
 @discardableResult
@@ -48,16 +49,17 @@ public func hang<T>(
     throw outcome.error
 }
 
-/// Drives this thread's loop until `guarantee` is fulfilled, and returns its value; see the form for promises.
+/// Drives this thread's loop until `guarantee` is fulfilled, and returns its value; see `hang` for promises.
 ///
-/// Without an error to throw, it traps if the guarantee is abandoned or cancelled, if it depends on another loop that
-/// has ended, or if this thread's loop has ended: in a `deinit` that runs during its end.
+/// Since it cannot throw, it traps if the guarantee is abandoned or cancelled, if the guarantee depends on another loop
+/// that has ended, or if this thread's loop has ended, in a `deinit` that runs during its end.
 ///
 /// For the same reason it continues
-/// - while the loop cannot open its descriptors: it logs `LogEvent.watchPaused`, retries every 10 ms, and runs due
-///   timers and jobs of other threads in between;
+/// - while the loop cannot open its descriptors: it logs `LogEvent.watchPaused`, retries every 10 ms, and meanwhile
+///   runs due timers and jobs from other threads;
 /// - when this loop is being stopped;
-/// - on a new stack of 8 MiB when nested calls of `hang` nearly exhaust the stack. Traps without memory for the stack.
+/// - on a new stack of 8 MiB when nested calls of `hang` nearly exhaust the stack. If there is no memory for the stack,
+///   it traps.
 ///
 /// To avoid this, wait for `asPromise()`.
 @available(*, noasync, message: "an async function must not block its thread; write await guarantee.value")
@@ -81,8 +83,8 @@ public func hang<T>(_ guarantee: consuming Guarantee<T>, _ file: StaticString = 
     }
 }
 
-/// The form with a time limit; see the form for promises.
-/// - Throws: the errors of the form for promises, except a rejection's.
+/// Waits with a time limit; see `hang` for promises.
+/// - Throws: the same errors as `hang` for promises, except a rejection's.
 @available(*, noasync, message: "an async function must not block its thread; write await guarantee.value")
 @inlinable
 @discardableResult
@@ -98,13 +100,13 @@ func driveLoop(
     endsWithLoop: Bool = true
 ) throws -> AnySource {
     let loop = LoopRef.ofThisThread
-    // An ended loop takes no waiter, which the settling thread would release while this call uses it.
+    // An ended loop takes no waiter: the settling thread would release the waiter while this call uses it.
     try loop.borrow { try $0.checkWhetherItCanWait() }
     // A promise that this thread's own jobs settle needs no wait and no wake-up.
     loop.borrow { $0.runReadyJobs() }
     if let settled = core.settled { return settled }
-    // The thread that settles the promise posts this waiter to the loop, which ends the wait. `hang`, which may end
-    // before there is a rejection, marks it as handled itself.
+    // The thread that settles the promise posts this waiter to the loop, which ends the wait. The waiter marks no
+    // rejection as handled; `hang`, which may end before there is one, does so itself.
     let wakeUp = loop.borrow { WakeUp.take(on: $0) }
     wakeUp.borrow { core.attach($0, owned: wakeUp.core) }
     defer { loop.borrow { WakeUp.giveBack(wakeUp, to: $0) } }
@@ -157,8 +159,8 @@ func driveLoop(
     }
 }
 
-/// Continues a `hang` on a separate stack if `error` refuses it for its depth. Peers may determine the depth, and a
-/// guarantee cannot report the error.
+/// Continues a `hang` on a separate stack if `error` refuses it because of its depth. Peers may determine the depth,
+/// and a guarantee cannot report the error.
 /// - Returns: the value; `nil` after any other error, or without memory for a stack.
 @usableFromInline
 @inline(never)
@@ -169,16 +171,16 @@ func hangOnNewStack<T>(
     guard (error as? SystemError)?.code == ELOOP, !isRejected else { return nil }
     var value: T?
     var body = { value = hang(guarantee, file, line) }
-    // The pointer is sound: this thread calls the closure before this returns, and nothing keeps the pointer.
+    // Sound: this thread calls the closure before this returns, and nothing keeps the pointer.
     _ = withUnsafeMutablePointer(to: &body) { body in
         clinux_on_new_stack({ $0!.assumingMemoryBound(to: (() -> Void).self).pointee() }, body)
     }
     return value
 }
 
-/// The waiter of a `hang`. Its arrival is enough, so its operation does nothing. Nothing refers to it then, so the loop
-/// keeps it for the thread's next `hang`.
-// @unchecked: as for PromiseCore. The flags are accessed only on the loop's thread.
+/// A waiter for `hang`. Its arrival ends the wait, so its operation does nothing. After that nothing refers to the
+/// waiter, so the loop keeps it for the thread's next `hang`.
+// @unchecked: for the same reasons as PromiseCore. The flags are accessed only on the loop's thread.
 private final class WakeUp: PromiseCore, @unchecked Sendable {
     @exclusivity(unchecked) private var isAwaited = true
     @exclusivity(unchecked) private var hasArrived = false
@@ -204,7 +206,7 @@ private final class WakeUp: PromiseCore, @unchecked Sendable {
             LoopRef(loop).exchangeKept(wakeUp)?.release()
             return
         }
-        // The object exists until it arrives or is withdrawn.
+        // The object exists until the waiter arrives or is withdrawn.
         let wakeUp = wakeUp.object
         wakeUp.isAwaited = false
         wakeUp.withdraw()
@@ -216,7 +218,7 @@ private final class WakeUp: PromiseCore, @unchecked Sendable {
         if isAwaited { hasArrived = true } else { release() }
     }
 
-    /// The loop and every `hang` on it have ended. This may be any thread, so the flags are not accessed.
+    /// The loop and every `hang` on it have ended. Any thread, so the flags are not accessed.
     override func discardAndRelease() {
         releaseSource()
         release()

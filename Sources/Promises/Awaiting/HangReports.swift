@@ -6,13 +6,13 @@ struct HangWatch {
     /// The time until the report, in nanoseconds of real time. A pool or Dispatch settles most promises sooner.
     static let gracePeriod = Atomic<Int64>(1_000_000_000)
 
-    /// The start of the measurement, by the real clock; 0 if not begun.
+    /// The start of the measurement, in real time; 0 if it has not begun.
     private var began: Int64 = 0
     private(set) var isWatching = true
 
     fileprivate static var now: Int64 { LoopClock.monotonic.now.nanoseconds }
 
-    /// Called when something on the loop can settle the promise.
+    /// Resets the measurement, because something on the loop can settle the promise.
     mutating func restart() { began = 0 }
 
     mutating func end() { isWatching = false }
@@ -31,15 +31,15 @@ struct HangWatch {
     }
 }
 
-/// A `hang` in a job of a pool, which may wait for a job that no free thread of the pool can run.
+/// A `hang` in a pool's job, which may wait for a job that no free thread of the pool can run.
 ///
-/// That is certain, apart from cancellation, when each thread of the pool waits in a `hang` without a time limit, on an
+/// Apart from cancellation, that is certain when each thread of the pool waits in a `hang` without a time limit, on an
 /// otherwise idle loop, for a promise that only a queued job of the pool settles. A promise that can settle in another
 /// way, such as a race with a resolver's promise, does not count.
 struct PoolWait {
     private let pool: ThreadPoolWorkers
     private let loop: LoopRef
-    /// The time, by the real clock, since which all threads of the pool wait like this, and the pool's number for that
+    /// The real time at which all the pool's threads had begun to wait in this way, and the pool's number for that
     /// wait.
     private var began: (moment: Int64, number: Int)?
 
@@ -52,8 +52,8 @@ struct PoolWait {
         return wait
     }
 
-    /// Returns the time until the report, a second in total, during which a thread wakes whose job has just run. `nil`
-    /// if not all threads wait.
+    /// Returns the time until the report, one second in total. In that time, a thread whose job has just run wakes.
+    /// `nil` if not all threads wait.
     mutating func timeUntilReport(of core: PromiseCore) -> Duration? {
         guard loop.borrow({ $0.waitsForOthersOnly }), StackSearch.isHeldUp(core, by: pool) else {
             end()
@@ -73,7 +73,7 @@ struct PoolWait {
     func end() { pool.endWait(loop.address) }
 }
 
-/// The reports of `hang`: for each call site one about a wait that cannot end, and one about nesting.
+/// The reports about `hang`. Each call site gets one about a wait that cannot end, and one about nesting.
 enum HangReports {
     enum Kind { case stalled, deadlock, nested }
 

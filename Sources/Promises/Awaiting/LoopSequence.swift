@@ -12,17 +12,17 @@ import Reactor
 ///
 /// Use it in async functions that run on the loop's thread: in an actor whose executor is the loop's `remote`, on
 /// `@MainActor` if the main thread drives the loop, in `EventLoop.run { … }`, or in a task that prefers the `remote`.
-/// On any other thread, even of Swift's pool with an undriven loop, it throws `PromiseError.badInput`. Each iterator
+/// On any other thread, even one of Swift's pool with an undriven loop, it throws `PromiseError.badInput`. Each iterator
 /// continues where the previous one stopped.
 public struct LoopSequence<Element>: AsyncSequence {
-    /// The errors of the source and of the loop.
+    /// Errors from the source or the loop.
     public typealias Failure = any Error
 
     private let source: any LoopSource<Element>
 
     package init(_ source: any LoopSource<Element>) { self.source = source }
 
-    /// Called by `for await`.
+    /// Makes an iterator for `for await`.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(source) }
 
     /// Requests one element at a time.
@@ -34,8 +34,8 @@ public struct LoopSequence<Element>: AsyncSequence {
 
         /// Waits for the next element.
         /// - Returns: the element; `nil` at the end and from then on.
-        /// - Throws: the error of the source, which ends the sequence, `CancellationError`, or `PromiseError.badInput`
-        ///   on a thread other than the loop's.
+        /// - Throws: the source's error, which ends the sequence; `CancellationError`; or `PromiseError.badInput` on
+        ///   another thread than the loop's.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws -> Element? {
             if isOver { return nil }
             guard source.loop.isDrivenHere else {
@@ -56,15 +56,14 @@ public struct LoopSequence<Element>: AsyncSequence {
 }
 
 /// The source of the elements. Not a closure: a closure passed for a `nonisolated(nonsending)` parameter left the
-/// caller's thread (Swift 6.3.1), and a closure with an isolated parameter may not capture anything of that isolation.
+/// caller's thread (Swift 6.3.1), and a closure with an isolated parameter may not capture values with that isolation.
 package protocol LoopSource<Element>: AnyObject {
     associatedtype Element
 
-    /// The name of the sequence in an error.
     var name: StaticString { get }
     var loop: EventLoop { get }
 
-    /// Requests the next element; `nil` is the end. Called on the loop's thread.
+    /// `nil` means the end. Called on the loop's thread.
     func next(isolation _: isolated (any Actor)?) async throws -> Element?
 }
 

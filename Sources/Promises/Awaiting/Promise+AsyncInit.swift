@@ -1,18 +1,18 @@
 import Reactor
 
 extension Promise where T: Sendable {
-    /// Makes a promise that settles as the async function `body`.
+    /// Makes a promise that settles with the result of the async function `body`.
     ///
     /// ```swift
     /// let answer = Promise { try await ask() }
     /// ```
     ///
-    /// The bridge from promises to `await`. Cancelling the promise cancels the task, and the promise is rejected when
-    /// the task has ended, whatever its result. Until then this thread's loop counts the task as external work. The
-    /// body has the caller's task-local values.
-    /// - Parameter body: runs in a new task, on threads of the library.
-    /// - Returns: a promise. Rejected with the `SystemError` of `pthread_create`, without calling `body`, if no thread
-    ///   for async bodies can be started.
+    /// Connects promises to `await`. Cancelling the promise cancels the task. The promise is then rejected when the
+    /// task has ended, whatever its result. Until then this thread's loop counts the task as external work. The body
+    /// has the caller's task-local values.
+    /// - Parameter body: runs in a new task, on the library's threads.
+    /// - Returns: a promise. If no thread for async bodies can be started, it is rejected with the `SystemError` from
+    ///   `pthread_create`, without calling `body`.
     public init(
         _ file: StaticString = #fileID, _ line: UInt = #line, async body: @escaping @Sendable () async throws -> T
     ) {
@@ -27,24 +27,25 @@ extension Promise where T: Sendable {
 }
 
 extension Promise where T: Sendable {
-    /// Makes a promise that settles as the async function `body`, which runs on this thread's loop.
+    /// Makes a promise that settles with the result of the async function `body`, which runs on this thread's loop.
     ///
     /// ```swift
     /// let rows = Promise(on: .current) { try await session.query("SELECT 1") }
     /// ```
     ///
-    /// `body` begins at once and continues as jobs of the loop, even after it has awaited code that runs elsewhere.
+    /// `body` begins at once and continues in the loop's jobs, even after it has awaited code that runs elsewhere.
     /// `body`, and the actorless async functions that it calls, may use values that belong to this thread, `Sendable`
     /// or not. As with every handler, the compiler does not see all uses of such values in a concurrent `Task`; see
     /// docs/guides/async.md.
     ///
-    /// Cancelling the promise cancels the task, and the promise is rejected when the task has ended. The loop stays
-    /// alive until then. If it ends first, it rejects the promise with `PromiseError.loopEnded`, and cancels the task.
+    /// Cancelling the promise cancels the task. The promise is then rejected when the task has ended. The loop stays
+    /// alive until then. If the loop ends first, it rejects the promise with `PromiseError.loopEnded` and cancels the
+    /// task.
     /// - Parameters:
-    ///   - loop: the loop of this thread.
-    ///   - body: runs in a new task. An actor to which it belongs must live on this loop.
-    /// - Returns: a promise. Rejected with `DispatchError.badInput`, without calling `body`, if `loop` or the actor of
-    ///   `body` belongs elsewhere.
+    ///   - loop: this thread's loop.
+    ///   - body: runs in a new task. If it belongs to an actor, the actor must live on this loop.
+    /// - Returns: a promise. If `loop` or the actor of `body` belongs elsewhere, it is rejected with
+    ///   `DispatchError.badInput`, without calling `body`.
     @available(*, noasync, message: "an async function calls the body, or starts a task")
     public init(
         on loop: EventLoop, _ file: StaticString = #fileID, _ line: UInt = #line,
@@ -74,14 +75,14 @@ extension EventLoop {
 }
 
 extension Guarantee where T: Sendable {
-    /// Makes a guarantee that is fulfilled with the result of the async function `body`; see the form of `Promise`.
+    /// Makes a guarantee that is fulfilled with the result of the async function `body`; see `Promise`'s initializer.
     ///
     /// ```swift
     /// let size = Guarantee { await cache.count }
     /// ```
     ///
-    /// Cancelling the guarantee cancels the task, and releases the handlers without calling them when the task has
-    /// ended; see `cancel()`. If no thread can be started, `body` waits for one; see `LogEvent.threadShortage`.
+    /// Cancelling the guarantee cancels the task. When the task has ended, the handlers are released without being
+    /// called; see `cancel()`. If no thread can be started, `body` waits for one; see `LogEvent.threadShortage`.
     public init(
         _ file: StaticString = #fileID, _ line: UInt = #line, async body: @escaping @Sendable () async -> T
     ) {
@@ -93,7 +94,7 @@ extension Guarantee where T: Sendable {
     }
 }
 
-/// Runs the tasks of async bodies. Swift's own pool has one thread per core, and a synchronous test blocks such a
+/// Runs the tasks for async bodies. Swift's own pool has one thread per core, and a synchronous test blocks such a
 /// thread in `hang`. As many tests as cores would leave no thread for the work that they wait for.
 final class AsyncBodyExecutor: TaskExecutor {
     static let shared = AsyncBodyExecutor()
@@ -104,7 +105,7 @@ final class AsyncBodyExecutor: TaskExecutor {
 
     func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
-        // Cannot fail: a running task cannot be refused, so the queue has no limit and keeps jobs.
+        // Cannot fail: the queue has no limit and keeps jobs, since a running task cannot be refused.
         _ = try? Self.threads.ofThisProcess.take(
             PoolJob { job.runSynchronously(on: self.asUnownedTaskExecutor()) })
     }
@@ -119,7 +120,7 @@ final class AsyncBodyExecutor: TaskExecutor {
 
 private enum TaskStage {
     case running
-    /// The task should end. The promise is rejected when it has.
+    /// The task should end. The promise is rejected when the task has ended.
     case cancelled((any Error)?)
     case ended
 }
@@ -134,7 +135,7 @@ extension ExternalCore {
         let home = EventLoop.ofCurrentThread.loopToNotify
         let stage = LockedValue(TaskStage.running)
         home.beginExternalWork()
-        // Belongs to no actor, like this function: an actor's thread may be blocked in `hang`.
+        // Belongs to no actor, like this function, since an actor's thread may be blocked in `hang`.
         cancels(
             Task(executorPreference: AsyncBodyExecutor.shared) { [self] in
                 if home.isVirtual { await VirtualTasks.run(for: home, work) } else { await work() }
@@ -149,7 +150,7 @@ extension ExternalCore {
         let hold = loop.hold(at: callSite)
         let ending = loop.whenEnding { [self] in
             task?.cancel()
-            // The task may then wait forever, for instance for a timer of the loop.
+            // The task may then wait forever, for example for one of the loop's timers.
             if claim() { reject(PromiseError.loopEnded) } else { taskDidEnd(stage) }
         }
         // Sound because the task's executor is bound to this thread. No other thread uses `work`, its captures, or the
@@ -159,7 +160,7 @@ extension ExternalCore {
             await work.value()
             taskDidEnd(stage)
             hold.cancel()
-            // After the end of the loop this may be another thread.
+            // After the loop has ended, this may be another thread.
             if !loop.value.hasEnded { loop.value.forgetEnding(ending) }
         }
         task = started

@@ -1,5 +1,5 @@
 extension Promise {
-    /// The value of the promise, awaited by an async function.
+    /// The promise's value, for an async function to await.
     ///
     /// ```swift
     /// let answer = try await promise.value
@@ -9,22 +9,22 @@ extension Promise {
     /// another thread drives the promise's loop or calls its resolver. `value` itself does not drive a loop.
     ///
     /// A cancellation of the waiting task cancels the promise, unless another handler waits for it, and throws
-    /// `CancellationError`: at once on the thread of the promise's loop, or else when that loop handles it, unless the
-    /// promise has settled by then.
+    /// `CancellationError`. On the thread of the promise's loop, this happens at once. On other threads it happens when
+    /// that loop handles it, unless the promise has settled by then.
     ///
-    /// The getter runs where its caller runs, in the isolation of the promise, so the value need not be `Sendable`.
+    /// The getter runs where its caller runs, in the promise's isolation, so the value need not be `Sendable`.
     ///
     /// In synchronous code, use `settledValue`, `then`, `map` or `done`, or `hang(promise)` to wait on the loop's
     /// thread.
-    /// - Throws: the promise's error, `CancellationError`, or `PromiseError.badInput` if only an undriven loop, of a
-    ///   thread of Swift's pool or of a `ThreadPool`, can settle the promise. In that case the function that made it is
-    ///   async, and neither `nonisolated(nonsending)` nor of an actor that lives on a loop.
+    /// - Throws: the promise's error, `CancellationError`, or `PromiseError.badInput` if only an undriven loop, on a
+    ///   thread of Swift's pool or of a `ThreadPool`, can settle the promise. The function that made such a promise is
+    ///   async, not `nonisolated(nonsending)`, and not on an actor that lives on a loop.
     @inlinable
     public nonisolated(nonsending) var value: T {
         // Sound for a T that is not Sendable. Promise<T> and Resolver<T> are then not Sendable either, so the promise,
         // its copies, its resolver, the captures of its handlers and the awaiting code are in one isolation region. The
-        // getter and its result stay there (`nonsending`). The fulfilling code is there too, so the value is made,
-        // copied and released in sequence. A cancellation may come from any thread, but it accesses only words of
+        // getter and its result stay in that region (`nonsending`). The fulfilling code is in it too, so the value is
+        // made, copied and released in sequence. A cancellation may come from any thread, but it accesses only words of
         // state, and the promise that it settles is rejected. (Regions do not know threads: see docs/guides/async.md.)
         get async throws {
             if let outcome = result { return try outcome.get() }
@@ -34,11 +34,11 @@ extension Promise {
 }
 
 extension Guarantee {
-    /// The value of the guarantee, awaited by an async function; see `Promise.value`.
+    /// The guarantee's value, for an async function to await; see `Promise.value`.
     ///
     /// A cancellation of the task does not end the wait, since a guarantee cannot report it. To be notified, wait for
-    /// `asPromise().value`. If nothing can fulfill the guarantee any more, because its loop has ended or it was
-    /// cancelled or abandoned, the task waits forever, which is logged as `LogEvent.awaitStalled`.
+    /// `asPromise().value`. If the guarantee's loop has ended, or the guarantee was cancelled or abandoned, nothing can
+    /// fulfill it any more. The task then waits forever, which is logged as `LogEvent.awaitStalled`.
     @inlinable
     public nonisolated(nonsending) var value: T {
         get async {
@@ -51,7 +51,7 @@ extension Guarantee {
 }
 
 extension PromiseCore {
-    /// For a caller that can neither return a value nor throw.
+    /// Waits forever, for a caller that can neither return a value nor throw.
     @usableFromInline
     func waitForever(
         _ type: String, _ error: any Error, _ isolation: isolated (any Actor)? = #isolation

@@ -1,15 +1,15 @@
 import Reactor
 
-/// Searches for the handler on this thread's stack, or the job in a pool's queue, that a promise waits for.
+/// Searches for what a promise waits for: a handler on this thread's stack, or a job in a pool's queue.
 struct StackSearch {
     /// The pool to search; `nil` for the stack.
     private let pool: ObjectIdentifier?
-    /// The number of further cores to visit, beyond which the answer is `false`.
+    /// Cores that may still be visited. At zero, the answer is `false`.
     private var limit = 1000
 
-    /// Returns true when a handler further down this thread's stack must return before `core` can settle, or when a job
-    /// in the queue of `pool` must run. Without a pool, call it only in a handler: this thread's operation that has
-    /// been taken out, and has not settled its core, is on the stack.
+    /// Returns true if a handler further down this thread's stack must return before `core` can settle; with `pool`, if
+    /// a job in the pool's queue must run. Without a pool, call it only in a handler: an operation of this thread that
+    /// has been taken out, and has not settled its core, is then on the stack.
     static func isHeldUp(_ core: PromiseCore, by pool: ThreadPoolWorkers? = nil) -> Bool {
         var search = StackSearch(pool: pool.map { ObjectIdentifier($0) })
         return search.isHeldUp(core, .ofThisThread)
@@ -32,7 +32,7 @@ struct StackSearch {
             let word = core.sourceWord.load()
             switch word.mark {
             case .none: return areInputsHeldUp(of: core, here)
-            // The source exists while this thread does not run its waiter: see `SourceWord`.
+            // The source exists while this thread does not run the source's waiter: see `SourceWord`.
             case .waiting: core = word.core.object
             case .linkedFrom: core = word.core.object
             // A core that is still counted has been cancelled, and is about to be notified.
@@ -43,8 +43,8 @@ struct StackSearch {
         return false
     }
 
-    /// Returns true when one source is held up, if the combinator needs all and no other source may fail first. For
-    /// other combinators, when each source is held up.
+    /// For a combinator that needs all its sources, returns true if one source is held up and no other may fail first.
+    /// For other combinators, returns true if each source is held up.
     private mutating func areInputsHeldUp(of core: PromiseCore, _ here: LoopRef) -> Bool {
         guard let combinator = core.asCombinator else { return false }
         let inputs = combinator.inputs

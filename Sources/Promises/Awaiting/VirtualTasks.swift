@@ -2,16 +2,16 @@ import Reactor
 import Synchronization
 
 /// The tasks of `Promise { … }` whose loops have a virtual clock. The clock stands still while a task works, but must
-/// advance while the task waits for a promise of the same loop. So a waiter checks here whether its task is listed, and
+/// advance while the task waits for a promise on the same loop. So a waiter checks here whether its task is listed, and
 /// notifies the loop.
 ///
 /// Child tasks, and tasks that the body starts, are not listed: their parent may work while they wait.
 enum VirtualTasks {
-    /// The number of tasks. Zero without a virtual clock, so that a wait costs only this check.
+    /// The number of tasks. Zero without a virtual clock, so a wait then costs only this check.
     private static let count = Atomic(0)
     /// The loops by the hashes of their tasks, which must not be retained. Swift hashes the task's address with a
-    /// secret of the process, so two tasks collide only by a chance of one in 2^64. A task is listed only while it
-    /// runs, so no address is in use twice.
+    /// secret of the process, so two tasks collide with probability 2^-64. A task is listed only while it runs, so no
+    /// two listed tasks have the same address.
     private static let homes = LockedValue<[Int: LoopRemote]>.ofProcess([:])
 
     static func run(for home: LoopRemote, _ work: () async -> Void) async {
@@ -23,8 +23,8 @@ enum VirtualTasks {
         homes.withLock { $0[key] = nil }
     }
 
-    /// The loop that counts the current task as external work. `nil` if its clock is not virtual, or if `promise`
-    /// belongs to another loop or has a resolver.
+    /// Returns the loop that counts the current task as external work; `nil` if the loop's clock is not virtual, or if
+    /// `promise` belongs to another loop or has a resolver.
     static func home(waitingFor promise: PromiseCore) -> LoopRemote? {
         guard count.load(ordering: .relaxed) > 0 else { return nil }
         let key = currentTask

@@ -35,7 +35,7 @@ extension FanInCore {
         return all.wait(for: repeat each thenable)
     }
 
-    /// Adds the thenables, `count` in number. Their types may differ.
+    /// Adds `count` thenables. Their types may differ.
     @inlinable
     func wait<each Each: Thenable>(for thenable: repeat each Each) -> FanInCore {
         var index = 0

@@ -17,9 +17,9 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         case each
         /// `race`: the first outcome counts.
         case first
-        /// `race` of guarantees: the first value counts, and rejections do not.
+        /// `race` of guarantees: the first value counts; rejections do not.
         case firstValue
-        /// `race(fulfilled:)`: the first value counts, or all rejections if there is none.
+        /// `race(fulfilled:)`: the first value counts; without a value, all rejections count.
         case firstFulfilled
 
         fileprivate var isRace: Bool { self != .all && self != .each }
@@ -27,19 +27,18 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
 
     private let rule: Rule
     @usableFromInline let count: Int
-    /// The number of missing decisive outcomes. Exclusivity is unchecked because no other code is called while it
-    /// changes.
+    /// Decisive outcomes still missing. Exclusivity is unchecked because no other code is called while it changes.
     @exclusivity(unchecked) private var missing: Int
-    /// The number of rejected sources in a race that another source may still win.
+    /// Rejected sources in a race that another source may still win.
     private var rejections = 0
     private var isSealed = false
-    // One slot for each source, in order. A slot holds the source's node, unowned, until the node runs, then the
-    // source, owned until the result settles. Keeping sources longer would keep the losers' values, and would free a
-    // sequence of combinators, each the source of the next, by nested deinits.
+    // One slot for each source, in order. A slot holds the source's node, unowned, until the node runs, and then the
+    // source, owned until the result settles. Keeping sources longer would keep the losers' values. It would also free
+    // a sequence of combinators, each the source of the next, by nested deinits.
     private let slots: UnsafeMutablePointer<InputSlot>
     private let complete: (FanInCore, Int) -> Void
 
-    /// An address, with a flag in its lowest bit: addresses of objects are multiples of 16.
+    /// An address, with a flag in its lowest bit, since objects' addresses are multiples of 16.
     private struct InputSlot {
         private let word: UInt
 
@@ -62,7 +61,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
 
     /// - Parameters:
     ///   - complete: settles the result when the outcome of the source at an index satisfies the rule.
-    ///   - code: used only for the value here.
+    ///   - code: here, handles only the value.
     @usableFromInline
     init(
         _ rule: Rule, _ count: Int, complete: @escaping (FanInCore, Int) -> Void,
@@ -73,13 +72,13 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         self.complete = complete
         missing = rule.isRace ? 1 : count
         // malloc, because `allocate` asks for alignment, which the C library serves more slowly. Without memory the
-        // process ends, as in every Swift allocation.
+        // process ends, as everywhere in Swift.
         slots = malloc(max(count, 1) * MemoryLayout<InputSlot>.stride)!.bindMemory(to: InputSlot.self, capacity: count)
         slots.initialize(repeating: .empty, count: count)
         super.init(code: code)
     }
 
-    // The settling code has released the sources.
+    // The settling code has already released the sources.
     deinit { free(slots) }
 
     override func releaseKept() {
@@ -124,7 +123,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     func seal() {
         isSealed = true
         if count == 0 { complete(self, 0) }
-        // An already settled source may have decided.
+        // A source that had already settled may have decided.
         if !isOpen {
             if rule.isRace { stopSourcesLater() } else { detachSources() }
         }
@@ -145,7 +144,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         inputDidEnd()
     }
 
-    /// Handles a late outcome, or a rejection that does not meet the rule.
+    /// Handles an outcome that is late, or a rejection that does not decide.
     private func handleUnused(_ index: Int, _ source: CoreRef) {
         slots[index] = .empty
         if isCancelling { return source.release() }
@@ -174,8 +173,8 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
 
     private func stopSources() { leaveSources { $0.withdrawAndCancel() } }
 
-    /// Cancels the losers of a race that was decided when it was made. In a job, so that the caller can still attach
-    /// handlers to losers, as in a race decided later.
+    /// Cancels the losers of a race that was decided when it was made. A job does so, so that the caller can first
+    /// attach handlers to losers, as in a race decided later.
     private func stopSourcesLater() {
         guard (0..<count).contains(where: { slots[$0].node != nil }) else { return }
         EventLoop.ofCurrentThread.enqueue(InternalJob { [self] in stopSources() })
@@ -186,7 +185,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         for index in 0..<count {
             guard let node = slots[index].node else { continue }
             slots[index] = .empty
-            // The node is in its source's list or queued to run, and either retains it.
+            // The node's list or the queue retains it.
             leave(node)
         }
     }

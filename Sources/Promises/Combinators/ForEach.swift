@@ -1,4 +1,4 @@
-/// Calls `body` with each of `items` in sequence: each call waits for the promise of the previous one.
+/// Calls `body` with each of `items` in sequence. Each call waits for the promise of the previous one.
 ///
 /// ```swift
 /// forEach(migrations) { migration in database.apply(migration) }
@@ -6,13 +6,13 @@
 ///
 /// Takes constant memory.
 ///
-/// Cancelling the result cancels the current item's promise, if no other handler waits for it. To process several items
-/// at a time, see `when(fulfilled:concurrently:)`. For a promise of items, write `then { forEach($0) { … } }`.
+/// Cancelling the result cancels the current item's promise, unless another handler waits for it. To process several
+/// items at a time, see `when(fulfilled:concurrently:)`. For a promise of items, write `then { forEach($0) { … } }`.
 /// - Parameters:
 ///   - items: iterated once. Each item is taken when its turn comes.
-///   - body: called with each item, first inside this call and then in jobs of this thread's loop.
-/// - Returns: a promise that is fulfilled after the last item, or at once without items. The first error of `body` or
-///   of its promises rejects it. Later items are not processed.
+///   - body: called with each item, first inside this call and then in jobs on this thread's loop.
+/// - Returns: a promise that is fulfilled after the last item, or at once without items. The first error from `body` or
+///   its promises rejects it; later items are not processed.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func forEach<Items: Sequence, Next: Thenable>(
@@ -29,14 +29,14 @@ extension Thenable where T: Sequence {
     /// chunks.thenReduce(0) { sent, chunk in upload(chunk).map { sent + $0 } }
     /// ```
     ///
-    /// Takes constant memory. Cancelling the result cancels the current element's promise, if no other handler waits
+    /// Takes constant memory. Cancelling the result cancels the current element's promise, unless another handler waits
     /// for it.
     /// - Parameters:
     ///   - initial: the first accumulated value.
-    ///   - body: called with the accumulated value and the next element, in jobs of this thread's loop. Returns a
+    ///   - body: called with the accumulated value and the next element, in jobs on this thread's loop. Returns a
     ///     promise of the next accumulated value.
-    /// - Returns: a promise of the last accumulated value. Rejected with the error of this promise, or with the first
-    ///   error of `body` or of its promises. Later elements are not processed.
+    /// - Returns: a promise of the last accumulated value. Rejected with this promise's error, or with the first error
+    ///   from `body` or its promises; later elements are not processed.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     public func thenReduce<Value, Next: Thenable>(

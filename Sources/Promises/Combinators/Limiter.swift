@@ -9,12 +9,12 @@ import Reactor
 /// }
 /// ```
 ///
-/// An operation is in progress until its promise has settled, even after a cancellation: until its clean-ups, the
-/// guarantees of `onCancelThen`, and a closure on a pool thread have ended. Cancelling a waiting operation dequeues it.
-/// Put a time limit outside, `limiter.run { … }.timeout(…)`: with a `timeout` inside, the operation settles while the
-/// abandoned work may still be ending.
+/// An operation is in progress until its promise has settled, even after a cancellation: its clean-ups, the guarantees
+/// of `onCancelThen`, and a closure on a pool thread must end first. Cancelling a waiting operation dequeues it. Put a
+/// time limit outside, `limiter.run { … }.timeout(…)`. With a `timeout` inside, the operation would settle before the
+/// abandoned work has ended.
 ///
-/// Belongs to the thread that made it. The end of the loop rejects waiting operations with `PromiseError.loopEnded`.
+/// Belongs to the thread that made it. The loop's end rejects waiting operations with `PromiseError.loopEnded`.
 public final class Limiter {
     package let limit: Int
     /// The number of operations in progress.
@@ -25,7 +25,7 @@ public final class Limiter {
     private var turns = LinkedOrder<PromiseCore>()
     private var nextNumber = 0
     private let loop = EventLoop.ofCurrentThread
-    /// The registration for the loop's end, while operations wait.
+    /// The registration that reports the loop's end. Exists while operations wait.
     private var ending = 0
     private var ends = InspectedEnds()
 
@@ -38,7 +38,7 @@ public final class Limiter {
     deinit { InspectedObjects.remove(self) }
 
     /// Calls `work` as soon as fewer than `limit` operations are in progress.
-    /// - Parameter work: called once, in a job of this thread's loop, unless the result has been cancelled.
+    /// - Parameter work: called once, in a job on this thread's loop, unless the result has been cancelled.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @discardableResult
     public func run<Work: Thenable>(
@@ -53,7 +53,7 @@ public final class Limiter {
             }, file: file, line: line)
     }
 
-    /// Makes the permit of one operation, which ends with its last reference.
+    /// Makes an operation's permit, which ends when its last reference is released.
     private func turn(_ file: StaticString, _ line: UInt) -> Promise<OnDeinit> {
         if active < limit {
             active += 1
@@ -93,8 +93,7 @@ public final class Limiter {
         while let turn = turns.popFirst() { turn.producerDidEnd(.loopEnded) }
     }
 
-    /// A waiting call of `run`.
-    // Unowned: the limiter outlives its turns, because the operations in progress retain it and it settles all turns
+    // Unowned: the limiter outlives its turns, because the operations in progress retain it, and it settles all turns
     // first.
     private struct Turn: Operation {
         typealias Output = OnDeinit

@@ -1,4 +1,4 @@
-/// A `LinkedList` in a dictionary: removes values by their numbers in constant time.
+/// A `LinkedList` in a dictionary. Removes values by number in constant time.
 package struct LinkedOrder<Value> {
     private struct Entry {
         let value: Value

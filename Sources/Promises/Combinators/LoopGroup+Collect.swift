@@ -10,7 +10,7 @@ extension LoopGroup {
     ///
     /// May be called on any thread, and an async function may await the value. This thread's loop counts the call as
     /// external work until all loops have answered.
-    /// - Returns: a guarantee of one result per loop: `DispatchError.loopEnded` if it ends before it answers.
+    /// - Returns: a guarantee of one result per loop; `DispatchError.loopEnded` for a loop that ends before it answers.
     public func collect<Value: Sendable>(
         _ body: @escaping @Sendable () -> Value
     ) -> Guarantee<[Result<Value, DispatchError>]> { collect { (_: Int) in body() } }
@@ -30,14 +30,14 @@ extension LoopGroup {
         return guarantee
     }
 
-    /// Runs `body` on each loop with its value of `state`, and collects the results in the order of the loops.
+    /// Runs `body` on each loop with the loop's value of `state`, and collects the results in the order of the loops.
     ///
     /// ```swift
     /// let requests = group.collect(counters) { $0.requests }
     ///     .map { answers in answers.compactMap { try? $0.get() }.reduce(0, +) }
     /// ```
     ///
-    /// See `collect(_:)`. A loop without a value makes it.
+    /// See `collect(_:)`. A loop that has no value makes one.
     public func collect<State: SendableMetatype, Value: Sendable>(
         _ state: LoopLocal<State>, _ body: @escaping @Sendable (State) -> Value
     ) -> Guarantee<[Result<Value, DispatchError>]> {

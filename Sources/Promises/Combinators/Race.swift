@@ -1,11 +1,11 @@
-/// Settles as the first of `thenables` that settles, even with a rejection. Cancels the others, except those that
-/// another handler waits for.
+/// Settles with the outcome of the first of `thenables` that settles, even a rejection. Cancels the others, except
+/// those that another handler waits for.
 ///
 /// ```swift
 /// race(fetch(url), after(.seconds(2)).then { Promise<Page>(error: PromiseError.timedOut) })
 /// ```
 ///
-/// If several have already settled, the first in the list wins, and a job cancels the losers, so that a handler can
+/// If several have already settled, the first in the list wins. A job then cancels the losers, so that a handler can
 /// still be attached to them after the call. To let a loser continue, attach a handler to it. The losers' outcomes are
 /// not reported.
 ///
@@ -18,7 +18,7 @@ public func race<Each: Thenable>(
     _ thenables: [Each], file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Each.T> { Promise(FanInCore.race(thenables, .first), of: "race", file, line) }
 
-/// The form for promises and guarantees of one value type.
+/// Overload for promises and guarantees with one value type.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
@@ -26,16 +26,16 @@ public func race<T>(
     _ thenables: any Thenable<T>..., file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<T> { race(thenables.map { $0.asPromise() }, file: file, line: line) }
 
-/// Settles as the first guarantee that is fulfilled. Cancels the others, except those that another handler waits for.
-/// An abandoned or cancelled guarantee does not count.
+/// Settles with the value of the first guarantee that is fulfilled. Cancels the others, except those that another
+/// handler waits for. An abandoned or cancelled guarantee does not count.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func race<T>(
     _ first: Guarantee<T>, _ others: Guarantee<T>..., file: StaticString = #fileID, line: UInt = #line
 ) -> Guarantee<T> { Guarantee(FanInCore.race([first] + others, .firstValue), of: "race", file, line) }
 
-/// Settles as the first of `thenables` that is fulfilled. Cancels the others, except those that another handler waits
-/// for.
+/// Settles with the value of the first of `thenables` that is fulfilled. Cancels the others, except those that another
+/// handler waits for.
 ///
 /// ```swift
 /// race(fulfilled: mirrors.map { fetch($0) })
@@ -43,7 +43,7 @@ public func race<T>(
 ///
 /// Cancelling the result cancels the thenables that no other handler waits for.
 /// - Returns: a promise of the first value. It is rejected
-///   - with `PromiseError.noWinner` if all are rejected, with their errors in the order of the list;
+///   - with `PromiseError.noWinner`, which has the errors in the order of the list, if all are rejected;
 ///   - with `PromiseError.cancelled` if all are rejected with errors that mean "cancelled";
 ///   - with `PromiseError.badInput` if the list is empty.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")

@@ -9,7 +9,7 @@ extension LoopRemote {
     /// ```
     ///
     /// May be read on any thread. It does not keep this thread's loop alive: call `hang` on it, or take a `hold()`.
-    /// Each read makes a guarantee that is kept until the loop ends or the guarantee is cancelled, for instance by
+    /// Each read makes a guarantee, which is kept until the loop ends or the guarantee is cancelled, for example by
     /// losing a race.
     public var ended: Guarantee<Void> { Guarantee(promiseOfEnd(of: CollectionOfOne(self))) }
 }

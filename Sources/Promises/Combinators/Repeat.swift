@@ -1,13 +1,13 @@
-/// Calls `body`, waits for its promise, and repeats this while the promise's value is `true`.
+/// Calls `body` and waits for its promise, again and again, as long as the promise's value is `true`.
 ///
 /// ```swift
 /// repeatWhile { connection.receive().then { connection.write($0) }.map { !isClosing } }
 /// ```
 ///
-/// Other work of the loop runs between two calls. Takes constant memory. Cancelling the result cancels the current
-/// round's promise, if no other handler waits for it.
-/// - Parameter body: starts one round; called first inside this call and then in jobs of this thread's loop.
-/// - Returns: a promise that is fulfilled after the first round with the value `false`. The first error of `body` or of
+/// The loop's other work runs between two calls. Takes constant memory. Cancelling the result cancels the current
+/// round's promise, unless another handler waits for it.
+/// - Parameter body: starts one round; called first inside this call and then in jobs on this thread's loop.
+/// - Returns: a promise that is fulfilled after the first round with the value `false`. The first error from `body` or
 ///   its promises rejects it.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable

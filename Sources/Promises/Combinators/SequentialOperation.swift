@@ -1,13 +1,13 @@
 /// Promises made one after another: the common part of `forEach`, `thenReduce` and `repeatWhile`.
 ///
 /// The result's core itself waits for each promise, and runs again when that promise has settled. So a round takes no
-/// extra memory and no stack depth, and a cancellation reaches the current round's promise. Each round is a job of the
+/// extra memory and no stack depth, and a cancellation reaches the current round's promise. Each round is a job on the
 /// loop, even if its promise has settled, so an endless sequence does not starve other work.
 @usableFromInline
 struct SequentialOperation<Value>: Operation {
     @usableFromInline typealias Output = Value
-    /// Runs one round after the fulfilled promise, `nil` in the first round. Returns the next promise to wait for, or
-    /// `nil` if the round has finished the core.
+    /// Runs one round. Its parameter is the promise that was fulfilled; `nil` in the first round. Returns the next
+    /// promise to wait for; `nil` if the round has finished the core.
     @usableFromInline let round: (CoreRef?, PromiseCore) throws -> PromiseCore?
 
     @inlinable init(_ round: @escaping (CoreRef?, PromiseCore) throws -> PromiseCore?) {

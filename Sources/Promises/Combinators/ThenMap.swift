@@ -5,11 +5,11 @@ extension Thenable where T: Sequence {
     /// firstly { fetchIDs() }.thenMap { id in fetchUser(id) }
     /// ```
     ///
-    /// `body` is called for all elements at once. After a rejection, the other promises continue. See
+    /// Calls `body` for all elements without waiting. After a rejection, the other promises continue. See
     /// `when(fulfilled:)`, and `when(fulfilled:concurrently:)` to limit the number at a time.
-    /// - Parameter body: called in a job of this thread's loop. An error that it throws rejects the element, and ends
+    /// - Parameter body: called in a job on this thread's loop. An error that it throws rejects the element, and ends
     ///   the calls.
-    /// - Returns: a promise of the values. Rejected with the error of this promise, or with the first rejection of an
+    /// - Returns: a promise of the values. Rejected with this promise's error, or with the first rejection of an
     ///   element.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
@@ -30,7 +30,7 @@ extension Thenable where T: Sequence {
         return derived("thenMap", each, file, line)
     }
 
-    /// For closures of several statements that return `.value(…)`, or mix promises and guarantees.
+    /// Overload for closures with several statements that return `.value(…)`, or mix promises and guarantees.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     @_disfavoredOverload

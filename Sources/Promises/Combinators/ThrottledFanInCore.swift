@@ -1,31 +1,30 @@
 /// The result of a combinator that takes its sources one after another.
 ///
-/// User code supplies the sources, so jobs of the loop take them, not the code that settles other sources as in a
-/// `FanInCore`. User code then runs on its own thread and never inside another handler, and a hundred thousand settled
-/// sources alternate with other work. Only `Callbacks` keeps anything for settled sources.
+/// User code supplies the sources, so jobs on the loop take them, unlike in a `FanInCore`, where the code that settles
+/// other sources does. User code then runs on its own thread and never inside another handler, and a hundred thousand
+/// settled sources alternate with other work. Only `Callbacks` keeps anything for settled sources.
 // @unchecked: accessed only on its loop's thread, except for what PromiseCore itself allows other threads.
 @usableFromInline
 final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
-    /// The specialized part: closures over the values.
     private struct Callbacks {
-        /// Returns the next source, or `nil` after the last. User code, which may even drive the loop.
+        /// Returns the next source, or `nil` after the last. User code; it may even drive the loop.
         let next: () throws -> PromiseCore?
         /// Stores the value of the fulfilled source with that number.
         let keep: (Int, CoreRef) -> Void
         let complete: (PromiseCore) -> Void
     }
 
-    /// Set until the result settles.
+    /// Not `nil` until the result settles.
     private var callbacks: Callbacks?
     private let limit: Int
-    /// The nodes of the pending sources, by number. Unowned: a node is in its source's list or queued to run, and
-    /// either retains it.
+    /// The nodes of the pending sources, by number. Unowned: a node is in its source's list or queued to run, and the
+    /// list or queue retains it.
     private var nodes: [Int: InputNode] = [:]
     private var taken = 0
     private var isExhausted = false
     private var isTaking = false
 
-    /// - Parameter limit: the maximum number of pending sources, at least 1.
+    /// - Parameter limit: at least 1.
     @usableFromInline
     init(
         _ limit: Int, code: CoreCode, next: @escaping () throws -> PromiseCore?,
@@ -43,7 +42,7 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
     }
 
     private func take() {
-        // The next source is taken after user code that drives the loop returns.
+        // User code may be driving the loop; the next source is taken after that.
         guard !isTaking else { return }
         isTaking = true
         // A copy of `callbacks`, because user code may cancel the result.
@@ -60,12 +59,12 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
                 source.cancelUnlessWanted()
                 break
             }
-            // User code has rejected another source, and with it the result.
+            // User code has rejected another source, and thereby the result.
             guard isOpen else {
                 source.annotate(.isDetached)
                 break
             }
-            // At once: the node of a settled source would run only after this inline job.
+            // At once, since the node of a settled source would run only after this inline job.
             if let outcome = source.settled, !outcome.isFulfilled {
                 source.markHandled()
                 rejectResult(as: outcome)

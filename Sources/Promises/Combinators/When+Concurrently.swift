@@ -8,11 +8,11 @@
 /// reported. Cancelling the result cancels the pending promises that no other handler waits for.
 /// - Parameters:
 ///   - items: iterated once, one item per call of `body`. May run any code, even cancel the result.
-///   - limit: the maximum number of pending promises.
-///   - body: called with each item on this thread: inside this call for the first items, then in jobs of the loop. An
+///   - limit: the most pending promises.
+///   - body: called with each item on this thread: inside this call for the first items, then in jobs on the loop. An
 ///     error that it throws rejects the item.
-/// - Returns: a promise of the values, fulfilled at once without items. Rejected at once with the first rejection, or
-///   with `PromiseError.badInput`, without calling `body`, if `limit` is below 1.
+/// - Returns: a promise of the values, fulfilled at once without items. Rejected at once with the first rejection; if
+///   `limit` is below 1, with `PromiseError.badInput` and without calling `body`.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Items: Sequence, Next: Thenable>(

@@ -1,4 +1,4 @@
-// Two thenables have a form without a parameter pack. The compiler (Swift 6.3) resolves the result of a pack too late
+// Two thenables have an overload without a parameter pack. The compiler (Swift 6.3) resolves a pack's result too late
 // for a closure that does not take the tuple apart, as in `when(fulfilled: a, b).done { print($0.0) }`, and for a
 // comparison with literals, and its error messages do not say so.
 
@@ -8,7 +8,7 @@
 /// when(fulfilled: user, avatar).done { user, avatar in … }
 /// ```
 ///
-/// After a rejection the other one continues.
+/// After a rejection the other thenable continues.
 /// - Returns: a promise of both values, rejected at once with the first rejection.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
@@ -16,7 +16,7 @@ public func when<A: Thenable, B: Thenable>(
     fulfilled a: A, _ b: B, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<(A.T, B.T)> { Promise(FanInCore.tuple(of: a, b), of: "when", file, line) }
 
-/// Waits until any number of thenables of any types are fulfilled; see the form for two.
+/// Waits until any number of thenables of any types are fulfilled; see the overload for two.
 ///
 /// Take the tuple apart in the closure, `{ a, b, c in … }`, or continue the chain in another statement.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")

@@ -17,7 +17,7 @@ public func when<Each: Sequence>(
     Promise(FanInCore.values(of: Array(thenables)), of: "when", file, line)
 }
 
-/// The form without values.
+/// Overload for thenables without values.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
@@ -28,7 +28,7 @@ public func when<Each: Thenable>(
     return Promise(all, of: "when", file, line)
 }
 
-/// The form for promises and guarantees of one value type.
+/// Overload for promises and guarantees with one value type.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<T>(
@@ -38,8 +38,8 @@ public func when<T>(
 /// Waits until all guarantees are fulfilled and collects their values in order.
 ///
 /// Cancelling the result cancels the guarantees that no other handler waits for.
-/// - Returns: a guarantee of the values, fulfilled at once without guarantees. If one of them is abandoned or
-///   cancelled, it is never fulfilled. Seen as a promise, it is rejected with that error.
+/// - Returns: a guarantee of the values, fulfilled at once without guarantees. If one of the guarantees is abandoned or
+///   cancelled, the result is never fulfilled; as a promise, it is rejected with that error.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<T>(

@@ -3,19 +3,19 @@ import ReactorLibc
 import Reactor
 import Synchronization
 
-/// The settings of the library, for the whole process, on any thread. An operator reads them when it is called.
+/// The library's settings for the whole process, on any thread. An operator reads them when it is called.
 ///
 /// ```swift
 /// conf.logHandler = { event in log.notice("\(event)") }
 /// ```
 public let conf = Configuration()
 
-/// The settings of this process, of which `conf` is the only instance.
+/// The settings of this process; `conf` is the only instance.
 public final class Configuration: Sendable {
     private let policy = Atomic<UInt8>(CatchPolicy.allErrorsExceptCancellation.rawValue)
     private let handler = LockedValue.ofProcess(ReportHandler<LogEvent> { LoopEvent.print($0.description) })
 
-    /// Sees every event before the limit.
+    /// Called before the limit applies.
     private let observer = LockedValue.ofProcess(ReportHandler<LogEvent>?.none)
 
     private let limited = LimitedReports<LogKey> { key, count in
@@ -43,26 +43,26 @@ public final class Configuration: Sendable {
         LoopEvent.handler.withLock { $0 = handler }
     }
 
-    /// The policy of a `catch` or `recover` that names none.
+    /// The policy for a `catch` or `recover` that names none.
     public var catchPolicy: CatchPolicy {
         get { CatchPolicy(rawValue: policy.load(ordering: .relaxed))! }
         set { policy.store(newValue.rawValue, ordering: .relaxed) }
     }
 
     /// True when operators record their call sites, for reports, debug descriptions and `EventLoop.pendingPromises`;
-    /// see `Trace`. Off by default and then free. Costs about 200 bytes and half a microsecond per promise. Applies to
-    /// later promises.
+    /// see `Trace`. Off by default, at no cost. When on, costs about 200 bytes and half a microsecond per promise made
+    /// later.
     public var trace: Bool {
         get { clinux_is_tracing() }
         set { clinux_set_tracing(newValue) }
     }
 
-    /// The number of events per kind and source line that reach any log handler per period, which begins with the first
-    /// event that passes. Ten per second by default; `nil` for no limit. Peers can cause many events, and the handler
-    /// runs on a loop's thread.
+    /// The number of events per kind, source line and period that reach any log handler. A period begins with the first
+    /// event that passes. The default is ten per second; `nil` means no limit. Peers can cause many events, and the
+    /// handler runs on a loop's thread.
     ///
-    /// The handler receives the number of suppressed events as a `LogEvent.suppressed`: after the period, with the next
-    /// event of that kind and line, a little later on a thread of the library, or at exit(3). Errors of different types
+    /// The handler receives the number of suppressed events as a `LogEvent.suppressed` after the period: with the
+    /// next event of that kind and line, a little later on a library thread, or at exit(3). Errors with different types
     /// or kernel codes are counted separately. At least one event per nanosecond passes.
     public var logLimit: (burst: Int, period: Duration)? {
         get { limited.limit.map { ($0.burst, .nanoseconds($0.period)) } }
@@ -77,7 +77,7 @@ public final class Configuration: Sendable {
         get { handler.withLock { $0 }.call }
         set {
             let new = ReportHandler(newValue)
-            // Released outside the lock, because the captures of the old handler may log.
+            // Released outside the lock, because the old handler's captures may log.
             let old = handler.withLock { handler in
                 defer { handler = new }
                 return handler

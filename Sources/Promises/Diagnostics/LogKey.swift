@@ -1,6 +1,6 @@
 import Reactor
 
-/// Identifies events that are counted together: equal kind, line, error type and, for kernel errors, code.
+/// Identifies events that are counted together: the same kind, line, error type and, for kernel errors, code.
 struct LogKey: Hashable, Sendable {
     let kind: LogEvent.Kind
     let callSite: CallSite?

@@ -3,7 +3,7 @@ import Synchronization
 
 /// The errors with which the library itself rejects promises.
 ///
-/// With Foundation, one line makes it show these texts to people:
+/// With Foundation, one line makes it show their descriptions to people:
 ///
 /// ```swift
 /// extension PromiseError: @retroactive LocalizedError { public var errorDescription: String? { description } }
@@ -13,23 +13,24 @@ public enum PromiseError: Error, Sendable {
     case cancelled
     /// The time limit of `timeout(_:)`, or the `timeout:` of `hang` or `connect`, expired.
     case timedOut
-    /// A handler of `then` or `recover` returned the promise that the same call had made, directly or through other
-    /// promises (with `on:` only directly), and which would wait for itself.
+    /// A handler for `then` or `recover` returned the promise that the same call had made, directly or through other
+    /// promises (with `on:` only directly). The promise would wait for itself.
     case returnedSelf
     /// The last resolver was released without settling the promise.
     case abandoned
-    /// The event loop that would have settled the promise or run its handler has ended, with its thread or its scope.
+    /// The event loop that would have settled the promise or run its handler has ended, together with its thread or
+    /// scope.
     case loopEnded
     /// A callback reported neither a value nor an error.
     case invalidCallingConvention
     /// An invalid argument. The text names the call and the value.
     case badInput(String)
-    /// The closure of a `compactMap` to `type` returned `nil` for `value`, as text of at most 200 characters.
+    /// The closure passed to `compactMap` returned `nil` instead of a `type`, for `value` (as at most 200 characters).
     case compactMap(value: String, type: String)
     /// `firstValue` or `lastValue` of `PromiseKitNames` found no element that matched.
     case emptySequence
-    /// All promises were rejected, with these errors, in order. (If all mean "cancelled", the error is `cancelled`
-    /// instead.)
+    /// All promises were rejected with these errors, in order. (If all the errors mean "cancelled", the error is
+    /// `cancelled` instead.)
     case noWinner([any Error])
 
     static var noProducer: PromiseError { EventLoop.isEndingOnThisThread ? .loopEnded : .abandoned }
@@ -39,7 +40,7 @@ public enum PromiseError: Error, Sendable {
         errors.allSatisfy(\.isCancelled) ? .cancelled : .noWinner(errors)
     }
 
-    /// Shortened, because a value may be large and an error is often printed twice.
+    /// Shortens the text, since a value may be large and an error is often printed twice.
     @usableFromInline
     package static func shown<Value>(_ value: Value) -> String {
         let text = String(describing: value)
@@ -71,8 +72,8 @@ extension PromiseError: CustomStringConvertible {
 }
 
 extension PromiseError: Equatable {
-    /// Compares cases and values. Errors of `noWinner` that are not `Equatable` are equal if they are the same object,
-    /// or values of one type with equal descriptions.
+    /// Compares cases and values. Two errors in `noWinner` that are not `Equatable` are equal if they are the same
+    /// object, or have one type and equal descriptions.
     public static func == (one: PromiseError, other: PromiseError) -> Bool {
         switch (one, other) {
         case (.noWinner(let errors), .noWinner(let others)):
@@ -81,7 +82,7 @@ extension PromiseError: Equatable {
             value == otherValue && type == otherType
         case (.badInput(let text), .badInput(let otherText)): text == otherText
         case (.badInput, _), (_, .badInput): false
-        // The texts of all others differ.
+        // The descriptions of all others differ.
         default: one.description == other.description
         }
     }
@@ -102,7 +103,7 @@ extension Error {
 
 private enum ErrorInspection {
     /// The most recent error type that cannot mean "cancelled". Testing a conformance at run time took longer than
-    /// three hops.
+    /// passing an error through three promises.
     private static let latest = Atomic<UInt>(0)
 
     static func isCancelled(_ error: any Error) -> Bool {
@@ -120,7 +121,7 @@ private enum ErrorInspection {
         }
     }
 
-    /// Compares errors whose types are not known statically.
+    /// Compares errors of unknown types.
     static func areEqual(_ one: any Error, _ other: any Error) -> Bool {
         func isEqual<Value: Equatable>(_ value: Value) -> Bool { other as? Value == value }
         if let value = one as? any Equatable { return isEqual(value) }

@@ -1,39 +1,39 @@
 import Reactor
 import Synchronization
 
-/// Pending promises that were made by the same lines, in chains of the same lines.
+/// Pending promises made by the same lines, in chains made by the same lines.
 package struct PromiseGroup: Sendable {
     package enum Loss: String, Sendable {
         case loopEnded = "its loop has ended"
         case circle = "they wait for each other"
     }
 
-    /// The index of the group that these promises wait for.
+    /// The index of the group that these wait for.
     package let parent: Int?
     package let operation: String
     package let callSite: CallSite?
     package let name: String?
     package let type: Any.Type?
-    /// Zero for promises of another loop.
+    /// Zero for promises on another loop.
     package internal(set) var count = 0
-    /// The earliest and the latest creation, by the monotonic clock.
+    /// The earliest and the latest creation, in monotonic time.
     package internal(set) var oldest = Int64.max
     package internal(set) var youngest = Int64.min
-    /// The work of the oldest, at the root of a tree.
+    /// The oldest promise's work, for the root of a tree.
     package internal(set) var work: PromiseWork?
     package internal(set) var loss: Loss?
 }
 
-/// Lists the recorded pending promises of a loop as trees of waiting groups, a part of the table at a time, each under
-/// the lock.
+/// Lists a loop's recorded pending promises as trees of waiting groups. Reads one part of the table at a time, each
+/// under the lock.
 package final class PromiseWalk {
     package private(set) var groups: [PromiseGroup] = []
-    /// The number of visited promises that are pending.
+    /// Visited promises that are pending.
     package private(set) var pending = 0
-    /// The number of visited parts, which have about equally many records.
+    /// Visited parts, which have about equally many records.
     package private(set) var part = 0
     package static var partCount: Int { TraceRegistry.TracedPromises.partCount }
-    /// The maximum number of groups. Promises of further ones are only counted.
+    /// The most groups. Promises in further groups are only counted.
     private static var mostGroups: Int { 2000 }
     /// The longest path. A longer chain begins anew.
     private static var mostSteps: Int { 200 }
@@ -71,7 +71,7 @@ package final class PromiseWalk {
         self.input = input
     }
 
-    /// Lists the promises of ended loops, on any thread.
+    /// Lists the promises on ended loops. Any thread.
     package init(except living: Set<Int>) {
         isMine = { $0 != 0 && !living.contains($0) }
         hasEnded = true
@@ -83,7 +83,7 @@ package final class PromiseWalk {
         guard part < Self.partCount else { return false }
         TraceRegistry.withLock { table in
             if part == 0 { left = table.counts.reduce(0) { isMine($1.key) ? $0 + $1.value : $0 } }
-            // No further part has a record, unless made since.
+            // The remaining parts have no record, unless one was made since.
             if left <= 0 { return part = Self.partCount }
             var roots = Roots()
             for record in table.records(ofPart: part) where isMine(record.loop) {
@@ -171,16 +171,14 @@ package final class PromiseWalk {
     }
 }
 
-/// A promise's handler in a recording.
 package struct RecordedStep: Sendable {
     package let operation: String?
     package let callSite: CallSite?
     package let name: String?
-    /// The numbers of the promise, and of its source.
     package let number: Int
     package let source: Int?
 
-    /// - Parameter subject: as in a recording; `nil` if it is no promise.
+    /// - Parameter subject: from a recording; the result is `nil` if it is no promise.
     package init?(_ subject: (any AnyObject & Sendable)?) {
         guard let record = subject as? TraceRecord else { return nil }
         operation = record.step?.operation.text

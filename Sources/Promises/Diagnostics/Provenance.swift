@@ -4,17 +4,16 @@ import Reactor
 public struct Provenance: Hashable, Sendable {
     /// The name, if it has one; see `Promise.named`.
     public let name: String?
-    /// The type, such as `Promise<Int>`. Known if a handler waits for the promise, or it was traced, or has a name.
+    /// The type, such as `Promise<Int>`. Known if a handler waits for the promise, or if it is traced or named.
     public let type: String?
-    /// The line that made the promise, if it called an initializer or `pending()`. In a rejection, of the promise
-    /// rejected first.
+    /// The line that made the promise, if it called an initializer or `pending()`. For a rejection, the line of the
+    /// first rejected promise.
     public let callSite: CallSite?
-    /// The chain that leads to the promise, if it was traced.
     package internal(set) var trace: Trace?
     /// The line of the `cauterize` that has logged the rejection; `nil` in other reports.
     package internal(set) var cauterizedAt: CallSite?
 
-    /// Describes no promise, to test a `conf.logHandler`.
+    /// Describes an unknown promise, for testing a `conf.logHandler`.
     public init(name: String? = nil, type: String? = nil, callSite: CallSite? = nil) {
         self.name = name
         self.type = type
@@ -37,7 +36,7 @@ public struct Provenance: Hashable, Sendable {
 }
 
 extension Provenance: CustomStringConvertible {
-    /// `the Promise<Int> "login" made at App/Login.swift:12 → map at App/Login.swift:14`, or as much of it as is known.
+    /// `the Promise<Int> "login" made at App/Login.swift:12 → map at App/Login.swift:14`, or only the known parts.
     public var description: String { (isUnknown ? "a " : "the ") + phrase }
 }
 

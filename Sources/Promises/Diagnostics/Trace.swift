@@ -1,21 +1,21 @@
 import Reactor
 
-/// The steps that led to a promise, oldest first: the line that made the root, then each operator.
+/// The steps that led to a promise, oldest first: the line that made the first promise, then each operator.
 ///
-/// Recorded while `conf.trace` is on. A chain of more than 64 steps keeps its first and at least its newest 32.
+/// Recorded while `conf.trace` is on. A chain of more than 64 steps keeps the first and at least the newest 32.
 package struct Trace: Hashable, Sendable {
     package struct Step: Hashable, Sendable {
         /// The operator that made the promise, such as `map`; `made` for an initializer or `pending()`.
         package let operation: String
         package let callSite: CallSite
-        /// The name, if it has one; see `Promise.named`.
+        /// See `Promise.named`.
         package let name: String?
-        /// The trace of the promise that the handler has returned, if still pending.
+        /// The trace of the promise that the handler has returned, if that promise is still pending.
         package let awaited: Trace?
     }
 
     package let steps: [Step]
-    /// The number of missing steps after the first.
+    /// Missing steps after the first.
     package let omitted: Int
 }
 

@@ -2,26 +2,26 @@ import Reactor
 
 /// Facts about one promise that are stored outside its core: its step in the chain, and its name.
 ///
-/// Each record of a chain refers to the previous one, and outlives its promise while a later record needs it. The list
+/// Each record in a chain refers to the previous one, and outlives its promise while a later record needs it. The list
 /// has at most 64 records, so neither memory nor the depth of a release grows with the chain. The 65th record refers
-/// instead to copies of the newest records before it, and to the first.
+/// instead to the first record, and to copies of the newest records before itself.
 // @unchecked Sendable: the `let`s are constant, and the lock of `TraceRegistry` guards the `var`s.
 final class TraceRecord: @unchecked Sendable {
-    /// The call that made the promise. `nil` if it was not traced and only has a name.
+    /// The call that made the promise; `nil` if the promise was not traced and only has a name.
     let step: (operation: StaticText, callSite: CallSite)?
     let type: Any.Type?
     let loop: Int
     let ordinal: Int
 
-    /// The creation time, by the monotonic clock.
+    /// In monotonic time.
     let made = LoopClock.monotonic.now.nanoseconds
 
     let parent: TraceRecord?
     /// The first record of the chain, if the list of parents no longer leads to it.
     private let first: TraceRecord?
-    /// The number of steps from the first record to this one.
+    /// Steps from the first record to this one.
     private let count: Int
-    /// The number of steps still in the list.
+    /// Steps still in the list.
     private let kept: Int16
     /// The group that the walk of this number has put it in; see `PromiseWalk`.
     var mark: (group: Int16, walk: UInt32) = (0, 0)
@@ -64,7 +64,7 @@ final class TraceRecord: @unchecked Sendable {
         kept = (parent?.kept ?? 0) + 1
     }
 
-    /// Lets the core of a record that has left the table be released.
+    /// Allows the core to be released once its record has left the table.
     func leave() {
         core = nil
         awaited = nil
@@ -75,7 +75,6 @@ final class TraceRecord: @unchecked Sendable {
         step.flatMap { $0.operation.text == Trace.Step.making.description ? $0.callSite : nil }
     }
 
-    /// Makes room for one more record in the list.
     private func shortened() -> TraceRecord {
         guard kept >= Self.mostKept else { return self }
         let chain = chain
@@ -96,9 +95,9 @@ final class TraceRecord: @unchecked Sendable {
         return records.reversed()
     }
 
-    // The lock must have been held since `roots` was made.
+    // The lock must have been held continuously since `roots` was made.
 
-    /// - Parameter type: its text, if better known than here.
+    /// - Parameter type: the type's text, if the caller knows it better.
     func provenance(type: String? = nil, callSite: CallSite?, _ roots: inout Roots) -> Provenance {
         var known = Provenance(name: name, type: type ?? self.type.map { "\($0)" }, callSite: callSite)
         known.trace = trace(&roots)
@@ -115,7 +114,8 @@ final class TraceRecord: @unchecked Sendable {
         }
         let steps = chain.map { record in
             let step = record.step!
-            // A settled promise awaits nothing. (Promises that wait for each other would be described without end.)
+            // A settled promise awaits nothing. (Without this check, the description of promises that wait for each
+            // other would not end.)
             let isAwaiting = depth < Self.deepest && record.awaited != nil && record.isPending(&roots)
             let awaited = isAwaiting ? record.awaited?.trace(&roots, depth: depth + 1) : nil
             return Trace.Step(
@@ -125,8 +125,8 @@ final class TraceRecord: @unchecked Sendable {
     }
 
     func isPending(_ roots: inout Roots) -> Bool {
-        // The core is alive: its deinit removes the record under the lock before it ends. The core is not retained,
-        // because its deinit may have begun.
+        // The core is alive: its deinit must first remove the record, under the lock. The core is not retained, because
+        // its deinit may have begun.
         guard let core else { return false }
         return roots.isPending(core)
     }

@@ -1,28 +1,27 @@
 import Reactor
 
-/// The records of promises, by the address of their core, so that a promise without name and trace costs nothing.
+/// The promises' records, by the address of their core, so that a promise without name and trace costs nothing.
 ///
-/// A core whose `annotations` say that it is recorded removes its record before its deinit ends, so a core in the table
+/// A core whose `annotations` say that it is recorded removes its record before its deinit ends. So a core in the table
 /// may be accessed under the lock. No foreign code runs under the lock.
 enum TraceRegistry {
     struct TracedPromises {
-        /// Split, so that a table of a million records grows, and is listed, a hundred at a time.
+        /// Split, so that a table with a million records grows, and is listed, a hundred at a time.
         private var parts = ContiguousArray(repeating: [UnsafeMutableRawPointer: TraceRecord](), count: partCount)
         private var ordinal = 0
-        /// The number of records of each loop.
         private(set) var counts: [Int: Int] = [:]
 
         static var partCount: Int { 8192 }
 
         private static func part(of address: UnsafeMutableRawPointer) -> Int {
-            // Addresses are multiples of 16, and often of a core's size. The product has no pattern.
+            // Addresses are multiples of 16, and often of a core's size. The product has no such pattern.
             Int(truncatingIfNeeded: (UInt(bitPattern: address) &* 0x9E37_79B9_7F4A_7C15) >> 51)
         }
 
-        /// Returns the record of the core at that address, which must have one.
+        /// Returns the record for the core at that address, which must have one.
         func record(at address: UnsafeMutableRawPointer) -> TraceRecord? { parts[Self.part(of: address)][address] }
 
-        /// Keeps the name of an existing record.
+        /// Replaces an existing record, keeping its name.
         @discardableResult
         mutating func insert(
             _ core: TracedCore, _ step: (operation: StaticText, callSite: CallSite)?, after parent: TraceRecord?,

@@ -1,8 +1,8 @@
-/// A record's view of a core: an address without a reference, and a function that inspects the core. This folder does
-/// not depend on the core, so the core can depend on this folder.
+/// A record's view of a core: an unretained address, and a function that inspects the core. Keeps this folder
+/// independent of the core, so the core can depend on this folder.
 struct TracedCore {
     let address: UnsafeMutableRawPointer
-    /// Returns the progress of the core at an address. The core is alive, but not retained, as it may be in its
+    /// Returns the progress of the core at an address. The core is alive, but not retained, since it may be in its
     /// `deinit`.
     let progress: (UnsafeMutableRawPointer) -> TracedProgress
 
@@ -16,11 +16,11 @@ struct TracedCore {
 
 /// Follows each chain of links once during a search.
 ///
-/// Under the lock of `TraceRegistry` none of these cores, nor of those that their links own, is deallocated, so no
+/// While the lock of `TraceRegistry` is held, none of these cores and none that their links own is deallocated. So no
 /// address stands for two cores.
 struct Roots {
     private var known: [UnsafeMutableRawPointer: Bool] = [:]
-    /// The number of visited cores, for tests.
+    /// For tests.
     private(set) var visited = 0
 
     mutating func isPending(_ core: TracedCore) -> Bool {

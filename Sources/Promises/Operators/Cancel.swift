@@ -7,24 +7,24 @@ extension Thenable {
     /// page.cancel()                                  // ends the request, and then prints
     /// ```
     ///
-    /// The cancellation climbs the chain from promise to promise while no other handler waits there. The work at the
-    /// top ends: a timer is removed from the loop, a read is withdrawn, a resolver calls its `onCancel`. Its promise is
-    /// rejected before this call returns, unless the work takes time to end.
+    /// The cancellation climbs the chain from promise to promise, as long as no other handler waits there. The work at
+    /// the top ends: a timer is removed from the loop, a read is withdrawn, a resolver calls its `onCancel`. Its
+    /// promise is rejected before this call returns, unless the work takes time to end.
     ///
-    /// From there the error travels down the chain, by jobs. `then` and `map` skip their closures, `ensure` and `tap`
+    /// From there the error travels down the chain, in jobs. `then` and `map` skip their closures, `ensure` and `tap`
     /// run theirs, and each clean-up ends before the next begins. `catch` and `recover` ignore the error unless their
     /// policy is `.allErrors`. So this promise settles in a later turn, and is fulfilled if a `recover` replaces the
     /// error. A handler that is already queued receives the cancellation in place of the outcome. A queued `tap`
     /// receives the outcome, and then rejects its promise.
     ///
-    /// Work that other handlers wait for continues, like an operation that cannot be stopped, such as `close`. The
-    /// promise below leaves it, and is rejected.
+    /// Work that other handlers wait for continues, and so does an operation that cannot be stopped, such as `close`.
+    /// The promise below stops waiting for it, and is rejected.
     ///
-    /// The handlers of a guarantee, which has no error to report, are released without being called. Seen as a promise,
-    /// it is rejected with `PromiseError.cancelled`.
+    /// A guarantee has no error to report, so its handlers are released without being called. As a promise, it is
+    /// rejected with `PromiseError.cancelled`.
     ///
-    /// May be called on any thread if the value is `Sendable`. Another thread's loop cancels its work in its next turn,
-    /// unless settled by then. An ended loop does not.
+    /// May be called on any thread if the value is `Sendable`. From another thread, the work is cancelled in the next
+    /// turn of its loop, unless it has settled by then or the loop has ended.
     public func cancel() { asPromise().core.cancel() }
 
     /// Cancels the promise, and waits until the cancelled work has ended.
@@ -41,7 +41,7 @@ extension Thenable {
     public func cancelAndWait(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
         let core = asPromise().core
         if core.settled != nil { return .value }
-        // Before the cancellation: if the core goes on for others, only handlers that already wait receive it.
+        // Before the cancellation: if the core continues for others, only handlers that already wait are notified.
         let end = core.derive(Notification { _ in }, role: .leavesUnhandled)
         core.cancel()
         return Guarantee<Void>(end.traced("cancelAndWait", after: core, Guarantee<Void>.self, file, line))
@@ -49,7 +49,7 @@ extension Thenable {
 }
 
 extension Promise {
-    /// Cancels the promise, but rejects it with `error` in place of `PromiseError.cancelled`, once the promises above
+    /// Cancels the promise, but rejects it with `error` instead of `PromiseError.cancelled`, once the promises above
     /// have ended.
     ///
     /// Only `tap` and `tapError` receive `error`. The promise's own handler and its sources still receive
@@ -60,8 +60,8 @@ extension Promise {
 }
 
 extension Catchable {
-    /// True when the promise has been rejected with an error that means "cancelled"; false while that error is on its
-    /// way. May be read on any thread. Reading it does not handle the error.
+    /// True when the promise has been rejected with an error that means "cancelled"; still false while a cancellation
+    /// travels down the chain. May be read on any thread. Reading it does not handle the error.
     @inlinable
     public var isCancelled: Bool {
         let result = if let promise = self as? Promise<T> { promise.outcome } else { result }

@@ -1,5 +1,5 @@
 extension Catchable {
-    /// Ends a chain: calls `body` with the error, if `policy` lets it see it.
+    /// Ends a chain: calls `body` with the error, unless `policy` excludes it.
     ///
     /// ```swift
     /// connect(to: address)
@@ -10,7 +10,7 @@ extension Catchable {
     /// A cancellation is ignored without a report unless the policy is `.allErrors`.
     /// - Parameters:
     ///   - policy: decides whether `body` sees cancellations.
-    ///   - body: runs as a job of this thread's loop.
+    ///   - body: runs as a job on this thread's loop.
     /// - Returns: a finalizer, for a `finally` that always runs.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
@@ -32,22 +32,22 @@ public struct Finalizer {
 
     var end: Guarantee<Void> { Guarantee(core) }
 
-    /// Calls `body` when the chain has ended, in any way. May be called several times.
+    /// Calls `body` when the chain has ended, with any outcome. May be called several times.
     ///
     /// ```swift
     /// fetch(url).done { show($0) }.catch { print($0) }.finally { print("over") }
     /// ```
     ///
-    /// - Parameter body: called once, in a job of this thread's loop.
+    /// - Parameter body: called once, in a job on this thread's loop.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     public func finally(_ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line) {
         _ = end.derived("finally", Ensure<Void>(body), file, line)
     }
 
-    /// Cancels the promise that `catch` was called on, unless another handler waits for it, and so on up to the work;
+    /// Cancels the promise on which `catch` was called, unless another handler waits for it, and so on up to the work;
     /// see `Promise.cancel`.
     ///
-    /// The `catch` handler sees the cancellation only if its policy is `.allErrors`. `finally` runs in any case.
+    /// The `catch` handler sees the cancellation only if its policy is `.allErrors`. `finally` always runs.
     public func cancel() { core.cancel() }
 }
 

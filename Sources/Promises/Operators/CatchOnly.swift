@@ -1,5 +1,5 @@
 extension Catchable {
-    /// Calls `body` with the error if it is of type `only` and `policy` lets it see it. Other errors pass on.
+    /// Calls `body` with the error if its type is `only`, unless `policy` excludes it. Passes other errors on.
     ///
     /// ```swift
     /// connect(to: address)
@@ -10,8 +10,8 @@ extension Catchable {
     /// - Parameters:
     ///   - only: the type of the errors to handle.
     ///   - policy: decides whether `body` sees cancellations.
-    ///   - body: called with the error, in a job of this thread's loop.
-    /// - Returns: the rest of the chain, rejected with any error that this handler has not taken.
+    ///   - body: called with the error, in a job on this thread's loop.
+    /// - Returns: the rest of the chain, rejected with any error that this handler has not handled.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func `catch`<E: Error>(
@@ -22,7 +22,7 @@ extension Catchable {
         return derived("catch", CatchSome<T>(handle), file, line)
     }
 
-    /// Calls `body` if the error is equal to `only`, whatever the policy for cancellations. Other errors pass on.
+    /// Calls `body` if the error is equal to `only`, even if it is a cancellation. Passes other errors on.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func `catch`<E: Error & Equatable>(

@@ -1,8 +1,8 @@
 import Reactor
 
 extension Catchable {
-    /// Ends a chain whose errors need only a log line: reports an error that `policy` lets pass as
-    /// `LogEvent.cauterized`, with the line of this call.
+    /// Ends a chain whose errors need only a log line: reports errors that `policy` includes as `LogEvent.cauterized`,
+    /// with the line of this call.
     ///
     /// ```swift
     /// writeFile(figures, to: path).cauterize()
@@ -17,8 +17,9 @@ extension Catchable {
         policy: CatchPolicy = conf.catchPolicy, file: StaticString = #fileID, line: UInt = #line
     ) -> Finalizer {
         let source = asPromise().core
-        // Nothing can go wrong any more. Most writes are fulfilled when they return, and a job for each cost 840
-        // instructions. While the promise settles, `finally` must queue after the handlers still to be notified.
+        // No error can follow. Most writes are fulfilled when they return, and a job for each would cost 840
+        // instructions. While the promise is settling, `finally` must queue after the handlers that still have to be
+        // notified.
         if source.state.load().isFulfilledForAll && !Tracing.isOn { return Finalizer(PromiseCore.void) }
         let operation = Cauterize<T>(policy, CallSite(file, line))
         return Finalizer(Promise<T>(source).derived("cauterize", operation, file, line).core)

@@ -5,9 +5,9 @@ extension Thenable {
     /// connection.readLine().compactMap { line in line.flatMap { Int($0) } }
     /// ```
     ///
-    /// - Parameter body: called with the value, in a job of this thread's loop.
-    /// - Returns: a promise of the result. Rejected with `PromiseError.compactMap`, which shows the value, if `body`
-    ///   returns `nil`, or with the error of this promise or of `body`.
+    /// - Parameter body: called with the value, in a job on this thread's loop.
+    /// - Returns: a promise of the result. If `body` returns `nil`, rejected with `PromiseError.compactMap`, which
+    ///   shows the value. Also rejected with an error from this promise or `body`.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func compactMap<U>(

@@ -1,8 +1,8 @@
 // Makes the promise of an operator: a core whose operation runs once the source has settled, recorded for traces.
 //
-// `then` and `done`, the operators of most protocol steps, consume a promise that is rarely used again: the handler
-// takes over the reference of a fulfilled one. A promise that is kept and still pending costs a retain and a release
-// more, so other operators do not consume.
+// `then` and `done`, the operators in most protocol steps, consume a promise that is rarely used again: if it is
+// fulfilled, the handler takes over its reference. For a promise that is kept and still pending this costs one more
+// retain and release, so other operators do not consume.
 
 extension Thenable {
     @inlinable @inline(__always)
@@ -42,7 +42,7 @@ extension Guarantee {
     }
 }
 
-/// Like `derive` of `source`, but consumes a reference to it.
+/// Like `derive` on `source`, but consumes a reference to `source`.
 @inlinable @inline(__always)
 func makeCore<Op: Operation, Kind>(
     consuming source: CoreRef, by name: StaticString, _ operation: consuming Op, _ type: Kind.Type,

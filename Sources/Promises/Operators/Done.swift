@@ -7,8 +7,8 @@ extension Thenable {
     ///     .catch { error in print(error) }
     /// ```
     ///
-    /// - Parameter body: called in a job of this thread's loop.
-    /// - Returns: a promise that is fulfilled when `body` has returned. Rejected with the error of this promise or of
+    /// - Parameter body: called in a job on this thread's loop.
+    /// - Returns: a promise that is fulfilled when `body` has returned. Rejected with an error from this promise or
     ///   `body`.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)

@@ -10,8 +10,8 @@ extension Catchable {
     ///     .catch { error in print(error) }
     /// ```
     ///
-    /// - Parameter body: called in a job of this thread's loop.
-    /// - Returns: a promise that settles as this one, once `body` has been called.
+    /// - Parameter body: called in a job on this thread's loop.
+    /// - Returns: a promise that settles like this one, once `body` has been called.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func ensure(
@@ -24,9 +24,9 @@ extension Catchable {
     /// session.ask(question).ensureThen { session.connection.close() }
     /// ```
     ///
-    /// A cancellation of the chain also calls `body`, and does not cancel its guarantee.
-    /// - Parameter body: called in a job of this thread's loop.
-    /// - Returns: a promise that settles as this one, once the guarantee of `body` is fulfilled.
+    /// A cancellation of the chain also calls `body`, but does not cancel its guarantee.
+    /// - Parameter body: called in a job on this thread's loop.
+    /// - Returns: a promise that settles like this one, once the guarantee of `body` is fulfilled.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func ensureThen(
@@ -62,8 +62,8 @@ struct EnsureThen<T>: Operation {
     @inlinable @inline(__always)
     func run(_ source: Source<T>, _ core: PromiseCore) { core.finish(following: held(source, for: core)) }
 
-    /// Stores the outcome in a separate promise until the clean-up has ended. Linking to it keeps the depth at one
-    /// level, however long a recursion through this operator is.
+    /// Stores the outcome in a separate promise until the clean-up has ended. Linking to that promise keeps the depth
+    /// at one level, however long a recursion through this operator is.
     @inlinable @inline(__always)
     func held(_ source: Source<T>, for core: PromiseCore) -> Promise<T> {
         let held = PromiseCore(DelayedOutcome<T>(source.core, afterAnyOutcome: true), role: .shielding)
@@ -79,7 +79,7 @@ struct EnsureThen<T>: Operation {
 struct DelayedOutcome<T>: Operation {
     @usableFromInline typealias Output = T
     @usableFromInline let outcome: PromiseCore
-    /// True when a rejection counts too, as from a clean-up. A cancelled pause rejects.
+    /// True when a rejection counts too, for example from a clean-up. A cancelled pause rejects.
     @usableFromInline let afterAnyOutcome: Bool
 
     @inlinable init(_ outcome: PromiseCore, afterAnyOutcome: Bool) {
@@ -93,7 +93,7 @@ struct DelayedOutcome<T>: Operation {
     }
 }
 
-/// `Tap` for a body that ignores the outcome, without another closure around it.
+/// `Tap` for a body that ignores the outcome, without another closure around the body.
 @usableFromInline
 struct Ensure<T>: Operation {
     @usableFromInline typealias Output = T

@@ -6,7 +6,7 @@
 ///     .catch { error in print(error) }
 /// ```
 ///
-/// - Returns: a promise that settles as the promise of `body`. Rejected with the error that `body` throws.
+/// - Returns: a promise with the outcome of the promise of `body`. Rejected with the error that `body` throws.
 @inlinable
 public func firstly<Next: Thenable>(
     _ body: () throws -> Next, file: StaticString = #fileID, line: UInt = #line
@@ -16,7 +16,7 @@ public func firstly<Next: Thenable>(
     }
 }
 
-/// For closures of several statements that return `.value(…)`, or mix promises and guarantees.
+/// Overload for closures with several statements that return `.value(…)`, or mix promises and guarantees.
 @inlinable
 @_disfavoredOverload
 public func firstly<T>(
@@ -26,7 +26,7 @@ public func firstly<T>(
     return firstly(unwrap, file: file, line: line)
 }
 
-/// Runs `body` immediately; see the form with promises.
+/// Runs `body` immediately; see the overload for promises.
 @inlinable
 @discardableResult
 public func firstly<T>(_ body: () -> Guarantee<T>) -> Guarantee<T> { body() }

@@ -5,9 +5,9 @@ extension Thenable {
     /// fetch(url).get { page in cache[url] = page }.done { page in show(page) }
     /// ```
     ///
-    /// - Parameter body: called in a job of this thread's loop.
-    /// - Returns: a promise of the value, fulfilled when `body` has returned. Rejected with the error of this promise
-    ///   or of `body`.
+    /// - Parameter body: called in a job on this thread's loop.
+    /// - Returns: a promise of the value, fulfilled when `body` has returned. Rejected with an error from this promise
+    ///   or `body`.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func get(

@@ -5,8 +5,8 @@ extension Thenable {
     /// fetch(url).map { page in page.title }
     /// ```
     ///
-    /// - Parameter body: called in a job of this thread's loop.
-    /// - Returns: a promise of the result. Rejected with the error of this promise or of `body`.
+    /// - Parameter body: called in a job on this thread's loop.
+    /// - Returns: a promise of the result. Rejected with an error from this promise or `body`.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func map<U>(

@@ -1,7 +1,7 @@
 import Reactor
 
 extension Thenable where T: Sendable {
-    /// Transforms the value on `dispatcher`: another loop's `remote`, a `ThreadPool`, or a dispatcher of your own.
+    /// Transforms the value on `dispatcher`: another loop's `remote`, a `ThreadPool`, or your own dispatcher.
     ///
     /// ```swift
     /// image.map(on: ThreadPool.shared) { try resize($0) }.done { show($0) }
@@ -11,15 +11,15 @@ extension Thenable where T: Sendable {
     /// `PromiseError.abandoned` if `dispatcher` releases the job without running it.
     ///
     /// A rejection of this promise skips `body` and the dispatcher. The result's handlers run on the threads that
-    /// attached them. A cancellation releases `body` without calling it. Once it runs, it cannot be stopped: its result
-    /// is discarded, and the promise is rejected when it returns.
+    /// attached them. A cancellation releases `body` without calling it. A `body` that has begun cannot be stopped: its
+    /// result is discarded, and the promise is rejected when it returns.
     ///
     /// With `nil` as the dispatcher, `body` runs inline: inside the call that settles this promise, on that thread, or
     /// at once if this promise has settled. Inline handlers run one after another, never inside each other. Jobs that
     /// they dispatch start after they have returned.
     /// - Parameters:
     ///   - dispatcher: runs `body`; `nil` for inline.
-    ///   - body: called in a job of the dispatcher.
+    ///   - body: called in one of the dispatcher's jobs.
     public func map<U: Sendable>(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> U,
         file: StaticString = #fileID, line: UInt = #line
@@ -27,10 +27,10 @@ extension Thenable where T: Sendable {
 
     /// Calls `body` with the value on `dispatcher`, and waits for the promise that it returns; see `map(on:)`.
     ///
-    /// Unlike with `then`, the promises are not linked, so an endless recursion takes memory. `body` may attach
-    /// handlers only with `on:`, unless `dispatcher` is a loop's `remote`: nothing drives the loop of a pool's thread.
-    /// - Returns: a promise that settles as the promise of `body`. Rejected as by `map(on:)` if `body` throws or does
-    ///   not run.
+    /// Unlike with `then`, the promises are not linked, so an endless recursion takes memory. Unless `dispatcher` is a
+    /// loop's `remote`, `body` may attach handlers only with `on:`, because nothing drives the loop of a pool's thread.
+    /// - Returns: a promise with the outcome of the promise of `body`. Rejected like `map(on:)` if `body` throws or
+    ///   does not run.
     public func then<Next: Thenable>(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> Next,
         file: StaticString = #fileID, line: UInt = #line
@@ -41,7 +41,7 @@ extension Thenable where T: Sendable {
             })
     }
 
-    /// For closures of several statements that return `.value(…)`, or mix promises and guarantees.
+    /// Overload for closures with several statements that return `.value(…)`, or mix promises and guarantees.
     @_disfavoredOverload
     public func then<U: Sendable>(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> any Thenable<U>,
@@ -80,10 +80,10 @@ extension Thenable where T: Sendable {
 }
 
 extension Catchable where T: Sendable {
-    /// Ends a chain: calls `body` on `dispatcher` with the error, if `policy` lets it see it; see `map(on:)`.
+    /// Ends a chain: calls `body` on `dispatcher` with the error, unless `policy` excludes it; see `map(on:)`.
     ///
-    /// If the dispatcher releases the job without running it, the error is an unhandled rejection. If it refuses the
-    /// job, both the error and its own are.
+    /// If the dispatcher releases the job without running it, the error becomes an unhandled rejection. If it refuses
+    /// the job, both the error and the refusal do.
     /// - Returns: a finalizer, for a `finally` that always runs, on the thread that calls `finally`.
     @discardableResult
     public func `catch`(
@@ -110,7 +110,8 @@ extension Catchable where T: Sendable {
 
     /// Replaces a rejection with the promise that `body` returns for the error, on `dispatcher`; see `map(on:)` and
     /// `then(on:)`. An error that `policy` hides from `body` rejects the result.
-    /// - Returns: a promise of the value, or one that settles as the promise of `body`. Rejected as by `map(on:)`.
+    /// - Returns: a promise with the value or, after a rejection, with the outcome of the promise of `body`. Rejected
+    ///   like `map(on:)`.
     public func recover(
         on dispatcher: (any Dispatcher)?, policy: CatchPolicy = conf.catchPolicy,
         _ body: @escaping @Sendable (any Error) throws -> any Thenable<T>, file: StaticString = #fileID,
@@ -126,16 +127,16 @@ extension Catchable where T: Sendable {
 }
 
 extension Promise where T: Sendable {
-    /// Makes a promise that settles as `body`, which runs on `dispatcher`.
+    /// Makes a promise that settles with the result of `body`, which runs on `dispatcher`.
     ///
     /// ```swift
     /// let digest = Promise(on: .shared) { try hash(contentsOf: path) }
     /// ```
     ///
-    /// Errors and cancellation are as for `map(on:)`.
+    /// For errors and cancellation, see `map(on:)`.
     /// - Parameters:
     ///   - dispatcher: runs `body`: a pool, or a loop's `remote`; `nil` for this thread, at once.
-    ///   - body: called once, as a job of the dispatcher.
+    ///   - body: called once, in one of the dispatcher's jobs.
     public init(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable () throws -> T, file: StaticString = #fileID,
         line: UInt = #line
@@ -143,8 +144,8 @@ extension Promise where T: Sendable {
 }
 
 extension Guarantee where T: Sendable {
-    /// Makes a guarantee of the result of `body`, which runs on `dispatcher`. Like `Guarantee.map(on:)` if it does not
-    /// run.
+    /// Makes a guarantee of the result of `body`, which runs on `dispatcher`. If `body` does not run, see
+    /// `Guarantee.map(on:)`.
     public init(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable () -> T, file: StaticString = #fileID,
         line: UInt = #line
@@ -152,7 +153,7 @@ extension Guarantee where T: Sendable {
 
     /// Transforms the value on `dispatcher`; see `Promise.map(on:)`.
     /// - Returns: a guarantee of the result. Abandoned if the dispatcher does not run the job, since a guarantee has no
-    ///   error. Its refusal is logged as an unhandled rejection, its release of the job as an abandoned guarantee.
+    ///   error. A refused job is logged as an unhandled rejection, a released job as an abandoned guarantee.
     public func map<U: Sendable>(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) -> U,
         file: StaticString = #fileID, line: UInt = #line

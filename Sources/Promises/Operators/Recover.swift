@@ -6,13 +6,13 @@ extension Catchable {
     /// fetch(url).recover { error in throw Unavailable(error) }
     /// ```
     ///
-    /// A closure that cannot throw and returns only guarantees or `.value(…)` makes a guarantee, unless a type is
-    /// declared.
+    /// If the closure cannot throw and returns only guarantees or `.value(…)`, the result is a guarantee, unless a type
+    /// is declared.
     /// - Parameters:
     ///   - policy: decides whether `body` sees cancellations. Unseen errors reject the result.
-    ///   - body: called with the error, in a job of this thread's loop.
-    /// - Returns: a promise of the value, or one that settles as the promise of `body`. Rejected with the error that
-    ///   `body` throws.
+    ///   - body: called with the error, in a job on this thread's loop.
+    /// - Returns: a promise with the value or, after a rejection, with the outcome of the promise of `body`. Rejected
+    ///   with the error that `body` throws.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func recover(
@@ -30,7 +30,7 @@ extension Catchable {
     /// Replaces every rejection, including a cancellation, with the guarantee that `body` returns.
     ///
     /// Traps if `body` returns the guarantee that this call returns.
-    /// - Parameter body: called with the error, in a job of this thread's loop.
+    /// - Parameter body: called with the error, in a job on this thread's loop.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     @discardableResult
@@ -38,13 +38,13 @@ extension Catchable {
         _ body: @escaping (any Error) -> Guarantee<T>, file: StaticString = #fileID, line: UInt = #line
     ) -> Guarantee<T> { Guarantee(derived("recover", RecoverAlways(body), file, line).core) }
 
-    /// Replaces a rejection with an error of type `only` with the promise that `body` returns.
+    /// Replaces a rejection with the promise that `body` returns, if the error's type is `only`.
     /// - Parameters:
     ///   - only: the type of the errors to replace.
     ///   - policy: decides whether `body` sees cancellations.
-    ///   - body: called with the error, in a job of this thread's loop.
-    /// - Returns: a promise of the value, or one that settles as the promise of `body`. Rejected with the error that
-    ///   `body` throws, or with an error that `body` does not see.
+    ///   - body: called with the error, in a job on this thread's loop.
+    /// - Returns: a promise with the value or, after a rejection, with the outcome of the promise of `body`. Rejected
+    ///   with the error that `body` throws, or with an error that `body` does not see.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func recover<E: Error>(
@@ -55,7 +55,7 @@ extension Catchable {
         return derived("recover", Recover(replace), file, line)
     }
 
-    /// Replaces a rejection with an error equal to `only`, whatever the policy for cancellations.
+    /// Replaces a rejection with an error equal to `only`, even if it is a cancellation.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func recover<E: Error & Equatable>(
@@ -86,8 +86,8 @@ struct Recover<T>: Operation {
 }
 
 #if compiler(>=6.3)
-/// `Recover` without a closure around the program's. Swift 6.2 fails to compile this in release: its own check of a
-/// stored closure with this kind of result fails.
+/// `Recover` without a closure around the program's closure. Swift 6.2 fails to compile this in release builds: its own
+/// check of a stored closure with this kind of result fails.
 @usableFromInline
 struct RecoverByPolicy<T>: Operation {
     @usableFromInline typealias Output = T

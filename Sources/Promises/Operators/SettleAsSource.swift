@@ -1,5 +1,5 @@
-/// Settles as its source. The operation retains an object, a timer or a watch of the peer, that may settle the core
-/// earlier and is cancelled by its release.
+/// Settles with its source's outcome. The operation retains an object, a timer or a watch on the peer, that may settle
+/// the core earlier. Releasing the object cancels it.
 @usableFromInline
 package struct SettleAsSource<T>: Operation {
     @usableFromInline package typealias Output = T

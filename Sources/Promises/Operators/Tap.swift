@@ -5,8 +5,8 @@ extension Thenable {
     /// fetch(url).tap { result in print(result) }.done { page in show(page) }
     /// ```
     ///
-    /// - Parameter body: called in a job of this thread's loop. Also sees a cancellation of the chain.
-    /// - Returns: a promise that settles as this one, once `body` has returned.
+    /// - Parameter body: called in a job on this thread's loop. Also sees a cancellation of the chain.
+    /// - Returns: a promise that settles like this one, once `body` has returned.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func tap(

@@ -2,8 +2,8 @@ extension Catchable {
     /// Calls `body` with the error, if any, and passes the outcome on. The error does not count as handled.
     /// - Parameters:
     ///   - policy: decides whether `body` sees cancellations, from above or below.
-    ///   - body: called in a job of this thread's loop.
-    /// - Returns: a promise that settles as this one, once `body` has returned.
+    ///   - body: called in a job on this thread's loop.
+    /// - Returns: a promise that settles like this one, once `body` has returned.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func tapError(

@@ -1,5 +1,5 @@
 extension Thenable {
-    /// Calls `body` with the value and settles as the promise that `body` returns.
+    /// Calls `body` with the value and settles with the outcome of the promise that `body` returns.
     ///
     /// ```swift
     /// connect(to: address).then { connection in connection.write("ping") }
@@ -11,8 +11,8 @@ extension Thenable {
     /// func serve() -> Promise<Void> { read().then { write($0) }.then { serve() } }
     /// ```
     ///
-    /// - Parameter body: called in a job of this thread's loop.
-    /// - Returns: a promise that settles as the promise of `body`. Rejected with the error of this promise or of
+    /// - Parameter body: called in a job on this thread's loop.
+    /// - Returns: a promise with the outcome of the promise of `body`. Rejected with an error from this promise or
     ///   `body`, or with `PromiseError.returnedSelf` if `body` returns the result itself.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
@@ -20,10 +20,10 @@ extension Thenable {
         _ body: consuming @escaping (T) throws -> Next, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Next.T> { consumed(by: "then", Then(body), file, line) }
 
-    // A closure of several statements needs a return type from outside, which this form supplies. The compiler tries
-    // the form above first, so this one costs it little.
+    // A closure with several statements needs a return type from outside, which this overload supplies. The compiler
+    // tries the overload above first, so this one costs it little.
 
-    /// For closures of several statements that return `.value(…)`, or mix promises and guarantees.
+    /// Overload for closures with several statements that return `.value(…)`, or mix promises and guarantees.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     @_disfavoredOverload
@@ -38,8 +38,8 @@ extension Thenable {
 extension Guarantee {
     /// Calls `body` with the value, and waits for the guarantee that `body` returns.
     ///
-    /// Traps if `body` returns the guarantee that this call returns, which cannot report that error.
-    /// - Parameter body: called in a job of this thread's loop.
+    /// Traps if `body` returns the guarantee that this call returns, since a guarantee cannot report that error.
+    /// - Parameter body: called in a job on this thread's loop.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     @discardableResult
@@ -48,10 +48,10 @@ extension Guarantee {
     ) -> Guarantee<Next> { consumed(by: "then", GuaranteeThen(body), file, line) }
 }
 
-// In the form above, the compiler wraps a closure without parameters in another one, which allocates a block per call.
-// A fixed type of promise costs the compiler least.
+// In the overload above, the compiler wraps a closure without parameters in another one, which allocates a block per
+// call. A fixed promise type costs the compiler least.
 extension Promise where T == Void {
-    /// The form for a closure without parameters.
+    /// Overload for closures without parameters.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public consuming func then<U>(

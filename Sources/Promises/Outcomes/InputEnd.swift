@@ -1,7 +1,8 @@
-/// The reason why a connection reads no further frame; see `Connection.inputEnd`.
+/// The reason that a connection reads no further frame; see `Connection.inputEnd`.
 public enum InputEnd: Hashable, Sendable {
     /// The peer has ended its side, and all that it sent has been read.
     case peerEnded
-    /// The draining listener has ended a loop over the input. The peer may still read, and may have sent more.
+    /// The draining listener has ended an operator that reads all input. The peer may still read, and may have sent
+    /// more.
     case drained
 }

@@ -1,5 +1,5 @@
-/// Ends a `forEachFrame`, `forEachLine` or `forEachChunk` before the peer ends, thrown by the body or as the error of
-/// its promise. The loop's promise is fulfilled.
+/// Ends a `forEachFrame`, `forEachLine` or `forEachChunk` before the peer ends. The body throws it, or its promise is
+/// rejected with it. The promise of the `forEach…` is then fulfilled.
 ///
 /// ```swift
 /// connection.forEachLine { line -> Promise<Void> in

@@ -1,23 +1,23 @@
-/// An error in the content of a stream, not of the stream itself. No bytes are lost: the next read returns them.
+/// An error in a stream's content, not in the stream itself. No bytes are lost: the next read returns them.
 public enum StreamError: Error, Hashable, Sendable {
     /// The input that a read expected.
     public enum Expectation: Hashable, Sendable {
         /// This number of bytes.
         case bytes(Int)
-        /// Bytes up to this delimiter. The delimiter of a line is a newline.
+        /// All bytes up to this delimiter. A line's delimiter is a newline.
         case delimiter([UInt8])
-        /// A frame of a decoder.
+        /// A decoder's frame.
         case frame
     }
 
     /// The peer has ended its side after only `got` of the expected bytes.
     case endedEarly(expected: Expectation, got: Int)
-    /// A frame has more than `limit` bytes, or they contain no delimiter.
+    /// A frame has more than `limit` bytes, or that many bytes contain no delimiter.
     case limitExceeded(limit: Int)
     /// A line is not UTF-8; `position` is the index of its first invalid byte.
     case notUTF8(position: Int)
-    /// A limit of `Connection.frameTimeouts` expired during a read. `got` is the number of arrived bytes of the frame
-    /// or message.
+    /// A limit of `Connection.frameTimeouts` expired during a read. `got` is the number of the frame's or message's
+    /// bytes that have arrived.
     case timedOut(got: Int)
 }
 

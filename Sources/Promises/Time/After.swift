@@ -1,6 +1,6 @@
 import Reactor
 
-/// Makes a guarantee that is fulfilled `delay` from now, by a timer of this thread's loop.
+/// Makes a guarantee that is fulfilled after `delay`, by a timer on this thread's loop.
 ///
 /// ```swift
 /// after(.seconds(1)).done { print("one second later") }
@@ -21,7 +21,7 @@ public func after(_ delay: Duration, file: StaticString = #fileID, line: UInt = 
 /// after(deadline: end).done { print("thirty seconds later") }
 /// ```
 ///
-/// - Parameter deadline: a moment on the clock of this thread's loop. A past moment means the loop's next turn.
+/// - Parameter deadline: a time on the clock of this thread's loop. A past time means the loop's next turn.
 @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
 @inlinable
 public func after(
@@ -30,8 +30,8 @@ public func after(
     Guarantee(TimerPromise.make(at: deadline).traced(root: "after", Guarantee<Void>.self, file, line))
 }
 
-/// The promise of a timer: a reusable plain core that is also the timer's job. The payload, free until the core
-/// settles, holds the timer's id. Used on the loop's thread only.
+/// A timer's promise: a reusable plain core that is also the timer's job. Until the core settles, its free payload
+/// holds the timer's id. Used on the loop's thread only.
 @usableFromInline
 enum TimerPromise {
     @usableFromInline
@@ -51,7 +51,7 @@ enum TimerPromise {
 }
 
 extension TimerPromise {
-    /// The timer of an unfired core, on the thread of its loop; `nil` if the core is not a timer's.
+    /// Returns the timer of a core that has not fired, on its loop's thread; `nil` if the core is not a timer's.
     static func timer(of core: PromiseCore) -> UInt64? {
         let isTimer = core.code.with([]).bits == CoreCode.of(TimerWait.self).bits
         return isTimer && core.state.loadRelaxed().isPending ? core.payload.value(as: TimerWait.self).timer : nil

@@ -1,7 +1,7 @@
 import Reactor
 
-/// Calls `body` at most once a period, waits for its promise, and repeats this while the promise's value is `true`.
-/// Rounds do not overlap.
+/// Calls `body` at most once per period and waits for its promise, as long as the promise's value is `true`. Rounds do
+/// not overlap.
 ///
 /// ```swift
 /// let cleaning = periodically(every: .seconds(60)) { removeOldFiles().map { true } }
@@ -9,13 +9,13 @@ import Reactor
 /// ```
 ///
 /// The first round begins inside this call. The next begins one period after the start of the previous round, or at
-/// once if that took longer. Rounds do not drift: after a round that begins late by less than a period, the next is on
-/// time again. Takes constant memory.
+/// once if that round took longer. Rounds do not drift: after a round that begins late by less than a period, the next
+/// is on time again. Takes constant memory.
 /// - Parameters:
-///   - period: the time between the beginnings of two rounds. Zero or less for no pause.
-///   - body: starts one round; called first inside this call and then in jobs of this thread's loop.
-/// - Returns: a promise that is fulfilled after the first round with the value `false`. The first error of `body` or of
-///   its promises rejects it. Cancelling it cancels the current round's promise, if no other handler waits for it.
+///   - period: the time between the starts of two rounds. Zero or less for no pause.
+///   - body: starts one round; called first inside this call and then in jobs on this thread's loop.
+/// - Returns: a promise that is fulfilled after the first round with the value `false`. The first error from `body` or
+///   its promises rejects it. Cancelling it cancels the current round's promise, unless another handler waits for it.
 @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
 @inlinable
 public func periodically<Next: Thenable>(

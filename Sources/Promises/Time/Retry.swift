@@ -4,16 +4,16 @@
 /// retry(maxAttempts: 5, delay: .exponential(from: .milliseconds(100))) { _ in fetch(url) }
 /// ```
 ///
-/// Calls `body` first inside this call, and then in jobs of this thread's loop, after the schedule's pauses. A
-/// cancellation, or an error for which `isRetryable` returns `false`, ends the attempts. The last error rejects the
-/// result.
+/// The first attempt begins inside this call. The others begin in jobs on this thread's loop, after the schedule's
+/// pauses. A cancellation, or an error for which `isRetryable` returns `false`, ends the attempts. The last error
+/// rejects the result.
 ///
-/// Cancelling the result cancels the current attempt, or the timer between two. Takes constant memory.
+/// Cancelling the result cancels the current attempt, or the timer between two attempts. Takes constant memory.
 /// - Parameters:
-///   - maxAttempts: the maximum number of attempts, including the first; `.max` for no limit. Below 1 rejects with
-///     `PromiseError.badInput`.
+///   - maxAttempts: the most attempts, including the first; `.max` for no limit. A number below 1 rejects the result
+///     with `PromiseError.badInput`.
 ///   - schedule: the pauses between attempts.
-///   - isRetryable: returns true when another attempt makes sense after this error. An error that it throws rejects the
+///   - isRetryable: returns true if another attempt makes sense after this error. An error that it throws rejects the
 ///     result instead.
 ///   - body: the work, called with the attempt's number, from 1. An error that it throws fails the attempt.
 /// - Returns: a promise of the first value.
@@ -49,7 +49,7 @@ private struct Retrying<Next: Thenable> {
         }
     }
 
-    /// Returns the core to follow after a failed attempt; `nil` for no further attempt.
+    /// Returns `nil` for no further attempt.
     func next(after error: any Error, _ number: Int, _ core: PromiseCore) throws -> PromiseCore? {
         guard number < maxAttempts, !error.isCancelled, try isRetryable(error) else { return nil }
         // The condition and the schedule are user code, which may have cancelled the result.

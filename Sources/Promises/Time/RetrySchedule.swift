@@ -9,19 +9,18 @@ import Reactor
 public struct RetrySchedule {
     /// Returns the pause after a failed attempt, given its number (from 1) and its error; `nil` for no further attempt.
     let pause: (Int, any Error) -> Duration?
-    /// The reason why the parameters are invalid.
     var problem: String?
 
-    /// Makes equal pauses.
+    /// Makes pauses of equal length.
     public static func constant(_ pause: Duration) -> RetrySchedule { .custom { _, _ in pause } }
 
     /// Makes pauses that grow from `first` by `factor`, up to `cap`.
     ///
     /// With full jitter, the default, each pause is drawn uniformly between zero and its nominal length, so clients
-    /// that failed together retry at different moments. (M. Brooker, "Exponential Backoff And Jitter", 2015.)
+    /// that failed together retry at different times. (M. Brooker, "Exponential Backoff And Jitter", 2015.)
     /// - Parameters:
     ///   - first: the nominal pause before the second attempt.
-    ///   - factor: the ratio of each pause to the previous one. Below 1 rejects the promise of `retry` with
+    ///   - factor: the ratio of each pause to the previous one. A factor below 1 rejects the promise of `retry` with
     ///     `PromiseError.badInput`.
     ///   - cap: the longest pause.
     ///   - isJittered: true to randomize pauses.
@@ -52,7 +51,7 @@ public struct RetrySchedule {
     private static func growing(
         from first: Duration, by factor: Double, _ cap: Duration, _ attempt: Int
     ) -> Duration {
-        // Whole nanoseconds, so that 100 ms doubled is exactly 200 ms.
+        // Rounded to whole nanoseconds, so that 100 ms doubled is exactly 200 ms.
         let pause = (Double(first.clampedNanoseconds) * pow(factor, Double(attempt - 1))).rounded()
         guard pause > 0 else { return .zero }
         return pause < Double(cap.clampedNanoseconds) ? .nanoseconds(Int64(pause)) : max(cap, .zero)

@@ -1,25 +1,25 @@
 import Reactor
 
 extension Thenable {
-    /// Settles as this promise, or is rejected with `error` if it takes longer than `limit`.
+    /// Settles like this promise, or is rejected with `error` if it takes longer than `limit`.
     ///
     /// ```swift
     /// fetch(url).timeout(.seconds(2)).recover { _ in cached(url) }
     /// ```
     ///
-    /// At the limit, this promise is cancelled, as by `cancel()`, unless another handler waits for it. The timer
-    /// belongs to this thread's loop, never fires early, and is removed when this promise settles. Zero or less expires
-    /// in the loop's next turn.
+    /// When the limit expires, this promise is cancelled, as by `cancel()`, unless another handler waits for it. The
+    /// timer belongs to this thread's loop, never fires early, and is removed when this promise settles. A limit of
+    /// zero or less expires in the loop's next turn.
     /// - Parameters:
-    ///   - limit: the time from now on.
-    ///   - error: the error of the result at the limit.
+    ///   - limit: the time from now.
+    ///   - error: the result's error when the limit expires.
     @available(*, noasync, message: "an async function has no loop of its own; use it before you await")
     @inlinable
     public func timeout(
         _ limit: Duration, error: any Error = PromiseError.timedOut, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<T> { timeout(error, file, line) { $0.schedule(after: limit, $1) } }
 
-    /// Like `timeout(_:)`, with a moment on the loop's clock, which several steps can share.
+    /// Like `timeout(_:)`, but with a time on the loop's clock, which several steps can share.
     ///
     /// ```swift
     /// let deadline = EventLoop.current.now.advanced(by: .seconds(5))
@@ -47,7 +47,7 @@ extension Thenable {
     }
 }
 
-/// A timer that cancels a promise. Releasing the last reference to this object removes it from the loop.
+/// A timer that cancels a promise. Releasing the last reference to this object removes the timer from the loop.
 @usableFromInline
 final class LoopDeadline {
     private let loop = EventLoop.ofCurrentThread
@@ -63,13 +63,13 @@ final class LoopDeadline {
         _ core: PromiseCore, _ error: any Error, _ schedule: (EventLoop, @escaping () -> Void) -> EventLoop.Timer
     ) {
         timer = schedule(loop) {
-            // Not late if the source has settled in time and its notification is still queued.
+            // Not late if the source settled in time and its notification is still queued.
             if core.isWaiting { core.cancelNow(with: error) }
         }
     }
 
     deinit {
-        // Runs on another thread only while the loop ends and releases its timers itself.
+        // On another thread only while the loop ends, which releases its timers itself.
         if loop.isUsableHere { timer?.cancel() }
     }
 }

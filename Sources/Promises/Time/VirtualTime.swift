@@ -19,7 +19,7 @@ public func withVirtualTime<Value>(_ body: () throws -> Value) rethrows -> Value
     try EventLoop.withLoop(clock: VirtualClock()) { _ in try body() }
 }
 
-/// Like the other form, but passes the clock to `body`, which may advance it.
+/// Like the other overload, but passes the clock to `body`, which may advance it.
 ///
 /// ```swift
 /// withVirtualTime { clock in

@@ -1,6 +1,6 @@
 /// Elements in insertion order, found and removed by number in logarithmic time. Numbers are never reused.
 struct NumberedList<Element> {
-    /// Ascending by number. A removed entry has a `nil` element, until most entries have.
+    /// Ascending by number. Removed entries remain with a `nil` element until they are the majority.
     private var entries: [(number: Int, element: Element?)] = []
     private var last = 0
     private(set) var count = 0
@@ -24,7 +24,7 @@ struct NumberedList<Element> {
         return removed
     }
 
-    /// Returns the elements, to be released once the list is consistent.
+    /// Returns the elements, for the caller to release once the list is consistent.
     mutating func removeAll() -> [Element] {
         let removed = elements
         entries = []

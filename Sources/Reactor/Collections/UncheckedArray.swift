@@ -1,8 +1,8 @@
-/// A growing array for one thread's data structure, without checks of uniqueness and bounds. A timer's start and
-/// cancellation had a dozen of them.
+/// A growing array for one thread's data structure, without checks for uniqueness and bounds. With `Array`, starting
+/// and cancelling a timer ran a dozen of these checks.
 struct UncheckedArray<Element>: ~Copyable {
-    // Owned, freed in deinit. The first `count` elements are initialised. Every index is below `count`; only the
-    // owner's bookkeeping could violate that, and debug builds check it.
+    // Owned; freed in deinit. The first `count` elements are initialised. Every index is below `count`; only a bug in
+    // the owner could violate that, and debug builds check it.
     private var elements: UnsafeMutablePointer<Element>
     private var capacity: Int
     private(set) var count = 0
@@ -31,7 +31,7 @@ struct UncheckedArray<Element>: ~Copyable {
         }
     }
 
-    /// The element's address, until the array grows.
+    /// Returns the element's address, valid until the array grows.
     @inline(__always)
     mutating func address(of index: Int) -> UnsafeMutablePointer<Element> {
         assert(index >= 0 && index < count)

@@ -1,5 +1,5 @@
 extension EventLoop {
-    /// On the loop's thread. Begins to show the loop's handlers to `probe`, or changes what it measures.
+    /// Shows the loop's handlers to `probe`, or changes what it measures. Called on the loop's thread.
     /// - Parameter isMeasuring: true to read the clock for each turn and handler.
     package func show(to probe: LoopProbe?, isMeasuring: Bool = false) {
         assertOwner()
@@ -8,17 +8,17 @@ extension EventLoop {
         meter.probe = probe
     }
 
-    /// On the loop's thread. The observer's own handler is not among the longest.
+    /// Keeps the observer's own handler out of the longest times. Called on the loop's thread.
     package func disregardHandler() { meter.probe?.disregardHandler() }
 
-    /// Begins to record at most `most` slices in the loop's probe, which must measure.
+    /// Records at most `most` slices in the loop's probe, which must be measuring.
     package func beginRecording(atMost most: Int) {
         meter.probe?.recording = LoopRecording(of: jobs, atMost: most)
     }
 
     package func endRecording() -> LoopRecording? { meter.probe?.recording.take() }
 
-    /// On the loop's thread. The loop's state for an observer, in constant time. Resets the longest times.
+    /// Returns the loop's state in constant time, and resets the longest times. Called on the loop's thread.
     package func beat() -> LoopBeat {
         let probe = meter.probe
         probe?.disregardHandler()
@@ -30,9 +30,9 @@ extension EventLoop {
     }
 }
 
-/// The numbers that a loop sends an observer several times a second.
+/// The numbers that a loop sends to an observer several times a second.
 package struct LoopBeat: Sendable {
-    /// The highest count of ready jobs, which are counted one by one.
+    /// The limit for the count of ready jobs, which are counted one by one.
     package static var mostJobs: Int { 10_000 }
 
     package let metrics: LoopMetrics

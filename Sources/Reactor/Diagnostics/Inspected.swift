@@ -2,12 +2,12 @@ import Synchronization
 
 /// An object that a console shows. It adds itself to `InspectedObjects`, and its `deinit` removes it.
 package protocol Inspected: AnyObject {
-    /// The facts to show. Called on the thread of the object's loop, if any, under the table's lock: must not call
-    /// foreign code, keep references, or add or remove objects.
+    /// The facts to show. Called on the thread of the object's loop, if it has one, under the table's lock. Must not
+    /// call foreign code, keep references, or add or remove objects.
     var facts: [InspectedFacts] { get }
 }
 
-/// The numbers of an object with a limit and a queue, such as a pool, limiter or listener.
+/// Numbers about an object with a limit and a queue, such as a pool, limiter or listener.
 package struct InspectedFacts: Sendable {
     package enum Form: String, Sendable {
         case pool, limiter, memory, listener
@@ -21,13 +21,13 @@ package struct InspectedFacts: Sendable {
     package var inUse: Int
     package var free: Int?
     package var waiting: Int
-    /// The nanoseconds that the first waiter has waited, if known.
+    /// The nanoseconds that the oldest waiter has waited, if known.
     package var oldestWaiter: Int64?
     package var ends: InspectedEnds?
-    /// Further numbers of this form.
+    /// Numbers that only this type of object has.
     package var others: [(name: String, value: Int)] = []
     package var state: String?
-    /// Identifies a listener to its connections.
+    /// Identifies the listener to a console.
     package var identity: ObjectIdentifier?
 
     package init(
@@ -51,17 +51,16 @@ package struct InspectedEnds: Sendable {
     }
 }
 
-/// Objects are made with a program's parts, so rarely.
-///
-/// An object in the table may be read under its lock, since its `deinit` needs the lock to remove it.
+/// The objects, few since a program makes them with its parts. Under the table's lock any may be read, since its
+/// `deinit` needs the lock to remove it.
 package enum InspectedObjects {
-    // Not weak, which would slow down each count of the object's references.
+    // Not weak, which would slow down every retain and release of the object.
     private struct Entry {
         unowned(unsafe) let object: any Inspected
         let loop: Int
     }
 
-    // @unchecked Sendable: objects are read on the threads of their loops.
+    // @unchecked Sendable: each object is read on its loop's thread.
     private struct Table: @unchecked Sendable {
         var entries: [ObjectIdentifier: Entry] = [:]
     }
@@ -77,19 +76,20 @@ package enum InspectedObjects {
         table.withLock { _ = $0.entries.removeValue(forKey: ObjectIdentifier(object)) }
     }
 
-    /// The facts of all objects of the loop, on its thread, or with zero of objects for any thread.
+    /// Returns the facts about all objects of the loop, on its thread. Zero selects the objects that any thread may
+    /// read.
     package static func facts(ofLoop loop: Int) -> [InspectedFacts] {
         table.withLock { table in
             table.entries.values.filter { $0.loop == loop }.flatMap { $0.object.facts }
         }
     }
 
-    /// On the loop's thread, which alone releases them.
+    /// Called on the loop's thread, the only one that releases the objects.
     package static func all<Object: Inspected>(_ type: Object.Type, ofLoop loop: Int) -> [Object] {
         table.withLock { table in table.entries.values.compactMap { $0.loop == loop ? $0.object as? Object : nil } }
     }
 
-    /// The seconds that a console has watched, for the ages of connections. Zero without a console.
+    /// The seconds since a console began to watch, for the ages of connections. Zero without a console.
     package static var second: UInt32 {
         @inline(__always) get { seconds.load(ordering: .relaxed) }
         set { seconds.store(newValue, ordering: .relaxed) }

@@ -1,18 +1,18 @@
-/// Unreferenced watches and timers are included and marked.
+/// Everything that keeps a loop running. Unreferenced watches and timers are marked.
 package struct KeepAliveReasons: Sendable, CustomStringConvertible {
     package let readyJobs: Int
     package let undeliveredEvents: Int
     package let timers: Int
     package let unreferencedTimers: Int
-    /// The time until the earliest timer fires, of the referenced ones if any. Negative if overdue, `nil` without
-    /// timers.
+    /// The time until the earliest timer fires; only referenced timers count if there are any. Negative if overdue,
+    /// `nil` without timers.
     package let nearestTimer: Duration?
     /// In ascending order.
     package let descriptors: [WatchedDescriptor]
     /// Oldest first.
     package let signals: [Signal]
     package let holds: [CallSite]
-    /// Jobs of pools and async tasks that the loop waits for.
+    /// The number of pool jobs and async tasks that the loop waits for.
     package let externalWork: Int
 
     package struct WatchedDescriptor {

@@ -1,6 +1,6 @@
 import ReactorLibc
 
-/// A struct, because each read of a bare closure from generic storage wraps it again, and calls then pass through all
+/// A struct, because each read of a bare closure from generic storage adds a wrapper, and a call passes through all
 /// wrappers.
 package struct ReportHandler<Report>: Sendable {
     package let call: @Sendable (Report) -> Void
@@ -8,7 +8,7 @@ package struct ReportHandler<Report>: Sendable {
     package init(_ call: @escaping @Sendable (Report) -> Void) { self.call = call }
 }
 
-/// The number of reports per key that pass within a period.
+/// Reports per key and period.
 package struct ReportLimit: Hashable, Sendable {
     package var burst: Int
     /// In nanoseconds.
@@ -22,8 +22,8 @@ package struct ReportLimit: Hashable, Sendable {
     package static var standard: ReportLimit { ReportLimit(burst: 10, period: 1_000_000_000) }
 }
 
-/// Counts reports by key, and decides which exceed the limit. Reports come from any thread, so it uses the monotonic
-/// clock.
+/// Counts reports by key, and decides which ones exceed the limit. Uses the monotonic clock, since reports come from
+/// any thread.
 package struct ReportCounts<Key: Hashable & Sendable>: Sendable {
     private struct Count {
         var began: Int64
@@ -31,23 +31,23 @@ package struct ReportCounts<Key: Hashable & Sendable>: Sendable {
         var suppressed = 0
     }
 
-    /// `nil` stands for the keys beyond `mostKeys`.
+    /// Keys beyond `mostKeys` share the key `nil`.
     private var counts: [Key?: Count] = [:]
-    /// A program has few source lines. Excess keys, created at run time, share a count.
+    /// The most separate keys. A program has few lines, but may create keys at run time.
     private static var mostKeys: Int { 1024 }
-    /// While the table is full, the earliest expiry of a count. A search of all counts per new key would cost more than
-    /// the report.
+    /// The earliest expiry of a count while the table is full. Searching all counts for each new key would cost more
+    /// than the report.
     private var fullUntil = Int64.min
 
     package init() {}
 
-    /// The end of the first period with a suppressed report.
+    /// Returns the end of the first period with a suppressed report.
     package func nextEnd(_ limit: ReportLimit) -> Int64? {
         counts.values.lazy.filter { $0.suppressed > 0 }.map { $0.began &+ limit.period }.min()
     }
 
-    /// - Returns: whether the report passes, and how many reports of the key in `place` an earlier, ended period
-    ///   suppressed.
+    /// - Returns: whether the report passes, and how many reports with the key in `place` were suppressed in an earlier
+    ///   period.
     package mutating func admit(_ key: Key, _ limit: ReportLimit, now: Int64) -> (
         passes: Bool, suppressedBefore: Int, place: Key?
     ) {
@@ -65,7 +65,7 @@ package struct ReportCounts<Key: Hashable & Sendable>: Sendable {
         return (passes, before, place)
     }
 
-    /// Removes counts of ended periods without suppressed reports. Returns true if there is room.
+    /// Removes the counts of ended periods without suppressed reports. Returns true if there is room.
     private mutating func makeRoom(_ limit: ReportLimit, now: Int64) -> Bool {
         guard now >= fullUntil else { return false }
         counts = counts.filter { $0.value.suppressed > 0 || now &- $0.value.began < limit.period }
@@ -75,7 +75,8 @@ package struct ReportCounts<Key: Hashable & Sendable>: Sendable {
         return false
     }
 
-    /// Takes out the numbers of suppressed reports by key, for periods ended at `now`, or with `nil` for all.
+    /// Takes out the suppressed reports' numbers by key, for periods that have ended at `now`, or all if `now` is
+    /// `nil`.
     package mutating func takeSuppressed(_ limit: ReportLimit, now: Int64?) -> [(key: Key?, count: Int)] {
         var taken: [(key: Key?, count: Int)] = []
         for (key, count) in counts where count.suppressed > 0 {
@@ -87,10 +88,10 @@ package struct ReportCounts<Key: Hashable & Sendable>: Sendable {
     }
 }
 
-/// Limits reports, so that a peer or other cause decides neither the log's length nor the loop's time for it.
+/// Limits reports, so a peer cannot fill the log or take up the loop's time.
 ///
-/// Suppressed reports are counted by key. After the period, the key's next report, a thread that runs until all counts
-/// are reported, or exit(3) reports the count.
+/// Suppressed reports are counted by key. After the period, the count is reported by the key's next report, by a
+/// temporary thread, or by exit(3), whichever comes first.
 package final class LimitedReports<Key: Hashable & Sendable>: Sendable {
     private struct ReportState: Sendable {
         var counts = ReportCounts<Key>()
@@ -102,19 +103,18 @@ package final class LimitedReports<Key: Hashable & Sendable>: Sendable {
     private let send: @Sendable (Key?, Int) -> Void
     private let fork = ForkMark()
 
-    /// - Parameter send: receives a key, or `nil` for the keys beyond the kept ones, and its number of suppressed
-    ///   reports. Called on any thread, without a lock.
+    /// - Parameter send: receives a key and its number of suppressed reports; the key is `nil` for all keys beyond the
+    ///   kept ones. Called on any thread, without a lock.
     package init(send: @escaping @Sendable (Key?, Int) -> Void) {
         self.send = send
     }
 
-    /// `nil` lets every report pass.
+    /// The limit; `nil` lets every report pass.
     package var limit: ReportLimit? {
         get { state.withLock { $0.limit } }
         set { state.withLock { $0.limit = newValue } }
     }
 
-    /// Returns true if the report passes.
     package func admit(_ key: Key) -> Bool {
         // A thread of the parent may have held the lock during the fork.
         if fork.isForked { return true }
@@ -141,7 +141,7 @@ package final class LimitedReports<Key: Hashable & Sendable>: Sendable {
 
     private func startThread() {
         var handle = LibraryThread.noHandle
-        // Without the thread, the key's next report or the exit reports the count.
+        // If no thread starts, the key's next report or the exit reports the count.
         if LibraryThread.start("reports", &handle, LibraryThread.create, { self.reportExpired() }) == 0 {
             pthread_detach(handle)
         } else {
@@ -161,7 +161,7 @@ package final class LimitedReports<Key: Hashable & Sendable>: Sendable {
             }
             for (key, count) in suppressed { send(key, count) }
             if suppressed.isEmpty && next == nil { return }
-            // At most a second, because the limit may be shortened.
+            // At most 1 s, because the limit may be shortened meanwhile.
             let pause = min(max((next ?? now) &- now, 0), 1_000_000_000)
             var time = timespec(tv_sec: Int(pause / 1_000_000_000), tv_nsec: Int(pause % 1_000_000_000))
             clock_nanosleep(CLOCK_MONOTONIC, 0, &time, nil)

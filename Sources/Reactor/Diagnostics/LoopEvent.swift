@@ -2,25 +2,25 @@ import ReactorLibc
 
 /// An event that Reactor reports, and its handler, which the layer above may replace.
 package enum LoopEvent: Sendable {
-    /// A loop ended before this many jobs and handlers ran. They never will.
+    /// A loop ended before this many jobs and handlers ran. They will never run.
     case undelivered(Int)
-    /// The main thread's `run()` returned while this many handlers wait for other threads. One waits for a promise made
-    /// at this line.
+    /// The main thread's `run()` returned while this many handlers waited for other threads. One of the promises was
+    /// made at this line.
     case leftHandlers(Int, CallSite?)
-    /// A handler blocked a loop for long. `subject` is the layer above's information about it.
+    /// A handler blocked a loop too long. `subject` is the layer above's information about the handler.
     case slowHandler(SlowHandler, subject: (any AnyObject & Sendable)?)
 
-    /// A task's job arrived at an ended loop, so another thread runs it.
+    /// A task's job arrived after its loop had ended, so another thread runs it.
     case taskOnEndedLoop
     /// A handler was attached at this line on a thread whose loop is not driven.
     case undrivenWork(CallSite)
-    /// This loop of `spawn` cannot wait any more, and ends.
+    /// A loop that `spawn` started can no longer wait, and ends.
     case loopFailed(String, any Error)
     /// A descriptor cannot be watched for now; the loop retries. Reported once per episode.
     case watchPaused(any Error)
     /// No thread can be started for work that a loop waits for; the loop retries. Reported once per episode.
     case threadShortage(any Error)
-    /// A descriptor was closed while watched at this line, if known. Reported once per loop.
+    /// A descriptor was closed while it was watched from this line, if known. Reported once per loop.
     case staleWatch(CInt, CallSite?)
 
     package static let handler = LockedValue.ofProcess(
@@ -28,7 +28,7 @@ package enum LoopEvent: Sendable {
             if limited.admit(report.key) { LoopEvent.print(report.description) }
         })
 
-    /// The limit for programs without the layer above, which has its own.
+    /// The limit for programs without the layer above, which has its own limit.
     private static let limited: LimitedReports<Key> = {
         atexit { LoopEvent.limited.reportAllSuppressed() }
         return LimitedReports { key, count in
@@ -56,14 +56,14 @@ package enum LoopEvent: Sendable {
         }
     }
 
-    /// Does not wait.
+    /// Does not block.
     package static func print(_ message: String) { LineWriter.standardError.write("swift-reactor: \(message)") }
 
     static func send(_ report: LoopEvent) { handler.withLock { $0 }.call(report) }
 }
 
 extension LoopEvent: CustomStringConvertible {
-    /// A line for human readers, also for the layer above.
+    /// One line for human readers, also for the layer above.
     package var description: String {
         switch self {
         case .undelivered(let count): "an event loop ended with \(count) undelivered handler\(count == 1 ? "" : "s")"

@@ -1,10 +1,10 @@
 import CLinux
 import ReactorLibc
 
-// Reads a loop for a console, on the loop's thread.
+// On the loop's thread, for a console.
 
 extension EventLoop {
-    /// The largest descriptor seen so far, plus one.
+    /// One more than the largest descriptor seen so far.
     package var descriptorLimit: Int { poller.slots.count }
 
     package func watched(_ descriptor: Int) -> (handler: any ReadinessHandler, interest: Interest)? {
@@ -12,13 +12,13 @@ extension EventLoop {
         return slot.handler.map { ($0, Interest(rawValue: slot.wanted)) }
     }
 
-    /// The nanoseconds until a timer is due; `nil` if it has ended.
+    /// Returns the nanoseconds until the timer is due; `nil` if it has ended.
     package func time(untilTimer id: UInt64) -> Int64? {
         if timers.hasUndated { dateTimers() }
         return timers.deadline(of: id).map { $0 - clock.now.nanoseconds }
     }
 
-    /// The kernel's number of the calling thread, which is the loop's.
+    /// The kernel's id of the loop's thread, the calling one.
     package var thread: Int32 { clinux_gettid() }
     package var isOfMainThread: Bool { clinux_gettid() == getpid() }
 
@@ -29,7 +29,7 @@ extension EventLoop {
     }
     package var isOfPool: Bool { undrivenWork?.isOfPool == true }
 
-    /// The nanoseconds that a recording costs per handler, measured on this thread.
+    /// Returns the nanoseconds that a recording adds to each handler, measured on this thread.
     package func measureRecording() -> Int64 {
         let (rounds, recording) = (4096, LoopRecording(of: jobs, atMost: 4096))
         let content = LoopRecording.Content.handler(.job, nil, descriptor: nil, subject: nil)

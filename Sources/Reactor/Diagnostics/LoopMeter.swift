@@ -1,31 +1,27 @@
-/// Invariant: used on the loop's thread only. A class, because measured handlers use the loop and so this object;
-/// `@exclusivity(unchecked)` as in `EventLoop`.
+/// Invariant: used on the loop's thread only. A class, because a measured handler uses the loop and thereby this
+/// object; `@exclusivity(unchecked)` for the same reasons as in `EventLoop`.
 @usableFromInline
 final class LoopMeter {
     private let clock: LoopClock
-    /// True when handlers are timed or shown to a probe.
     @exclusivity(unchecked) private(set) var isTiming = false
     @exclusivity(unchecked) private(set) var readsClock = false
-    /// The observer of handlers; see `EventLoop.show(to:)`.
     @exclusivity(unchecked) var probe: LoopProbe? { didSet { update() } }
     @exclusivity(unchecked) private(set) var measuresTurns = false
     @exclusivity(unchecked) private(set) var nanosecondsWaiting: Int64 = 0
     @exclusivity(unchecked) private var nanosecondsOfLongestTurn: Int64 = 0
     @exclusivity(unchecked) @usableFromInline var counters = LoopMetrics()
-    /// The clock reading at the end of the last measured turn, if the next turn follows at once and so begins its wait
-    /// then; `unknown` if not.
+    /// The last measured turn's end, if the next turn follows at once and so begins its wait then; `unknown` otherwise.
     @exclusivity(unchecked) var endOfTurn = LoopMeter.unknown
-    /// The beginning of the current handler, which is the previous one's end; `unknown` if not measured.
+    /// The current handler's beginning, which is the previous one's end; `unknown` if not measured.
     @exclusivity(unchecked) private var started = LoopMeter.unknown
     @exclusivity(unchecked) private var nanosecondsOfSlow = Int64.max
     @exclusivity(unchecked) private var nanosecondsOfLongest: Int64 = -1
     @exclusivity(unchecked) private var longest: SlowHandler?
     @exclusivity(unchecked) private var slow = 0
-    /// For tests: the number of waiters that this thread visited to cancel, withdraw and sweep, and of links visited to
-    /// list pending promises. A frequent operation must not visit thousands of nodes.
+    /// For tests: the number of waiters that this thread visited to cancel, withdraw and sweep, plus the links that it
+    /// followed to list pending promises. A frequent operation must not visit thousands of nodes.
     @exclusivity(unchecked) var nodesVisited = 0
 
-    /// No moment.
     static var unknown: Int64 { .min }
 
     init(_ clock: LoopClock) { self.clock = clock }
@@ -51,7 +47,6 @@ final class LoopMeter {
         measuresTurns = measured != .nothing || probe?.isMeasuring == true
     }
 
-    /// True when the program has asked for it.
     private var timesHandlers: Bool { measured == .handlers || threshold != nil }
 
     var metrics: LoopMetrics {
@@ -71,8 +66,7 @@ final class LoopMeter {
     @inline(__always)
     var beginningOfWait: Int64 { endOfTurn == Self.unknown ? clock.now.nanoseconds : endOfTurn }
 
-    /// The wait ends now.
-    /// - Returns: the clock's reading.
+    /// Notes a wait that ends now. Returns the clock's reading.
     @inline(__always)
     func noteWait(since began: Int64) -> Int64 {
         let ended = clock.now.nanoseconds
@@ -89,10 +83,7 @@ final class LoopMeter {
         return ended
     }
 
-    /// - Parameters:
-    ///   - previous: the previous turn's end.
-    ///   - waited: `nanosecondsWaiting` at that moment.
-    ///   - polled: the end of the wait.
+    /// - Parameter waited: `nanosecondsWaiting` at `previous`, the previous turn's end. The wait ended at `polled`.
     @inline(never)
     func showTurn(after previous: Int64, _ waited: Int64, polled: Int64) {
         let wait = nanosecondsWaiting - waited
@@ -104,7 +95,6 @@ final class LoopMeter {
 
     // MARK: Handlers
 
-    /// Begins the next handler's time, if handlers are timed.
     @inline(__always)
     func beginTiming() { if readsClock { started = clock.now.nanoseconds } }
 
@@ -115,7 +105,7 @@ final class LoopMeter {
 
     @inline(never)
     private func runTimed(_ job: Unmanaged<Job>) {
-        // The job may be released when it has run.
+        // Read first, since running the job may release it.
         guard readsClock else {
             let (kind, callSite) = job._withUnsafeGuaranteedRef { ($0.kind, $0.handlerCallSite) }
             return callShown(kind, callSite, -1) { job._withUnsafeGuaranteedRef { $0.runAndRelease() } }
@@ -143,7 +133,7 @@ final class LoopMeter {
         if let probe, let outer { probe.handlerDidEnd(outer) }
     }
 
-    /// Read before the call, which may release the handler.
+    /// Reads the facts first, since the call may release the handler.
     @inline(never)
     private func callTimed(
         _ kind: HandlerKind, _ callSite: CallSite?, _ subject: (any AnyObject & Sendable)?, _ descriptor: Int,
@@ -179,11 +169,11 @@ final class LoopMeter {
         guard time >= nanosecondsOfSlow else { return }
         slow += 1
         LoopEvent.send(.slowHandler(handler, subject: subject))
-        // No handler pays for the report.
+        // No handler is charged for the report.
         beginTiming()
     }
 
-    /// A turn begins inside a handler, whose own time excludes turns.
+    /// Begins a turn inside a handler, whose own time excludes that turn.
     /// - Returns: the handler's time so far, for `resumeHandler`.
     func interruptHandler() -> Int64? {
         _ = probe?.setInterrupted(true)

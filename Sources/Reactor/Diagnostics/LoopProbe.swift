@@ -1,20 +1,19 @@
 import Synchronization
 
-/// A loop's handlers for an observer on another thread: the running one, the longest, and a recording of all.
+/// Shows a loop's handlers to an observer on another thread: the running one, the longest, and a recording of all.
 ///
-/// Only a loop that a console watches has one. The loop then notes each handler before the call, without reading a
-/// clock, unless `isMeasuring`, which costs as much as `LoopMetrics.Measured.handlers`.
+/// Only a loop that a console watches has a probe. It notes each handler before the call. It reads the clock only with
+/// `isMeasuring`, which costs as much as `LoopMetrics.Measured.handlers`.
 // @unchecked Sendable: any thread may read the atomics; only the loop's thread accesses the rest.
 package final class LoopProbe: @unchecked Sendable {
-    // A sequence lock written by the loop's thread; odd while the words change.
+    // A sequence lock, written by the loop's thread; odd while the words change.
     private let sequence = Atomic<UInt>(0)
     private let file = Atomic<UInt>(0)
-    /// The line in the low half, then the kind's number, the descriptor plus one, and a bit for the presence of a
-    /// handler.
+    /// The line in the low half, then the kind's number, the descriptor plus one, and a bit that is set for a handler.
     private let details = Atomic<UInt64>(0)
     private let began = Atomic<Int64>(LoopMeter.unknown)
 
-    // On the loop's thread.
+    // Accessed on the loop's thread.
     @exclusivity(unchecked) package private(set) var longest: SlowHandler?
     @exclusivity(unchecked) var recording: LoopRecording?
     @exclusivity(unchecked) private var isInterrupted = false
@@ -27,14 +26,14 @@ package final class LoopProbe: @unchecked Sendable {
         package let kind: HandlerKind
         package let callSite: CallSite?
         package let descriptor: CInt?
-        /// Its beginning by the monotonic clock; `nil` if the loop did not read it.
+        /// The handler's monotonic start time; `nil` if not read.
         package let began: Int64?
-        /// Differs for each handler, and for each return to an outer one.
+        /// A number that changes with each handler, and with each return to an outer handler.
         package let number: UInt
     }
 
-    /// Any thread. The innermost running handler. `nil` between handlers, or if they change faster than this thread
-    /// reads.
+    /// The innermost running handler; `nil` between handlers, or if handlers change faster than this thread reads. Any
+    /// thread.
     package var running: Running? {
         for _ in 0..<64 {
             let number = sequence.load(ordering: .acquiring)
@@ -47,7 +46,7 @@ package final class LoopProbe: @unchecked Sendable {
         return nil
     }
 
-    /// The sequence lock's words, to be restored when a handler ends.
+    /// The words under the sequence lock, to be restored when a handler ends.
     struct Words {
         var file: UInt = 0
         var details: UInt64 = 0
@@ -80,7 +79,6 @@ package final class LoopProbe: @unchecked Sendable {
         sequence.store(number &+ 2, ordering: .releasing)
     }
 
-    /// - Returns: the words for `handlerDidEnd`.
     @inline(__always)
     func handlerBegins(_ kind: HandlerKind, _ callSite: CallSite?, _ descriptor: Int, at moment: Int64) -> Words {
         let outer = current
@@ -100,7 +98,6 @@ package final class LoopProbe: @unchecked Sendable {
         details.store(0, ordering: .relaxed)
     }
 
-    /// - Returns: the previous value.
     func setInterrupted(_ value: Bool) -> Bool {
         defer { isInterrupted = value }
         return isInterrupted
@@ -111,7 +108,7 @@ package final class LoopProbe: @unchecked Sendable {
         if handler.duration > longest?.duration ?? .zero { longest = handler }
     }
 
-    /// The observer's own handler is not reported.
+    /// Keeps the observer's own handler out of the reports.
     func disregardHandler() { isOwn = true }
 
     func restart() { longest = nil }

@@ -1,12 +1,12 @@
-/// A timeline of everything that a loop does for a few seconds, written on its thread and then handed over.
-// @unchecked Sendable: one thread at a time has it, and subjects are `Sendable`.
+/// A timeline of everything that a loop does for a few seconds. The loop's thread writes it, then hands it over.
+// @unchecked Sendable: one thread at a time has the recording, and subjects are `Sendable`.
 package final class LoopRecording: @unchecked Sendable {
     package enum Content: Sendable {
         case wait, turn
         case handler(HandlerKind, CallSite?, descriptor: CInt?, subject: (any AnyObject & Sendable)?)
     }
 
-    /// In nanoseconds of the loop's clock.
+    /// With times in nanoseconds by the loop's clock.
     package struct Slice: Sendable {
         package let content: Content
         package let began: Int64
@@ -16,11 +16,11 @@ package final class LoopRecording: @unchecked Sendable {
     }
 
     package private(set) var slices: [Slice] = []
-    /// The number of slices omitted at the limit.
+    /// Slices omitted because of the limit.
     package private(set) var omitted = 0
     private let most: Int
     private unowned let jobs: LoopJobs
-    /// The handlers that queued ready jobs, by job address. Addresses are compared, never followed.
+    /// For each ready job, by address, the handler that queued it. Addresses are compared, never dereferenced.
     private var causes: [UnsafeMutableRawPointer: Int32] = [:]
 
     init(of jobs: LoopJobs, atMost most: Int) {
@@ -36,14 +36,13 @@ package final class LoopRecording: @unchecked Sendable {
         }
     }
 
-    /// The handler that begins; `nil` if there is no room.
     struct Begun {
         fileprivate let index: Int
         /// The last ready job, which stays queued unless a turn runs inside the handler.
         fileprivate let last: Unmanaged<Job>?
     }
 
-    /// - Parameter job: the job that calls the handler, if any.
+    /// Returns `nil` if there is no room. `job` calls the handler, if any.
     func begin(_ content: Content, at moment: Int64, _ job: UnsafeMutableRawPointer?) -> Begun? {
         let cause = job.flatMap { causes.removeValue(forKey: $0) }
         guard slices.count < most else {

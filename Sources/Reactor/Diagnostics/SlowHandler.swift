@@ -1,15 +1,15 @@
-/// A handler that blocked its loop longer than `EventLoop.slowHandlerThreshold`, or longest of all
-/// (`LoopMetrics.longestHandler`), and its time.
+/// A handler that blocked its loop longer than `EventLoop.slowHandlerThreshold`, or longer than any other
+/// (`LoopMetrics.longestHandler`).
 public struct SlowHandler: Hashable, Sendable, CustomStringConvertible {
-    /// The time that the handler blocked the loop, without turns that it ran.
+    /// The time that the handler blocked the loop, without the turns that the handler ran.
     public let duration: Duration
     /// The handler's kind.
     public let kind: HandlerKind
     /// The call that started the job, timer, watch or hook. For a promise's handler, the operator, if the promise was
-    /// made while tracing. `nil` if unknown, as for a timer started before handlers were measured.
+    /// made while tracing. `nil` if unknown, for example for a timer started before handlers were measured.
     public let callSite: CallSite?
 
-    /// Makes a report to test a `conf.logHandler` with.
+    /// Makes a report for testing a `conf.logHandler`.
     public init(duration: Duration, kind: HandlerKind, callSite: CallSite? = nil) {
         self.duration = duration
         self.kind = kind

@@ -1,27 +1,28 @@
 import ReactorLibc
 import Synchronization
 
-/// Observes a thread that may never drive its loop, and reports work that never runs there: on Swift's pool (a
-/// synchronous function, called by an async one, attaches handlers), on Dispatch's threads, or on a thread that ends.
+/// Observes a thread that may never drive its loop, and reports work that never runs there. Such threads are those of
+/// Swift's pool (where a synchronous function, called by an async one, attaches handlers), Dispatch's, and those that
+/// end early.
 ///
-/// Only later is it clear that a thread drives its loop. So work that begins outside a turn is noted, until it ends or
-/// the loop is driven.
+/// Only later is it clear whether a thread drives its loop. So work that begins outside a turn is noted, until the work
+/// ends or the loop is driven.
 ///
-/// Operators note work in their tracing code, so other threads pay nothing, and these a call per operator. A thread of
-/// the program stops paying once it has driven its loop. Threads of Swift's pool or a `ThreadPool` keep paying, since
-/// they run code of different origins.
+/// Operators note work in their tracing code, so only observed threads pay, with one call per operator. A thread of the
+/// program stops paying once it has driven its loop. Threads of Swift's pool or a `ThreadPool` keep paying, since they
+/// run unrelated code.
 package final class UndrivenWork: Sendable {
     let isMain: Bool
-    /// True when the thread belongs to a `ThreadPool`, which is checked at the end of each job.
+    /// True when the thread belongs to a `ThreadPool`, which is checked after each job.
     let isOfPool: Bool
     private let number: Int
-    /// The number of times that the loop was driven since a note.
+    /// Times that the loop was driven after a note.
     private let generation = Atomic<Int>(0)
     private let hasNotes = Atomic(false)
     private let isWatched = Atomic(false)
 
-    /// The nanoseconds that a task may leave its thread's loop undriven before a report. A synchronous test attaches
-    /// its handlers and hangs a moment later, even on a thread of Swift's pool.
+    /// The nanoseconds that a task may leave its thread's loop undriven before a report. A synchronous
+    /// test attaches its handlers and hangs a moment later, even on a thread of Swift's pool.
     package static let gracePeriod = Atomic<Int64>(1_000_000_000)
 
     private struct Note {
@@ -30,19 +31,18 @@ package final class UndrivenWork: Sendable {
         let callSite: CallSite
     }
 
-    /// The state of all threads; few have an undriven loop.
+    /// State shared by all threads, since few have an undriven loop.
     private struct Table {
-        /// By the address of the work's job, until the job ends. A job in here may be read under the lock, which its
-        /// `deinit` needs to remove it. So no reference is taken, no object's end moves to another thread, and no
-        /// foreign code runs under the lock.
+        /// Notes by the address of the work's job, until the job ends. Under the lock, a job in here may be read, since
+        /// its `deinit` needs the lock to remove it. So no reference is taken, no object is destroyed on another
+        /// thread, and no foreign code runs under the lock.
         var notes: [UnsafeMutableRawPointer: Note] = [:]
-        /// For the end of the process, in order of creation.
+        /// The observers in order of creation, for reports at process exit.
         var observers: [UndrivenWork] = []
         var reported: Set<CallSite> = []
         var lastNumber = 0
-        /// Threads of Swift's pool, each with its generation when it was added.
+        /// Threads of Swift's pool, each with its generation when added.
         var watched: [(UndrivenWork, since: Int)] = []
-        /// True while a job of `watcher` looks after `watched`.
         var hasWatcher = false
     }
 
@@ -63,7 +63,7 @@ package final class UndrivenWork: Sendable {
 
     // MARK: Notes
 
-    /// The call sites of waiting work that began since the loop was last driven, by file and line.
+    /// The call sites of waiting work that began after the loop was last driven, by file and line.
     var callSites: [CallSite] {
         guard hasNotes.load(ordering: .acquiring) else { return [] }
         let generation = generation.load(ordering: .relaxed)
@@ -123,14 +123,14 @@ package final class UndrivenWork: Sendable {
         }
         if !needsWatcher { return }
         do { try Self.watcher.dispatch { while Self.watchOnce() {} } } catch {
-            // No thread: later notes try again.
+            // No thread; later notes try again.
             for (observer, _) in Self.takeWatched(hasWatcher: false) {
                 observer.isWatched.store(false, ordering: .releasing)
             }
         }
     }
 
-    /// Returns `watched` and empties it. By default the watcher continues if there are any.
+    /// Returns `watched` and empties it. By default, the watcher continues if any were returned.
     private static func takeWatched(hasWatcher: Bool? = nil) -> [(UndrivenWork, since: Int)] {
         table.withLock { table in
             table.hasWatcher = hasWatcher ?? !table.watched.isEmpty
@@ -139,8 +139,7 @@ package final class UndrivenWork: Sendable {
         }
     }
 
-    /// Waits, then reports threads whose loop was not driven meanwhile.
-    /// - Returns: false if there are none.
+    /// Waits, then reports threads whose loop was not driven meanwhile. Returns false if there are none.
     private static func watchOnce() -> Bool {
         let watched = takeWatched()
         if watched.isEmpty { return false }
@@ -151,11 +150,11 @@ package final class UndrivenWork: Sendable {
 
     private func report(since generation: Int) {
         let now = self.generation.load(ordering: .relaxed)
-        // True if the loop was driven, and more work began.
+        // The loop was driven, and more work began.
         if hasNotes.load(ordering: .acquiring) && now != generation {
             Self.table.withLock { $0.watched.append((self, now)) }
         } else {
-            // Later notes watch again.
+            // Later notes start the watch again.
             isWatched.store(false, ordering: .releasing)
             Self.report(callSites)
         }
@@ -168,8 +167,8 @@ package final class UndrivenWork: Sendable {
         }
     }
 
-    /// Reports the work of all observed threads, at the end of the process.
-    /// - Returns: true if the main thread was one.
+    /// Reports the work of all observed threads at process exit.
+    /// - Returns: true if the main thread was among them.
     static func reportAll() -> Bool {
         let observers = table.withLock { $0.observers }
         for observer in observers { report(observer.callSites) }
@@ -178,7 +177,6 @@ package final class UndrivenWork: Sendable {
 }
 
 extension Job {
-    /// The call site of the job's work, if `EventLoop.note` noted it.
     package var notedCallSite: CallSite? { UndrivenWork.callSite(of: self) }
 
     /// Called before the `deinit` of a job that `EventLoop.note` noted.

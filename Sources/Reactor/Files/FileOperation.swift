@@ -1,13 +1,13 @@
 import ReactorLibc
 
-/// Reads or writes a file by blocking calls, as a job of a pool.
+/// Blocking file access, as a pool's job.
 package struct FileOperation: Sendable {
     private let path: String
     private let calls: FileSyscalls
     /// Throws if the result is no longer wanted. Called between chunks.
     private let checkCancelled: @Sendable () throws -> Void
 
-    /// The bytes between two calls of `checkCancelled`, some 0.1 ms.
+    /// The bytes between two calls of `checkCancelled`, which take about 0.1 ms.
     private static var chunk: Int { 256 << 10 }
 
     package init(_ path: String, _ calls: FileSyscalls, checkCancelled: @escaping @Sendable () throws -> Void) {
@@ -24,7 +24,7 @@ package struct FileOperation: Sendable {
         defer { _ = calls.close(fd) }
         let size = try regularFile(fd).st_size
         if size > limit { throw tooLarge(limit) }
-        // One more byte, to detect the end. (Files of /proc report a size of zero.)
+        // One more byte, to detect the end. (Files in /proc report a size of zero.)
         let expected = size == .max ? size : size + 1
         try checkMemory(for: expected)
         var (bytes, hasEnded) = try readPart(fd, atMost: max(expected, 4096))
@@ -38,7 +38,7 @@ package struct FileOperation: Sendable {
         return bytes
     }
 
-    /// Reads `most` bytes, or up to the end. Avoids a loop over bytes, which takes 170 ns each in debug builds.
+    /// Reads `most` bytes, or up to the end. Does not loop over bytes, which takes 170 ns each in debug builds.
     private func readPart(_ fd: CInt, atMost most: Int) throws -> (bytes: [UInt8], hasEnded: Bool) {
         var hasEnded = false
         let bytes = try [UInt8](unsafeUninitializedCapacity: most) { buffer, filled in
@@ -53,12 +53,12 @@ package struct FileOperation: Sendable {
         return (bytes, hasEnded)
     }
 
-    /// Asks the allocator before an array does, because a failed array allocation ends the process, and a sparse file
-    /// may exceed any memory. Small sizes are not checked. Half a tebibyte or more is refused at once: no such array is
-    /// useful, and the sanitizers' allocators end the process on it.
+    /// Checks that memory is available, because a failed array allocation ends the process, and a sparse file may be
+    /// larger than any memory. Small sizes are not checked. Half a tebibyte or more is refused at once: no such array
+    /// is useful, and the sanitizers' allocators would end the process.
     private func checkMemory(for count: Int) throws(SystemError) {
         if count <= 1 << 24 { return }
-        // And the array's header.
+        // Including the array's header.
         guard count < 1 << 39, let probe = malloc(count + 64) else {
             throw SystemError(.read, ENOMEM, detail: "\(path): \(count) bytes")
         }
@@ -83,10 +83,10 @@ package struct FileOperation: Sendable {
         }
     }
 
-    /// Writes a new file in the same directory, and renames it to the target when all bytes are on the disk.
+    /// Writes a new file in the same directory, and renames it to the target once all bytes are on the disk.
     package func replaceAtomically(with bytes: [UInt8], mode: mode_t) throws {
         let target = try statusOfTarget()
-        // A replacement is private to the owner until it has the old file's permissions, since a descriptor opened
+        // Until a replacement has the old file's permissions, only the owner may open it, since a descriptor opened
         // earlier would stay valid. A new file has its permissions from the start.
         let (fd, temporary) = try openTemporary(target == nil ? mode : 0o600)
         do {
@@ -101,14 +101,13 @@ package struct FileOperation: Sendable {
             _ = calls.unlink(temporary)
             throw error
         }
-        // Syncs the directory, for the name. Errors are ignored, since the rename has happened.
+        // Syncs the directory, which holds the name. Errors are ignored, since the rename has succeeded.
         let folder = calls.open(self.folder, O_RDONLY | O_DIRECTORY, 0)
         guard folder >= 0 else { return }
         _ = calls.sync(CInt(folder))
         _ = calls.close(CInt(folder))
     }
 
-    /// The target's status, if it exists.
     private func statusOfTarget() throws -> stat? {
         if path.utf8.contains(0) { throw SystemError(.open, EINVAL, detail: "a zero byte in the path \(path)") }
         var status = stat()
@@ -118,8 +117,8 @@ package struct FileOperation: Sendable {
         return try checked(status)
     }
 
-    /// Gives the new file the old one's group and mode. If the group cannot be set, the actual group gets no permission
-    /// that others lack. Set-user-ID and set-group-ID bits never pass to another user or group.
+    /// Gives the new file the old file's group and mode. If the group cannot be set, the actual group gets no
+    /// permission that others lack. Set-user-ID and set-group-ID bits never pass to another user or group.
     private func adoptPermissions(of target: stat, _ fd: CInt) throws {
         var own = stat()
         _ = try retrying(.fileStatus) { calls.status(fd, &own) }
@@ -134,7 +133,7 @@ package struct FileOperation: Sendable {
 
     private func openTemporary(_ mode: mode_t) throws -> (CInt, String) {
         while true {
-            // Independent of the file's name, which may have the maximum length.
+            // Not derived from the file's name, which may have the maximum length.
             let temporary = "\(folder)/.\(String(UInt64.random(in: 0 ... .max), radix: 36)).tmp"
             let result = calls.open(temporary, O_WRONLY | O_CREAT | O_EXCL, mode)
             if result == -Int(EINTR) || result == -Int(EEXIST) { continue }
@@ -143,7 +142,7 @@ package struct FileOperation: Sendable {
     }
 
     private var folder: String {
-        // Compares bytes: a slash and a combining mark form another `Character`.
+        // Compares bytes: a slash with a combining mark is another `Character`.
         guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "." }
         return slash == path.utf8.startIndex ? "/." : String(path[..<slash])
     }
@@ -156,7 +155,7 @@ package struct FileOperation: Sendable {
                 let count = min(buffer.count - sent, Self.chunk)
                 let start = buffer.baseAddress! + sent
                 let written = try retrying(.write) { calls.write(fd, start, count) }
-                // Never happens for a file, but would loop forever.
+                // Never happens for a file, but would make this loop endless.
                 if written == 0 { throw SystemError(.write, EIO, detail: path) }
                 sent += written
             }
@@ -167,12 +166,12 @@ package struct FileOperation: Sendable {
 
     private func open(_ flags: CInt, _ mode: mode_t) throws -> CInt {
         if path.utf8.contains(0) { throw SystemError(.open, EINVAL, detail: "a zero byte in the path \(path)") }
-        // O_NONBLOCK: a FIFO would wait for its other end. O_NOCTTY: a terminal would become a daemon's controlling
-        // terminal.
+        // O_NONBLOCK: opening a FIFO would wait for its other end. O_NOCTTY: a terminal would become a daemon's
+        // controlling terminal.
         return CInt(try retrying(.open) { calls.open(path, flags | O_NONBLOCK | O_NOCTTY, mode) })
     }
 
-    /// Throws for a FIFO, device or directory: a read may block forever, and with it a thread of the pool.
+    /// Throws for a FIFO, device or directory, because a read could block a pool thread forever.
     private func regularFile(_ fd: CInt) throws -> stat {
         var status = stat()
         _ = try retrying(.fileStatus) { calls.status(fd, &status) }

@@ -1,7 +1,7 @@
 import CLinux
 import ReactorLibc
 
-/// The system calls for files. Unlike `Syscalls`, they are `Sendable`, for threads of pools, and not counted.
+/// The system calls for files. Unlike `Syscalls`, they are not counted, and are `Sendable` for use on pool threads.
 package struct FileSyscalls: Sendable {
     /// fchown(2), for the group only.
     package var changeGroup: @Sendable (CInt, gid_t) -> Int = { fileResult(fchown($0, .max, $1)) }
@@ -10,14 +10,14 @@ package struct FileSyscalls: Sendable {
     package var open: @Sendable (_ path: String, _ flags: CInt, _ mode: mode_t) -> Int = {
         fileResult(clinux_above_standard(ReactorLibc.open($0, $1 | O_CLOEXEC, $2)))
     }
-    /// `open` from the kernel's memory; fails instead of waiting for the disk, see `clinux_open_cached`.
+    /// Opens from the kernel's caches; fails instead of waiting for the disk. See `clinux_open_cached`.
     package var openCached: @Sendable (_ path: String, _ flags: CInt) -> Int = {
         fileResult(clinux_above_standard(clinux_open_cached($0, $1 | O_CLOEXEC)))
     }
     package var readAt: @Sendable (CInt, UnsafeMutableRawPointer, Int, _ offset: Int) -> Int = {
         fileResult(pread($0, $1, $2, off_t($3)))
     }
-    /// `readAt` from the kernel's memory; fails or returns less instead of waiting for the disk.
+    /// Reads from the page cache; fails or returns fewer bytes instead of waiting for the disk.
     package var readCached: @Sendable (CInt, UnsafeMutableRawPointer, Int, _ offset: Int) -> Int = {
         fileResult(clinux_read_cached($0, $1, $2, Int64($3)))
     }

@@ -11,31 +11,31 @@ import Synchronization
 /// group.join()
 /// ```
 ///
-/// As a collection it contains the remotes of its loops, by number. Any thread may use it.
+/// As a collection, the group contains the remotes of its loops. Any thread may use it.
 ///
-/// The loops run until `stop()` or the release of the last reference to the group. Leases, and so listeners that serve
-/// on the group, hold references. A job on one of its loops that retains the group keeps it alive forever. Joining is
-/// optional. See `EventLoop.spawn` for work left on an ending loop.
+/// The loops run until `stop()` or the release of the last reference to the group. Leases hold references to the group,
+/// and so do listeners that serve on it. A job on one of its loops that retains the group keeps it alive forever.
+/// Joining is optional. See `EventLoop.spawn` for work left on an ending loop.
 public final class LoopGroup: Sendable {
     package let members: [Member]
-    // The next choice's start.
+    // The start for the next choice.
     private let cursor = Atomic<UInt>(0)
 
     package static var defaultLoops: Int { Int(clinux_usable_cores()) }
 
-    /// Starts the loops, each as `EventLoop.spawn` does. All are running when this returns.
+    /// Starts the loops like `EventLoop.spawn`. All are running when this returns.
     /// - Parameters:
-    ///   - loops: the number of loops, at least 1; by default the number of usable cores. More loops only share them.
+    ///   - loops: the number of loops, at least 1. The default is the number of usable cores; more loops only share the
+    ///     cores.
     ///   - name: the name of the threads, followed by a number: "loop-1". Linux shows 15 bytes; a long name is cut
-    ///     before its number. An empty name becomes "loop".
-    /// - Throws: `SystemError`: `EINVAL` of `pthread_create` for fewer than one, or an error of `EventLoop.spawn`,
-    ///   after the started loops have ended.
+    ///     before the number. An empty name becomes "loop".
+    /// - Throws: `SystemError`: `EINVAL` from `pthread_create` for fewer than one loop, or an error from
+    ///   `EventLoop.spawn`, after the loops that had started have ended.
     public convenience init(loops: Int? = nil, name: String = "loop") throws(SystemError) {
         try EventLoop.refuseInSimulation()
         try self.init(loops: loops ?? Self.defaultLoops, name: name, syscalls: { Syscalls() })
     }
 
-    /// The public initializer with a test's system calls and thread starter.
     package init(
         loops: Int, name: String, syscalls: @escaping @Sendable () -> Syscalls,
         create: @escaping LibraryThread.Create = LibraryThread.create
@@ -60,17 +60,17 @@ public final class LoopGroup: Sendable {
         self.members = members
     }
 
-    // May run on a thread of the group, so it does not wait.
+    // Does not wait, since it may run on one of the group's threads.
     deinit { stop() }
 
-    /// Ends each loop after its current turn; see `LoopRemote.stop()`. Connections served on the group are cut off:
-    /// drain their listener first to end them in order. Further calls do nothing.
+    /// Ends each loop after its current turn; see `LoopRemote.stop()`. Cuts off connections served on the group; to end
+    /// them gracefully, drain their listener first. Further calls do nothing.
     public func stop() {
         for member in members { member.remote.stop() }
     }
 
-    /// Blocks the calling thread until all loops have ended and released everything. A thread of the group does not
-    /// wait for its own loop. See `LoopRemote.join()`.
+    /// Blocks the calling thread until all loops have ended and released everything. On one of the group's threads,
+    /// does not wait for that thread's loop. See `LoopRemote.join()`.
     @available(*, noasync, message: "it blocks its thread")
     public func join() {
         for member in members { member.remote.join() }
@@ -78,19 +78,19 @@ public final class LoopGroup: Sendable {
 
     // MARK: Choosing
 
-    /// The distribution of work over the loops.
+    /// The way to distribute work over the loops.
     public enum Balancing: Hashable, Sendable {
         /// Each loop in turn.
         case roundRobin
-        /// The loop with the fewest leases, ties in turn. Each connection served on the group is a lease.
+        /// The loop with the fewest leases; equals take turns. Each connection served on the group is a lease.
         case leastConnections
     }
 
     /// Chooses each loop in turn. Skips ended loops, unless all have ended.
     public func next() -> LoopRemote { (pick(.roundRobin) ?? members[0]).remote }
 
-    /// A share of a loop's work, counted until cancelled or released. For connections, sessions and other work that the
-    /// program assigns to loops. See `LoopHandle`.
+    /// A share of a loop's work, counted until it is cancelled or released. For connections, sessions and other work
+    /// that the program assigns to loops. See `LoopHandle`.
     public final class Lease: LoopHandle, Sendable {
         private let member: Member
         // Keeps the group alive while its loops have work.
@@ -108,8 +108,8 @@ public final class LoopGroup: Sendable {
 
         deinit { cancel() }
 
-        /// Any thread. Stops counting the lease. The group stays retained until this object's release.
-        /// - Returns: true unless it was cancelled before.
+        /// Stops counting the lease. The group stays retained until this object is released. Any thread.
+        /// - Returns: true unless the lease was already cancelled.
         @discardableResult
         public func cancel() -> Bool {
             if isCancelled.exchange(true, ordering: .relaxed) { return false }
@@ -117,7 +117,7 @@ public final class LoopGroup: Sendable {
             return true
         }
 
-        /// Any thread. True until the lease is cancelled or its loop ends.
+        /// True until the lease is cancelled or its loop ends. Any thread.
         public var isActive: Bool { !isCancelled.load(ordering: .relaxed) && !member.remote.hasEnded }
     }
 
@@ -130,13 +130,13 @@ public final class LoopGroup: Sendable {
     /// In the collection's order.
     package var loads: [Int] { members.map { $0.load.load(ordering: .relaxed) } }
 
-    /// `nil` if all loops have ended.
+    /// Returns a loop; `nil` if all have ended.
     package func pick(_ balancing: Balancing) -> Member? {
         let first = Int(cursor.add(1, ordering: .relaxed).oldValue % UInt(members.count))
         var best: (member: Member, load: Int)?
         for offset in members.indices {
             let member = members[(first + offset) % members.count]
-            // A loop that refuses jobs must not be tried again, though its end may take a moment.
+            // A loop that refuses jobs must not be chosen again, even if it takes a moment to end.
             if member.remote.loop.hasEnded { continue }
             if balancing == .roundRobin { return member }
             let load = member.load.load(ordering: .relaxed)
@@ -145,7 +145,6 @@ public final class LoopGroup: Sendable {
         return best?.member
     }
 
-    /// A loop of a group, with its number of leases.
     package final class Member: Sendable {
         package let remote: LoopRemote
         package let index: Int

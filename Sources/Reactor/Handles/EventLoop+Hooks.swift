@@ -1,20 +1,20 @@
 extension EventLoop {
-    /// Calls `body` whenever this loop is about to wait, with nothing left to do but to poll the kernel. Use it to
-    /// flush buffered data, or to measure busy time.
+    /// Calls `body` whenever this loop is about to wait in the kernel. Use it to flush buffered data, or to measure
+    /// busy time.
     ///
     /// A turn that does not wait, because of `turn(.poll)`, ready jobs or a due timer, calls no hooks. Hooks run in the
-    /// order of addition, and may do anything that a job may. If a hook makes something ready or stops the loop, the
-    /// loop does not wait. If it removes the last reason to stay alive, `run()` ends. A hook does not keep the loop
-    /// alive. Turns inside a hook call no hooks. If they handle anything, the loop looks again before it waits. (Only
-    /// polling shows that something has happened, and the wait then ends at once.)
+    /// order in which they were added, and may do anything that a job may. If a hook makes something ready or stops the
+    /// loop, the loop does not wait. If a hook removes the last reason to stay alive, `run()` ends. A hook does not
+    /// keep the loop alive. Turns inside a hook call no hooks. If such a turn handles anything, the loop checks again
+    /// before it waits. (Only polling shows events. If there are any, the wait ends at once.)
     ///
-    /// A virtual clock's jump to the next deadline is a wait.
+    /// A virtual clock's jump to the next deadline counts as a wait.
     @discardableResult
     public func beforeWaiting(
         _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Watch { addHook(body, CallSite(file, line), .beforeWaiting) }
 
-    /// Calls `body` whenever this loop has waited, before it handles timers, events and jobs. See `beforeWaiting(_:)`.
+    /// Calls `body` after each wait of this loop, before timers, events and jobs are handled. See `beforeWaiting(_:)`.
     @discardableResult
     public func afterWaiting(
         _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line

@@ -1,4 +1,4 @@
-/// Random numbers from the loop's calls, repeatable in a simulation.
+/// Random numbers from the loop's system calls, repeatable in a simulation.
 package struct LoopRandom: RandomNumberGenerator {
     private let loop: EventLoop
 
@@ -8,12 +8,12 @@ package struct LoopRandom: RandomNumberGenerator {
 }
 
 extension EventLoop {
-    /// Starts a timer that delays each tick by up to `most` from its point on the grid. The number of ticks stays the
-    /// same.
+    /// Starts a timer that delays each tick by up to `most` from its point on the grid. The number of ticks does not
+    /// change.
     func startTimer(
         every step: Int64, jitter most: Int64, _ body: @escaping () -> Void, _ file: StaticString, _ line: UInt
     ) -> Timer {
-        // `nil` until started; it does not fire before.
+        // `nil` until started; the timer does not fire earlier.
         var timer: Timer?
         var random = LoopRandom(self)
         var place = LoopInstant.deadline(step, after: now.nanoseconds)
@@ -24,7 +24,7 @@ extension EventLoop {
         let ticking = schedule(
             every: .nanoseconds(step),
             {
-                // Advanced first, because the body may cancel the timer.
+                // Before the call, because the body may cancel the timer.
                 let missed = max(EventLoop.ofCurrentThread.now.nanoseconds - place - most, 0) / step
                 place = LoopInstant.deadline((missed + 1) * step, after: place)
                 draw()

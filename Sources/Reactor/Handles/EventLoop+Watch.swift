@@ -1,7 +1,7 @@
 import ReactorLibc
 
 extension EventLoop {
-    /// Calls `handler` on this loop, with the ready part of `interest`, whenever `fd` is ready, until the watch is
+    /// Calls `handler` on this loop with the ready part of `interest` whenever `fd` is ready, until the watch is
     /// cancelled.
     ///
     /// ```swift
@@ -15,11 +15,11 @@ extension EventLoop {
     /// unreferenced. A descriptor can have one watch for reading and one for writing.
     ///
     /// The caller still owns the descriptor. Cancel the watch *before* closing it. If a closed descriptor has a living
-    /// copy (dup(2), a child process), the kernel reports the copy under the closed number. The loop ends this watch
-    /// after at most 1,024 events, or when the number is watched again, and reports the first one as
-    /// `LogEvent.staleWatch`.
+    /// copy (dup(2), a child process), the kernel reports the copy's events under the closed number. The loop ends this
+    /// watch after at most 1,024 events, or when the number is watched again. The first such watch on the loop is
+    /// reported as `LogEvent.staleWatch`.
     ///
-    /// - Throws: `SystemError` of epoll_ctl(2) and of opening the loop's own descriptors:
+    /// - Throws: `SystemError` from epoll_ctl(2) or from opening the loop's own descriptors:
     ///   - `EPERM` for a descriptor that cannot be polled, such as a regular file.
     ///   - `EBADF` for a closed descriptor.
     ///   - `EEXIST` if this watch exists, or if an owning connection, listener or socket waits for the descriptor.
@@ -42,7 +42,6 @@ extension EventLoop {
 }
 
 extension SystemError {
-    /// A descriptor has one user at a time.
     static func isWatchedAlready(_ fd: CInt) -> SystemError {
         SystemError(.epollControl, EEXIST, detail: "descriptor \(fd) is watched already")
     }

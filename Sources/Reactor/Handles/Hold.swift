@@ -18,7 +18,6 @@ extension EventLoop {
         hold(at: CallSite(file, line))
     }
 
-    /// `hold()` for work started at `callSite`.
     package func hold(at callSite: CallSite) -> Hold {
         assertOwner()
         return Hold(self, keepAlive.holds.add(callSite))
@@ -26,12 +25,12 @@ extension EventLoop {
 
     /// A handle that keeps a loop alive; see `EventLoop.hold()` and `LoopHandle`.
     ///
-    /// Any thread may end it, by `cancel()` or by releasing the last reference.
+    /// Any thread may end the hold, by `cancel()` or by releasing the last reference.
     public final class Hold: LoopHandle, Sendable {
-        // Sound: other threads touch only the loop's mailbox and owner, which any thread may use. `performCleanup`
-        // changes the list of holds on the loop's thread.
+        // Sound: other threads touch only the loop's mailbox and owner, which any thread may use. The list of holds is
+        // changed by `performCleanup`, on the loop's thread.
         nonisolated(unsafe) private let loop: EventLoop
-        // Not the hold's address, which another hold may have before the loop learns of this one's end.
+        // Not the hold's address, which a new hold may reuse before the loop learns that this one has ended.
         private let id: Int
         private let isCancelled = Atomic(false)
 
@@ -42,8 +41,8 @@ extension EventLoop {
 
         deinit { cancel() }
 
-        /// Ends this hold: at once on the loop's thread, from other threads by a job of the loop.
-        /// - Returns: true unless it was cancelled before.
+        /// Ends this hold. On the loop's thread it ends at once; other threads submit a job to the loop.
+        /// - Returns: true unless the hold was already cancelled.
         @discardableResult
         public func cancel() -> Bool {
             if isCancelled.exchange(true, ordering: .relaxed) { return false }

@@ -1,14 +1,14 @@
-/// A handle to an activity on a loop until its cancellation: a timer, watch, signal watch, hook, hold or lease.
+/// A handle to an activity on a loop: a timer, watch, signal watch, hook, hold or lease.
 ///
 /// All follow the same rules:
 ///
 /// - `cancel()` ends the activity at once. Its closure is released and not called again; a hold or lease no longer
 ///   counts. Further calls do nothing.
 /// - The loop's end cancels its handles.
-/// - The loop owns the closures, so releasing a closure's handle does not cancel it. Holds and leases have no closure,
-///   and releasing the last reference cancels them.
+/// - The loop owns the closures, so releasing a handle does not cancel it. Holds and leases have no closure; releasing
+///   the last reference cancels them.
 ///
-/// Handles of closures belong to the loop's thread, and end the process when used on another. Any thread may use and
+/// Handles with closures belong to the loop's thread, and end the process when used on another. Any thread may use and
 /// release holds and leases.
 public protocol LoopHandle {
     /// Ends the activity. Further calls do nothing.

@@ -8,15 +8,15 @@ extension EventLoop {
     ///
     /// The timer never fires early by the loop's clock. Timers with equal deadlines fire in the order of their start.
     ///
-    /// A timer that is cancelled soon costs no clock reading. Its delay begins at the next reading, by the loop or your
-    /// own use of `now`, at the latest after the current handler and the jobs then ready. In a long handler, compute
-    /// the deadline from `now` first. A delay of zero or less means the next turn.
+    /// Starting a timer usually reads no clock. The delay begins when the loop or your own `now` next reads it, at the
+    /// latest after the current handler and the jobs then ready. In a long handler, compute the deadline from `now`
+    /// first. A delay of zero or less means the next turn.
     @discardableResult
     public func schedule(
         after delay: Duration, _ body: consuming @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Timer {
         assertOwner()
-        // The slow path also records where handlers were started.
+        // The slow path also records where the timer was started.
         if hasEnded || meter.isTiming { return startTimer(after: delay, ClosureJob(body, CallSite(file, line))) }
         return Timer(self, insert(.closure(consume body), after: delay))
     }
@@ -46,9 +46,9 @@ extension EventLoop {
     /// EventLoop.current.schedule(every: .seconds(60), jitter: .seconds(10)) { print("a minute, more or less") }
     /// ```
     ///
-    /// Ticks form a fixed grid, so a late tick does not shift later ones. Of several missed ticks, one fires at once.
-    /// Jitter delays each tick from its point by a uniformly distributed time, so processes that started together do
-    /// not all call a server at once.
+    /// Ticks form a fixed grid, so a late tick does not shift later ones. After several missed ticks, one fires at
+    /// once. Jitter delays each tick from its point by a uniformly distributed time, so processes that started together
+    /// do not all call a server at once.
     /// - Parameters:
     ///   - interval: the time between two points, at least one nanosecond.
     ///   - jitter: the longest delay of a tick, at most `interval`.
@@ -71,14 +71,14 @@ extension EventLoop {
 
     package func startTimer(after delay: Duration, _ job: Job) -> Timer { Timer(self, addTimer(after: delay, job)) }
 
-    /// `schedule(at:)` for a caller that keeps only the id. The timer does not keep the loop alive.
+    /// Starts a timer for a caller that keeps only the id. The timer does not keep the loop alive.
     package func addBackgroundTimer(at deadline: LoopInstant, _ body: @escaping () -> Void) -> UInt64 {
         let timer = schedule(at: deadline, body)
         timers.setReferenced(timer.id, false)
         return timer.id
     }
 
-    /// `startTimer` for a caller that knows the loop and needs no handle.
+    /// Starts a timer for a caller that knows the loop and needs no handle.
     /// - Returns: the timer's id, for `removeTimer`.
     package func addTimer(after delay: Duration, _ job: Job) -> UInt64 {
         assertOwner()
@@ -98,8 +98,7 @@ extension EventLoop {
         return id
     }
 
-    /// An ended loop has no timers, and discards the job.
-    /// - Returns: the id of the timer, or of none.
+    /// An ended loop discards the job. Returns the timer's id; if the loop has ended, no timer has it.
     @inline(__always)
     private func insert(_ job: Job, at deadline: Int64, interval: Int64 = 0) -> UInt64 {
         if hasReleasedAll { return discardTimer(job) }
@@ -112,19 +111,19 @@ extension EventLoop {
         return .max
     }
 
-    /// - Returns: true if it had yet to fire.
+    /// - Returns: true if the timer had yet to fire.
     @inline(__always)
     package func removeTimer(_ id: UInt64) -> Bool {
         assertOwner()
-        // Named, so that the action is released once the heap is consistent.
+        // In a variable, so the action is released once the heap is consistent.
         let action = timers.remove(id)
         return action != nil
     }
 
     /// A handle to a started timer; see `LoopHandle`.
     public struct Timer: LoopHandle {
-        // The loop's number. To retain the loop would cost four reference counts per start and cancellation. An ended
-        // loop is not found.
+        // The loop's number. Retaining the loop would cost four reference counts per start and cancellation. The number
+        // of an ended loop finds nothing.
         private let loop: Int
         fileprivate let id: UInt64
 

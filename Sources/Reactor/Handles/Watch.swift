@@ -1,5 +1,5 @@
 extension EventLoop {
-    /// A handle to a watch of a descriptor or signal, or to a hook; see `LoopHandle`.
+    /// A handle to a hook, or to a watch on a descriptor or signal; see `LoopHandle`.
     public struct Watch: LoopHandle {
         enum Target {
             case descriptor(WatchGroup, generation: Int)
@@ -19,7 +19,7 @@ extension EventLoop {
         }
 
         /// Ends the watch and releases its handler. Pending events are not delivered. When a signal's last watch ends,
-        /// the process's previous action is restored, and gets a signal that has arrived already; see `onSignal`.
+        /// the process's previous action is restored, and receives any signal that has already arrived; see `onSignal`.
         /// - Returns: true if the watch was active.
         @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
         @discardableResult

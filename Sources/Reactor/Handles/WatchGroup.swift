@@ -1,9 +1,9 @@
 import ReactorLibc
 
-/// The watches of a descriptor, which epoll registers only once.
 final class WatchGroup: ReadinessHandler {
     private let fd: CInt
-    // The loop's poller retains the watching group. `Watch` values retain the group but do not keep the loop alive.
+    // While the group watches, the loop's poller retains it. `Watch` values retain the group but do not keep the loop
+    // alive.
     private weak var loop: EventLoop?
     private struct WatchedInterest {
         let interest: Interest
@@ -15,7 +15,7 @@ final class WatchGroup: ReadinessHandler {
     private(set) var generation = 0
     private var events = 0
 
-    /// The events after which the group checks that the descriptor is still open.
+    /// Events between two checks that the descriptor is still open.
     private static var inspection: Int { 1024 }
 
     init(_ fd: CInt, _ loop: EventLoop) {
@@ -62,7 +62,7 @@ final class WatchGroup: ReadinessHandler {
         releaseHandlers()
     }
 
-    /// `end` after the handlers' calls, when another handler may have the number.
+    /// Like `end`, after the handlers' calls, when another handler may have the number.
     private func endAfterRefusal(on loop: EventLoop) {
         loop.reportStaleWatch(of: fd, interests.first?.callSite)
         if loop.handler(of: fd) === self { loop.forget(fd) }
@@ -88,7 +88,7 @@ final class WatchGroup: ReadinessHandler {
     /// `watch at App/Server.swift:12`
     var label: String { "watch at " + interests.map(\.callSite.description).joined(separator: " and at ") }
 
-    /// Releases the handlers, since a `Watch` may still retain the group.
+    /// Releases the handlers, since a `Watch` may still retain this group.
     func loopWillEnd() { releaseHandlers() }
 
     func descriptorIsReady(_ ready: Interest) -> Interest {
@@ -101,7 +101,8 @@ final class WatchGroup: ReadinessHandler {
         // The interest is set first, because a handler may turn the loop and wait for the next event.
         var isRefused = false
         do throws(SystemError) { try loop?.setInterest(all, of: fd, handler: self) } catch { isRefused = true }
-        // The descriptor is closed. The handlers may notice by their own system calls, and open the number again.
+        // The descriptor is closed. The handlers may have noticed by their own system calls, and opened the number
+        // again.
         defer { if isRefused, !interests.isEmpty, let loop { endAfterRefusal(on: loop) } }
         // Iterates over a copy and checks each entry, because a handler may cancel either watch.
         for entry in interests {

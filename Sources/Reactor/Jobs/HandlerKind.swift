@@ -8,8 +8,8 @@ public enum HandlerKind: String, Sendable {
     case watch
     /// A signal's callback.
     case signal
-    /// A closure of `beforeWaiting` or `afterWaiting`.
+    /// A closure passed to `beforeWaiting` or `afterWaiting`.
     case hook
-    /// A closure of a promise's operator.
+    /// A closure passed to a promise's operator.
     case promiseHandler = "promise handler"
 }

@@ -1,10 +1,10 @@
-/// A job of the library that calls a closure. A loop that ends first reports the handlers that it would have served,
-/// but not the job.
+/// A library job that calls a closure. If the loop ends first, the report counts the handlers that the job would have
+/// served, but not the job.
 package final class InternalJob: Job {
     private let body: () -> Void
     private let end: (() -> Void)?
 
-    /// - Parameter end: called instead of `body` if the loop ends first.
+    /// - Parameter end: called instead if the loop ends first.
     package init(_ body: @escaping () -> Void, ifLoopEnds end: (() -> Void)? = nil) {
         self.body = body
         self.end = end

@@ -1,24 +1,24 @@
-/// A piece of work that is itself an entry of the ready queue, so queueing allocates nothing.
+/// A piece of work that is itself an entry in the ready queue, so queueing allocates nothing.
 ///
 /// Called `Job` in this package. No other module can create one, since queueing it twice would break the queue. Public
 /// because a class with `package` access cannot be subclassed elsewhere.
 @_documentation(visibility: internal)
 open class _Job {
-    // The link of the list that holds the job: one of the layer above, a mailbox or a ready queue. Every list owns its
-    // members (+1).
+    // The link in the list that holds the job: a ready queue, a mailbox, or a list in the layer above. Every list owns
+    // its members (+1).
     @exclusivity(unchecked)
     @usableFromInline final var link: Unmanaged<Job>?
 
     @usableFromInline package init() { link = nil }
 
-    /// With accessors, because `@exclusivity(unchecked)` does not apply to direct access from another module.
+    /// Has accessors because `@exclusivity(unchecked)` does not apply to direct access from another module.
     @inlinable
     package final var next: Unmanaged<Job>? {
         @inline(__always) get { link }
         @inline(__always) set { link = newValue }
     }
 
-    /// Returns the new first job.
+    /// Returns the reversed list's first job.
     package static func reversed(_ first: Unmanaged<Job>?) -> Unmanaged<Job>? {
         var reversed: Unmanaged<Job>?
         var rest = first
@@ -30,7 +30,6 @@ open class _Job {
         return reversed
     }
 
-    /// The number of jobs in a list, at most `most`.
     static func count(from first: Unmanaged<Job>?, atMost most: Int = .max) -> Int {
         var count = 0
         var next = first
@@ -60,20 +59,20 @@ open class _Job {
     /// The layer above's information about the job.
     open var subject: (any AnyObject & Sendable)? { nil }
 
-    /// True when a loop that ends first reports the job.
+    /// True when a loop that ends first must report the job.
     open var isReportedUndelivered: Bool { true }
 
-    /// True when the loop's `waitingHandlers` counts the job.
+    /// True when the job counts as one of the loop's `waitingHandlers`.
     open var isCountedAsWaiting: Bool { false }
 
-    /// Any thread, while the job cannot end. True when the job's event has not happened yet.
+    /// True when the job's event has not happened yet. Any thread, while the job cannot end.
     open var isStillWaiting: Bool { true }
 
-    /// On the loop's thread, while it waits. The line that made this waiter's promise, if known.
+    /// The line that made this waiter's promise, if known. On the loop's thread, while the job waits.
     open var awaitedCallSite: CallSite? { nil }
 
-    /// Called at the loop's end, on its thread, for a waiter in `CrossThreadWaiters`. Withdraws and discards it.
-    /// - Returns: false if its promise has settled; the waiter is then, or will soon be, among the loop's jobs.
+    /// Withdraws and discards a waiter in `CrossThreadWaiters`. Called on the loop's thread when the loop ends.
+    /// - Returns: false if its promise has settled; the loop then has the waiter among its jobs, or soon will.
     open func discardIfWaiting() -> Bool { false }
 
     /// Releases the queue's reference without running the job, because the loop has ended. An override must call this

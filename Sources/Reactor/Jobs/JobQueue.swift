@@ -11,7 +11,7 @@ package struct JobQueue: ~Copyable {
     /// Counted one by one.
     package var count: Int { Job.count(from: head) }
 
-    /// The number of jobs to report if they never run, without counted waiting handlers.
+    /// Jobs to report if they never run, without waiting handlers, which are counted elsewhere.
     var countOfReported: Int {
         var count = 0
         var next = head
@@ -24,7 +24,7 @@ package struct JobQueue: ~Copyable {
         return count
     }
 
-    /// Appends `job`, and takes over the caller's reference.
+    /// Appends `job`, taking over the caller's reference.
     @inlinable
     package mutating func append(_ job: Unmanaged<Job>) {
         job._withUnsafeGuaranteedRef { $0.next = nil }
@@ -32,7 +32,7 @@ package struct JobQueue: ~Copyable {
         tail = job
     }
 
-    /// Puts `job` first, and takes over the caller's reference.
+    /// Inserts `job` at the front, taking over the caller's reference.
     mutating func prepend(_ job: Unmanaged<Job>) {
         job._withUnsafeGuaranteedRef { $0.next = head }
         head = job

@@ -2,16 +2,16 @@ import CLinux
 
 /// Released jobs, kept for reuse by the layer above, which knows their contents.
 ///
-/// Invariant: used on the loop's thread only. It holds the only reference to each job. No foreign code runs in it,
+/// Invariant: used on the loop's thread only. The list holds the only reference to each job. No foreign code runs here,
 /// because the layer above keeps only jobs with nothing to destroy.
 @usableFromInline
 struct SpareJobs: ~Copyable {
     @usableFromInline var newest: Unmanaged<Job>?
-    /// The number that may still be kept. Zero under a sanitizer, which must see each job freed.
+    /// Further jobs that may be kept. Zero under a sanitizer, which must see each job freed.
     @usableFromInline var room = clinux_is_sanitized() ? 0 : SpareJobs.capacity
 
-    /// Enough for the concurrent steps of most turns. It bounds the loop's memory: for promises, 96 bytes each with the
-    /// allocator's overhead, 12 KiB.
+    /// Enough for the concurrent steps in most turns. For promises, with 96 bytes each including the allocator's
+    /// overhead, this limits the memory to 12 KiB.
     @usableFromInline static var capacity: Int { 128 }
 
     /// - Returns: false if there is no room; the caller keeps the reference.

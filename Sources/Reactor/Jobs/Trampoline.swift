@@ -1,5 +1,5 @@
-/// Runs jobs at once, one after the other. A job that arrives during another runs after it, so any chain needs constant
-/// stack.
+/// Runs jobs one after the other. A job that arrives while another runs waits for it to return, so any chain needs
+/// constant stack.
 struct Trampoline: ~Copyable {
     private var jobs = JobQueue()
     private(set) var isRunning = false
@@ -12,13 +12,13 @@ struct Trampoline: ~Copyable {
         return !isRunning
     }
 
-    /// The next job with its reference; `nil` ends the caller's work.
+    /// Removes the next job, with its reference. `nil` ends the caller's work.
     mutating func popFirst() -> Unmanaged<Job>? {
         let job = jobs.popFirst()
         if job == nil { isRunning = false }
         return job
     }
 
-    /// Continues after a turn inside a job. Jobs that arrived in the turn ran in it.
+    /// Continues after a turn inside a job. Jobs that arrived in that turn have run in it.
     mutating func resume() { isRunning = true }
 }

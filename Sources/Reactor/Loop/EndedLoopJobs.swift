@@ -1,28 +1,27 @@
 import ReactorLibc
 import Synchronization
 
-/// Runs the Swift jobs of ended loops on a separate thread, because the enqueuing thread may hold any lock.
-///
-/// Without a thread, they wait for the next job or end of a loop, which usually frees a thread.
+/// Runs the Swift jobs of ended loops on a separate thread, because the enqueuing thread may hold any lock. Without a
+/// thread, the jobs wait for the next job or end of a loop, which usually frees a thread.
 enum EndedLoopJobs {
-    // One thread keeps isolation.
+    // One thread, to preserve isolation.
     private static let threads = LibraryWorkers { ThreadPoolWorkers("ended-loops", 1, .max, keepsJobs: true) }
     /// True when jobs wait because no thread could be started.
     private static let awaitsThread = Atomic(false)
     private static let hasReportedShortage = Atomic(false)
 
-    /// Tries at the end of a loop to start the thread, and the pause between them in microseconds.
+    /// Attempts to start the thread when a loop ends, and the pause between them in microseconds.
     private static var mostTries: Int { 100 }
     private static var pause: UInt32 { 1000 }
 
-    /// Any thread. Queues `body` without waiting.
+    /// Any thread.
     static func enqueue(_ body: @escaping @Sendable () -> Void) {
         let workers = threads.ofThisProcess
-        // Never refused: the queue is unlimited and keeps jobs.
+        // Never refused: the queue keeps all jobs.
         if (try? workers.take(PoolJob(body))) == false { awaitsThread.store(true, ordering: .relaxed) }
     }
 
-    /// Starts a missing thread at the end of a loop. Gives up after a tenth of a second, until the next call.
+    /// Starts a missing thread when a loop ends. Gives up after a tenth of a second, until the next call.
     static func awaitThread() {
         guard awaitsThread.load(ordering: .relaxed) else { return }
         for _ in 0..<mostTries {

@@ -4,12 +4,12 @@ import Synchronization
 // Other threads may still refer to an ending loop.
 
 extension EventLoop {
-    /// Ends the loop. Releases and reports ready and waiting jobs, and closes descriptors and mailbox.
+    /// Ends the loop. Releases and reports ready and waiting jobs, and closes the descriptors and the mailbox.
     func close() {
         shared.life.advance(to: .ending)
         crossThreadWaiters.close()
         if waker.isParked { unpark() }
-        // A body may cancel others. No body can be added now.
+        // A callback may cancel others. None can be added now.
         for id in ending.ids { ending.take(id)?() }
         let unrun = unrunCallSites
         let withdrawn = withdrawCrossThreadWaiters()
@@ -22,11 +22,11 @@ extension EventLoop {
             LoopEvent.send(.undelivered(undelivered))
         }
         shared.life.advance(to: .releasingLocals)
-        // The `deinit` of a value may use another value that still exists.
+        // A value's `deinit` may use another value that still exists.
         while ending.takeLastLocal() != nil {}
         ownRemote = nil
         shared.life.ended.open()
-        // A value's `deinit`, or an observer of the end, may have made something ready.
+        // A `deinit` or a callback may have made something ready.
         _ = releaseEverything()
         shared.life.advance(to: .released)
         LoopRegistry.remove(self)
@@ -36,15 +36,14 @@ extension EventLoop {
         buffers.free()
         shared.life.advance(to: .over)
         while !shared.life.cleanups.openUnlessWaiting() { _ = releaseEverything() }
-        // Last, because Swift's jobs of this loop now run on another thread and use this thread's state.
+        // Last, because this loop's Swift jobs now run on another thread and use this thread's state.
         shared.life.isOver.open()
         EndedLoopJobs.awaitThread()
     }
 
-    /// Withdraws and releases the waiters that other threads could notify, while the mailbox is open. Waits for threads
-    /// that have settled a waiter's promise to post it, since only this thread may release the loop's objects. No
-    /// waiter can be added now.
-    /// - Returns: the number to report.
+    /// Withdraws and releases the waiters that other threads could notify, while the mailbox is open. If a thread has
+    /// settled a waiter's promise, waits until it has posted the waiter, since only this thread may release the loop's
+    /// objects. No waiter can be added now. Returns the number to report.
     private func withdrawCrossThreadWaiters() -> Int {
         var undelivered = 0
         while crossThreadWaiters.count > 0 {

@@ -5,7 +5,7 @@ extension EventLoop {
     ///
     /// If the kernel has no room for the registration (`ENOMEM`, `ENOSPC`), the loop retries every 100 ms, and
     /// `handler` gets no events until then.
-    /// - Throws: any other `SystemError` of `epoll_ctl`, and errors of opening the loop's own descriptors.
+    /// - Throws: any other `SystemError` from `epoll_ctl`, or any error from opening the loop's own descriptors.
     package func setInterest(_ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?) throws(SystemError) {
         // Usually the kernel's registration need not change. (Without an epoll descriptor, nothing is registered.)
         if poller.isRegistered(fd, for: interest) {
@@ -25,12 +25,12 @@ extension EventLoop {
         }
     }
 
-    /// `setInterest` that throws when the kernel has no room, and then changes nothing.
+    /// Like `setInterest`, but throws, with nothing changed, if the kernel has no room.
     package func register(_ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?) throws(SystemError) {
         // A task that outlives the loop may call this on another thread.
         if hasEnded && !isOwnedByThisThread { throw SystemError(.epollControl, EBADF, detail: "the loop has ended") }
         assertOwner()
-        // A forked child may remove an interest.
+        // A forked child may still remove an interest.
         if !poller.isRegistered(fd, for: interest) && (!isForked || !interest.isEmpty) { try openDescriptors() }
         let before = try poller.setInterest(interest, of: fd, handler: handler, kernel)
         withExtendedLifetime(before) {}
@@ -38,12 +38,12 @@ extension EventLoop {
 
     package func setReferenced(_ isReferenced: Bool, of fd: CInt) { poller.setReferenced(isReferenced, of: fd) }
 
-    /// Call it before closing `fd`.
+    /// Must be called before closing `fd`.
     package func forget(_ fd: CInt) {
         // An ended loop has forgotten every descriptor, and other threads may release its connections.
         if hasEnded { return }
         assertOwner()
-        // In a forked child the parent's registration must stay.
+        // In a forked child, the registration must stay for the parent.
         let before = poller.forget(fd, isForked ? nil : kernel)
         if !registrationFailures.isEmpty { forgetFailures(of: fd) }
         withExtendedLifetime(before) {}
@@ -53,7 +53,7 @@ extension EventLoop {
 
     var isForked: Bool { shared.life.isForked }
 
-    // `LoopBuffers`, without exclusivity checks in other modules.
+    // Access to `LoopBuffers` without exclusivity checks in other modules.
 
     @inlinable @inline(__always)
     package var scratch: UnsafeMutableRawBufferPointer { buffers.scratch }
@@ -61,7 +61,7 @@ extension EventLoop {
     package func borrowScratch() -> UnsafeMutableRawBufferPointer { buffers.borrowScratch() }
     @inlinable @inline(__always)
     package func giveBack(_ borrowed: UnsafeMutableRawBufferPointer) { buffers.giveBack(borrowed) }
-    /// Hands bytes of the block to the code called next.
+    /// Passes received bytes to the code called next.
     @inlinable @inline(__always)
     package func pass(received bytes: UnsafeRawBufferPointer) { buffers.received = bytes }
     @inlinable @inline(__always)
@@ -69,7 +69,7 @@ extension EventLoop {
     package func takeSpareOutput() -> [UInt8] { buffers.takeSpareOutput() }
     package func giveBack(spareOutput bytes: inout [UInt8]) { buffers.giveBack(spareOutput: &bytes) }
 
-    /// One recv(2) on a stream. Other modules would retain `kernel` for the call.
+    /// Calls recv(2) once on a stream. Other modules would retain `kernel` for the call.
     @inlinable @inline(__always)
     package func receive(_ fd: CInt, _ buffer: UnsafeMutableRawPointer, _ count: Int) -> Int {
         kernel.receive(fd, buffer, count)
@@ -80,7 +80,7 @@ extension EventLoop {
         kernel.send(fd, buffer, count)
     }
 
-    /// Differs from turn to turn.
+    /// Changes with each turn.
     @inlinable @inline(__always)
     package var turnNumber: Int { meter.counters.turns }
 }

@@ -5,39 +5,40 @@ extension EventLoop {
     /// EventLoop.current.enqueue { print("after the handlers that are ready now") }
     /// ```
     ///
-    /// It runs in the current turn, or in the next if none is in progress. An ended loop releases `body` uncalled.
+    /// `body` runs in the current turn, or in the next turn if none is in progress. An ended loop releases `body`
+    /// uncalled.
     /// - Parameter body: called at most once, on the loop's thread.
     public func enqueue(_ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line) {
         enqueue(ClosureJob(body, CallSite(file, line)))
     }
 
-    /// Queues a job that is in no queue yet. An ended loop discards it.
+    /// Queues a job, which must be in no queue. An ended loop discards the job.
     package func enqueue(_ job: Job) {
         assertOwner()
         if hasReleasedAll { return jobs.discard(.passRetained(job)) }
         enqueueOwned(.passRetained(job))
     }
 
-    /// Queues a job for the current turn, when no ready job is left, so several ready jobs can share its work. Between
-    /// turns it becomes a ready job.
+    /// Queues a job to run in the current turn once no ready job is left, so several ready jobs can share its work.
+    /// Between turns, the job becomes a ready job.
     package func enqueueAtEndOfTurn(_ job: Job) {
         guard isBeingDriven && !hasReleasedAll else { return enqueue(job) }
         assertOwner()
         jobs.appendAtEndOfTurn(.passRetained(job))
     }
 
-    /// Queues a job before all ready jobs and reported events, for when the current job or event handler returns.
+    /// Queues a job to run when the current job or event handler returns, before all ready jobs and reported events.
     package func enqueueNext(_ job: Job) {
         guard isBeingDriven && !hasReleasedAll else { return enqueue(job) }
         assertOwner()
         jobs.prepend(.passRetained(job))
     }
 
-    /// Queues a job, and takes over the caller's reference.
+    /// Queues a job, taking over the caller's reference.
     @inlinable @inline(__always)
     package func enqueueOwned(_ job: Unmanaged<Job>) { jobs.ready.append(job) }
 
-    /// The first part of a turn.
+    /// Runs the first part of a turn.
     package func runReadyJobs() {
         assertOwner()
         whileDriven { runBatchOfJobs() }
@@ -60,12 +61,12 @@ extension EventLoop {
         shared.waker.mailbox.take(into: &jobs.ready)
     }
 
-    /// Keeps a finished job for `takeSpare`, with the caller's reference, the only one.
-    /// - Returns: false if the loop is full; the caller keeps the reference.
+    /// Keeps a finished job for `takeSpare`, with the caller's reference, which must be the only one.
+    /// - Returns: false if there is no room; the caller keeps the reference.
     @inlinable @inline(__always)
     package func keepSpare(_ job: Unmanaged<Job>) -> Bool { jobs.spare.keep(job) }
 
-    /// A kept job, with its only reference.
+    /// Takes a kept job, with its only reference.
     @inlinable @inline(__always)
     package func takeSpare() -> Unmanaged<Job>? { jobs.spare.take() }
 }

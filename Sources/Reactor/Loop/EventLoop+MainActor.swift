@@ -2,7 +2,7 @@ import CLinux
 import ReactorLibc
 
 extension EventLoop {
-    /// Before `run()` returns, runs the main actor's jobs that arrived since the loop last waited.
+    /// Runs the main actor's jobs that arrived after the loop's last wait. Called before `run()` returns.
     /// - Returns: true if there were any.
     func runLateMainActorJobs() -> Bool {
         guard mainActor.runLateJobs(kernel) else { return false }
@@ -22,12 +22,13 @@ extension EventLoop {
     /// }
     /// ```
     ///
-    /// Without it, the main thread ends at the first `await`, `@MainActor` code moves to other threads, and nothing
-    /// drives the main thread's loop. With it, `@MainActor` code stays on the main thread, next to the handlers.
+    /// Without this call, the main thread ends at the first `await`, `@MainActor` code moves to other threads, and
+    /// nothing drives the main thread's loop. With it, `@MainActor` code stays on the main thread, next to the
+    /// handlers.
     ///
     /// The process ends when `main` returns, even if the loop has work. `stop()` ends only nested runs.
     ///
-    /// Sets `swift_task_asyncMainDrainQueue_hook` of Swift's runtime, present in versions 5.5 to 6.3.
+    /// Sets `swift_task_asyncMainDrainQueue_hook` in Swift's runtime, which versions 5.5 to 6.3 have.
     ///
     /// - Throws: `DispatchError.badInput` on another thread than the main thread, or if the runtime lacks the hook.
     public static func driveAsyncMain() throws(DispatchError) {
@@ -35,7 +36,7 @@ extension EventLoop {
             throw .badInput("EventLoop.driveAsyncMain(): not the main thread; call it in main, before the first await")
         }
         let isSet = clinux_set_while_async_main_waits {
-            // On the main thread, so this is its loop.
+            // The main thread's loop.
             let loop = EventLoop.ofCurrentThread
             while loop.driveUntilStopped() {}
         }

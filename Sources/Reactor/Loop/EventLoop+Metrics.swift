@@ -2,12 +2,12 @@ extension EventLoop {
     /// The current counters and gauges.
     public var metrics: LoopMetrics { metrics(countingJobs: .max) }
 
-    /// - Parameter most: the highest count of ready jobs.
+    /// - Parameter most: the limit for the count of ready jobs.
     package func metrics(countingJobs most: Int) -> LoopMetrics {
         var snapshot = meter.metrics
         for call in SystemCall.allCases where kernel[call] > 0 { snapshot.systemCalls[call] = kernel[call] }
         snapshot.readyJobs = jobs.count(atMost: most) + shared.waker.mailbox.count(atMost: most)
-        // Handlers that the mailbox refuses during the end make the count negative.
+        // Handlers that the mailbox refuses while the loop ends make the count negative.
         snapshot.waitingHandlers = max(waitingHandlers, 0)
         snapshot.timers = timers.count
         snapshot.descriptors = poller.waiting
@@ -19,8 +19,8 @@ extension EventLoop {
 
     /// The duration from which a handler counts as slow. `nil`, the default, measures nothing and costs nothing.
     ///
-    /// Reports go to the log handler of the layer above or to standard error, at most ten per line and second.
-    /// `metrics.slowHandlers` counts all of them.
+    /// Reports go to the log handler of the layer above, or else to standard error, at most ten per line and second.
+    /// `metrics.slowHandlers` counts all slow handlers.
     ///
     /// With a threshold, each handler costs a clock reading, about 25 ns, and timers record the line that scheduled
     /// them.
@@ -32,7 +32,7 @@ extension EventLoop {
         }
     }
 
-    /// The parts of its time that the loop measures; `.nothing` by default.
+    /// The times that the loop measures; `.nothing` by default.
     public var measured: LoopMetrics.Measured {
         get { meter.measured }
         set { meter.measured = newValue }
@@ -50,7 +50,7 @@ extension EventLoop {
     /// ```
     public var keepAliveReasons: String { keepAliveReport.description }
 
-    /// The time until the next timer that keeps the loop alive, or else until the next timer.
+    /// The time until the next timer that keeps the loop alive; without such a timer, until the next timer.
     private var nearestTimer: Duration? {
         let now = now
         return timers.nearest.map { now.duration(to: LoopInstant(nanoseconds: $0)) }

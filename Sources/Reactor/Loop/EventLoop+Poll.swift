@@ -2,15 +2,15 @@ import CLinux
 import ReactorLibc
 import Synchronization
 
-// Waits on one epoll descriptor, with the watched descriptors, a timerfd for the nearest deadline and an eventfd by
-// which other threads wake the loop.
+// Waits on one epoll descriptor, with the watched descriptors, a timerfd for the nearest deadline, and an eventfd that
+// other threads write to wake the loop.
 
 extension EventLoop {
-    /// A descriptor, owned by the loop, that is readable when `turn(.poll)` would do something. Another event loop
-    /// (poll, GLib, another epoll) embeds this one with it.
+    /// A descriptor, owned by the loop, that is readable when `turn(.poll)` would do something. With it, another event
+    /// loop (poll, GLib, another epoll) can embed this one.
     ///
-    /// Ready jobs, and timers started since the last turn, do not make it readable. So turn once before the first wait,
-    /// and then until `isReady` is false.
+    /// Ready jobs, and timers started since the last turn, do not make it readable. So turn this loop before the first
+    /// wait, and then after each wait until `isReady` is false.
     public var fileDescriptor: CInt {
         get throws(SystemError) {
             try openDescriptors()
@@ -22,11 +22,11 @@ extension EventLoop {
     /// True when jobs or events are ready, so the next turn would not wait.
     public var isReady: Bool { jobs.hasJobs || !shared.waker.mailbox.isEmpty || poller.hasUndelivered }
 
-    /// Polls for events. If `mayBlock`, waits for an event, mail or the next deadline.
+    /// Polls for events. If `mayBlock`, waits for an event, a posted job or the next deadline.
     /// - Returns: the clock's reading after the wait, or `LoopMeter.unknown`.
     @inline(__always)
     func poll(mayBlock: Bool, _ limit: Int64, isMeasured: Bool) throws(SystemError) -> Int64 {
-        // A job of this turn may have switched the measurement of turns.
+        // A job in this turn may have switched the measurement of turns.
         let isFastPath = meter.measuresTurns == isMeasured && hooks.isEmpty && !clock.isVirtual
         if !isFastPath { return try pollSlowPath(mayBlock: mayBlock, limit) }
         let began = isMeasured && mayBlock ? meter.beginningOfWait : 0
@@ -60,21 +60,21 @@ extension EventLoop {
 
     /// - Returns: true if the loop may still wait.
     private func callHooksBeforeWaiting(_ limit: Int64) -> Bool {
-        // An earlier stop request is for a surrounding or the next `run()`. A `hang` or direct turn waits in any case.
+        // An earlier stop request is for a surrounding or the next `run()`. A `hang` or a direct turn waits anyway.
         let (wasAlive, wasStopped, handled) = (isAlive, stopRequested, meter.counters.handled)
         hooks.call(.beforeWaiting, meter, limit)
-        // A hook's turn may have brought the awaited result; no event would report it later.
+        // A turn inside a hook may have brought the awaited result; no event would report it later.
         if meter.counters.handled != handled { return false }
-        // If a hook removes the last reason to stay alive, the wait would never end. (A caller that turns an idle loop
+        // If a hook removed the last reason to stay alive, the wait would never end. (A caller that turns an idle loop
         // waits for other threads.)
         return !isReady && (!stopRequested || wasStopped) && (isAlive || !wasAlive)
     }
 
-    /// - Returns: true if it has waited.
+    /// - Returns: true if the loop has waited.
     @inline(__always)
     private func pollKernel(mayBlock: Bool, _ limit: Int64) throws(SystemError) -> Bool {
         timeOfPoll = LoopMeter.unknown
-        // A server waiting for clients.
+        // A server that waits for clients.
         if mayBlock && limit == .max && timers.isEmpty && hasWaker { return try sleep(-1) }
         return try pollUntilDeadline(mayBlock: mayBlock, limit)
     }
@@ -100,7 +100,7 @@ extension EventLoop {
         return hasWaited
     }
 
-    /// The latest end of a wait, `.max` for never. All timers must be dated.
+    /// Returns the latest end of a wait, `.max` for never. There must be no undated timers.
     private func nextMoment(_ limit: Int64) -> Int64 {
         if timers.hasUndated { timeOfPoll = dateTimers() }
         return min(timers.nextDeadline ?? .max, limit)
@@ -123,13 +123,13 @@ extension EventLoop {
         return deadline <= timeOfPoll
     }
 
-    /// Polls the descriptors, then lets the time jump. The loop really waits only without a deadline, or while other
-    /// threads work for it in no virtual time. Work that itself waits for this loop does not count.
+    /// Polls the descriptors, then lets the time jump. The loop really waits only if there is no deadline, or while
+    /// other threads work for it, which takes no virtual time. Work that itself waits for this loop does not count.
     private func pollVirtually(_ virtual: VirtualClock, mayBlock: Bool, _ limit: Int64) throws(SystemError) -> Bool {
         if poller.descriptor >= 0 { try waitNotAtAll() }
-        // Interrupted: arrivals are unknown. Polling again takes no virtual time.
+        // A signal interrupted the poll, so arrivals are unknown. Polling again takes no virtual time.
         if poller.wasInterrupted { return false }
-        // Read before the mailbox, as in `isAlive`.
+        // Before the mailbox; see `isAlive`.
         var awaitsExternalWork = shared.work.externalWork.isBusy
         guard mayBlock && !poller.hasUndelivered && shared.waker.mailbox.isEmpty else { return false }
         if hooks.hasAny(.beforeWaiting) && !isDue(nextMoment(limit)) {
@@ -148,7 +148,7 @@ extension EventLoop {
         return try sleep(waker.realLimit)
     }
 
-    /// Waits with the mailbox parked, unless there is mail.
+    /// Waits with the mailbox parked, unless it has jobs.
     @inline(__always)
     private func sleep(_ milliseconds: CInt) throws(SystemError) -> Bool {
         guard park() else { return false }
@@ -177,16 +177,16 @@ extension EventLoop {
         CInt(clamping: max(deadline - now.nanoseconds, 0) / 1_000_000 + 1)
     }
 
-    /// After a turn of an embedded loop: makes the descriptor readable for mail and for the next timer.
+    /// Makes the descriptor readable for posted jobs and for the next timer. Called after a turn of an embedded loop.
     func prepareForEmbedding() throws(SystemError) {
-        // The timerfd first: a thread that finds the mailbox parked may arm it to wake the loop.
+        // The timerfd first: a thread that finds the mailbox parked may arm the timerfd to wake the loop.
         if case .monotonic = clock, let deadline = nextDeadline?.nanoseconds {
             _ = try waker.arm(deadline, &poller, shared.waker, kernel)
         }
         _ = park()
     }
 
-    /// Returns false if there is mail. A nested turn may have left the mailbox parked.
+    /// Returns false if there are posted jobs. A nested turn may have left the mailbox parked.
     private func park() -> Bool { waker.park(shared.waker) }
 
     @inline(__always)
@@ -269,7 +269,7 @@ extension EventLoop {
 
     var hasWaker: Bool { shared.waker.isOpen }
 
-    /// Opens the loop's descriptors at the first watch, signal, child or wait. Later a program's sockets might have
+    /// Opens the loop's descriptors at the first watch, signal, child or wait. Later, the program's sockets might have
     /// used up all descriptors, and the loop could not report it. Opens all or none; the next call tries again.
     func openDescriptors() throws(SystemError) {
         if hasEnded { throw SystemError(.epollCreate, EBADF, detail: "the loop has ended") }

@@ -1,11 +1,11 @@
 import ReactorLibc
 
-// Registrations that cannot be made or removed, or that report false readiness.
+// Registrations that cannot be made or removed, or that report spurious readiness.
 
 extension EventLoop {
     private static var pause: Duration { .milliseconds(100) }
 
-    /// Sets `interest` without a registration if `error` is a shortage, and throws any other. `ENOSPC` means
+    /// Stores `interest` without a registration if `error` is a shortage; throws any other error. `ENOSPC` means
     /// `fs.epoll.max_user_watches`, which all processes of the user share.
     @inline(never)
     func deferRegistration(
@@ -22,17 +22,17 @@ extension EventLoop {
         if registrationFailures.noteShortage(at: clock.now) { LoopEvent.send(.watchPaused(error)) }
     }
 
-    /// Reports that the loop has no descriptors, and sleeps a moment. Turns still run jobs, mail and due timers.
+    /// Reports that the loop has no descriptors, and sleeps briefly. Turns still run jobs, posted jobs and due timers.
     package func waitForDescriptors(_ error: SystemError) {
         reportShortage(error)
         usleep(10_000)
     }
 
-    /// Starts one timer for all deferred registrations, which keep the loop alive themselves.
+    /// Starts one timer for all deferred registrations. The registrations themselves keep the loop alive.
     func scheduleRetry() {
         if registrationFailures.retryTimer != nil { return }
         let deadline = now.advanced(by: Self.pause).nanoseconds
-        // The loop retains the job until its own end.
+        // The loop retains the job until the loop ends.
         let retry = InternalJob { [unowned self] in retryRegistrations() }
         let timer = timers.insert(deadline: deadline, interval: 0, .job(retry))
         timers.setReferenced(timer, false)
@@ -59,13 +59,13 @@ extension EventLoop {
 
     /// Counts spurious readiness: the system call found nothing, or failed in a way that leaves `fd` unchanged.
     ///
-    /// Readiness repeats, being level-triggered. After 256 times within a second without progress, `fd` is watched only
-    /// every 100 ms until there is progress. Causes are an error queue, a socket without kernel memory, or a call that
-    /// a security module or seccomp forbids.
+    /// Readiness repeats, since it is level-triggered. After 256 times within one second without progress, `fd` is
+    /// watched only every 100 ms until there is progress. Causes are an error queue, a socket without kernel memory, or
+    /// a call that a security module or seccomp forbids.
     ///
     /// - Parameters:
     ///   - progress: any number that changes with each successful call for `fd`.
-    ///   - error: the error of the call, reported once per episode.
+    ///   - error: the call's error, reported once per episode.
     @inline(never)
     package func noteSpuriousReadiness(of fd: CInt, progress: Int, _ error: @autoclosure () -> SystemError) {
         let (isPaused, isReported) = registrationFailures.noteSpuriousReadiness(
@@ -79,11 +79,11 @@ extension EventLoop {
     /// True when the descriptor registered as `fd` has since been closed.
     func isStale(_ fd: CInt) -> Bool { !isForked && poller.isStale(fd, kernel) }
 
-    /// The handler that waits for `fd`. If the descriptor was closed, and perhaps reopened, forgets the handler and
-    /// reports it.
+    /// Returns the handler that waits for `fd`. If the descriptor was closed, and perhaps reopened, forgets and reports
+    /// the handler instead.
     func livingHandler(of fd: CInt) -> (any ReadinessHandler)? {
         guard let present = poller.handler(of: fd) else { return nil }
-        // Unregistered, so the descriptor may have a new owner.
+        // Not registered, so the descriptor may have a new owner.
         guard isStale(fd) else { return present is WatchGroup || poller.hasRegistration(of: fd) ? present : nil }
         if let group = present as? WatchGroup {
             group.end(on: self)
@@ -94,7 +94,7 @@ extension EventLoop {
         return nil
     }
 
-    /// For a new owner of `fd`: forgets the remains of closed descriptors with this number.
+    /// Makes `fd` ready for a new owner: forgets what remains of closed descriptors with this number.
     /// - Throws: `EEXIST` if something waits for the descriptor and would be replaced silently.
     package func takeOver(_ fd: CInt) throws(SystemError) {
         if livingHandler(of: fd) != nil { throw .isWatchedAlready(fd) }
@@ -114,14 +114,14 @@ extension EventLoop {
             _ = try poller.removeStale(fd, kernel).orThrow(.epollControl, "descriptor \(fd)")
             return
         } catch { if error.isShortage { reportShortage(error) } else { reportStaleWatch(of: fd, nil) } }
-        // A loop that embeds this one has registered the epoll descriptor, which must then stay.
+        // A loop that embeds this one has registered the epoll descriptor, which must not be replaced then.
         let mayRebuild = !waker.isEmbedded && registrationFailures.mayRebuild(in: turnNumber)
-        // If not rebuilt, the loop wakes for nothing, but rarely.
+        // Without a rebuild, the loop still wakes for nothing, but rarely.
         if !mayRebuild || !rebuildPoller() { usleep(1000) }
     }
 
-    /// Moves the registrations of the poller's table to a new epoll descriptor.
-    /// - Returns: false if there is no room for one.
+    /// Moves the registrations in the poller's table to a new epoll descriptor.
+    /// - Returns: false if the kernel has no room for one.
     private func rebuildPoller() -> Bool {
         var own = waker.descriptors(shared.waker)
         if let slot = signals.slot { own.append((.signals, slot.descriptor.load(ordering: .relaxed))) }

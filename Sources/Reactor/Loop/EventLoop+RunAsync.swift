@@ -1,6 +1,6 @@
 extension EventLoop {
-    /// Runs an async function on this loop and drives the loop until it returns, so a synchronous `main` or a test can
-    /// call async code.
+    /// Runs an async function on this loop and drives the loop until the function returns, so a synchronous `main` or a
+    /// test can call async code.
     ///
     /// ```swift
     /// let answer = try EventLoop.current.run {
@@ -9,24 +9,24 @@ extension EventLoop {
     /// }
     /// ```
     ///
-    /// `body` begins at once and continues as jobs of the loop, between its handlers. The async functions that it calls
+    /// `body` begins at once and continues in the loop's jobs, between its handlers. Async functions that `body` calls
     /// run there too if they belong to no actor, including `async let`s and task groups, but not `Task { … }`.
     ///
-    /// `body` may use values of this thread that are not `Sendable`; the compiler refuses to pass them to other actors.
+    /// `body` may use this thread's values that are not `Sendable`; the compiler refuses to pass them to other actors.
     /// But it does not notice that `withTaskExecutorPreference` moves the body to another thread, so use only
     /// `Sendable` values there.
     ///
     /// `stop()` cancels the task, and the call returns when `body` does. While `body` waits for other threads, a
-    /// virtual clock advances, except for external work, such as an actor without a custom executor.
+    /// virtual clock advances, except during external work, such as an actor without a custom executor.
     ///
     /// - Throws:
     ///   - The error that `body` throws.
-    ///   - `SystemError`, like `run()`, before `body` has begun.
-    ///   - `DispatchError.badInput` in a job of the main actor, which `body` would wait for forever. Await the function
-    ///     instead.
-    ///   - `DispatchError.badInput` in a method of another actor, if `body` is isolated to that actor: the method
-    ///     occupies the actor that `body` waits for. An actor that lives on this loop is exempt. An actor that `body`
-    ///     only awaits is not detected; its methods must not wait here.
+    ///   - The same `SystemError`s as `run()`, before `body` has begun.
+    ///   - `DispatchError.badInput` in one of the main actor's jobs, for which `body` would wait forever. Await the
+    ///     function instead.
+    ///   - `DispatchError.badInput` in a method of another actor, if `body` is isolated to that actor: `body` waits for
+    ///     the actor, which the method occupies. Actors that live on this loop are exempt. An actor that `body` only
+    ///     awaits is not detected, so its methods must not wait here.
     @available(*, noasync, message: "call the async function itself")
     @discardableResult
     public func run<Value>(_ body: @escaping @isolated(any) () async throws -> Value) throws -> Value {
@@ -62,19 +62,19 @@ extension EventLoop {
                 stopRequested = false
                 task.cancel()
             }
-            // Without another check of the stack, which could fail in this deeper frame.
+            // No second check of the stack, which could fail in this deeper frame.
             do { try drive(.wait) } catch {
                 fatalError("EventLoop.run { … } cannot continue, and its body must not outlive it: \(error)")
             }
         }
     }
 
-    /// True when the jobs of `actor` run on this loop, or between its jobs on the main thread.
+    /// True when the jobs of `actor` run on this loop or, on the main thread, between this loop's jobs.
     package func runsJobs(of actor: any Actor) -> Bool {
         actor is MainActor ? mainActor.isServed : isExecutor(of: actor)
     }
 
-    // @unchecked: the task writes it and the waiting call reads it, both on the loop's thread.
+    // @unchecked: the task writes the value and the waiting call reads it, both on the loop's thread.
     private final class BodyOutcome<Value>: @unchecked Sendable {
         var result: Result<Value, any Error>?
     }

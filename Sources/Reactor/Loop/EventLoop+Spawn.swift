@@ -2,7 +2,7 @@ import CLinux
 import ReactorLibc
 
 extension EventLoop {
-    /// Starts a thread that drives a new loop until the returned remote's `stop()`.
+    /// Starts a thread that drives a new loop until `stop()` is called on the returned remote.
     ///
     /// ```swift
     /// let worker = try EventLoop.spawn(name: "worker")
@@ -11,29 +11,28 @@ extension EventLoop {
     /// worker.join()
     /// ```
     ///
-    /// The loop stays alive without work. At its end, jobs and handlers that still wait are released without being run,
-    /// and reported. Other threads that wait for its results are notified.
+    /// The loop stays alive without work. When it ends, jobs and handlers that still wait are released without being
+    /// run, and reported. Other threads that wait for its results are notified.
     ///
-    /// Joining the thread is optional; it does not keep the process alive. The thread blocks all signals but watched
+    /// Joining the thread is optional; the thread does not keep the process alive. It blocks all signals except watched
     /// ones, so `onSignal` works there, and a signal that a handler raises reaches its watches. When a signal's last
-    /// watch ends, on any thread, this thread blocks it a moment later.
+    /// watch ends, on any thread, this thread blocks the signal shortly afterwards.
     ///
-    /// - Parameter name: the thread's name, of which Linux shows 15 bytes. An empty name becomes "loop".
-    /// - Throws: `SystemError` of `pthread_create` or of opening the loop's descriptors; `ENOTSUP` in a simulated
+    /// - Parameter name: the thread's name; Linux shows 15 bytes of it. An empty name becomes "loop".
+    /// - Throws: `SystemError` from `pthread_create` or from opening the loop's descriptors; `ENOTSUP` in a simulated
     ///   network.
     public static func spawn(name: String = "loop") throws(SystemError) -> LoopRemote {
         try refuseInSimulation()
         return try spawn(name: name, syscalls: { Syscalls() }, create: LibraryThread.create)
     }
 
-    /// Another thread's loop uses the real kernel's sockets.
+    /// A spawned loop would use real sockets.
     static func refuseInSimulation() throws(SystemError) {
         if withExisting({ $0.kernel.table.isSimulated }) == true {
             throw SystemError(.threadCreate, ENOTSUP, detail: Syscalls.simulationHasOneThread)
         }
     }
 
-    /// `spawn(name:)` with a test's system calls.
     package static func spawn(
         name: String, syscalls: @escaping @Sendable () -> Syscalls, create: LibraryThread.Create = LibraryThread.create
     ) throws(SystemError) -> LoopRemote {

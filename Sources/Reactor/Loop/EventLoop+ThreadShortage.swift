@@ -1,6 +1,6 @@
 import ReactorLibc
 
-// Starts library threads later when none can be started now. (Swift's pool would sleep on the job's thread, perhaps the
+// Starts library threads later if none can be started now. (Swift's pool would sleep on the job's thread, perhaps the
 // loop's.)
 
 extension LoopRemote {
@@ -11,8 +11,8 @@ extension LoopRemote {
 extension EventLoop {
     private static var pause: Duration { .milliseconds(100) }
 
-    /// Any thread. Makes this loop start a thread for `workers` as soon as possible, and reports the shortage once. The
-    /// loop counts the kept jobs as external work.
+    /// Makes this loop start a thread for `workers` as soon as possible, and reports the shortage once. The loop counts
+    /// the kept jobs as external work. Any thread.
     func startThreadLater(of workers: ThreadPoolWorkers) {
         let job = Unmanaged<Job>.passRetained(
             InternalJob { [self] in
@@ -32,7 +32,7 @@ extension EventLoop {
     }
 
     private func retryStart(of workers: ThreadPoolWorkers) {
-        // The loop retains the job until its own end.
+        // The loop retains the job until the loop ends.
         let retry = InternalJob { [unowned self] in startThread(of: workers) { _ in } }
         if clock.isVirtual {
             // The clock and its timers stand still until the jobs have run.

@@ -1,5 +1,5 @@
 extension EventLoop {
-    /// Turns the delays of undated timers into deadlines.
+    /// Turns the undated timers' delays into deadlines.
     /// - Returns: the clock's reading.
     @inline(never)
     @discardableResult
@@ -9,20 +9,21 @@ extension EventLoop {
         return now
     }
 
-    /// A timer's deadline, at least the last due one: an overdue timer must not overtake the batch that is firing.
+    /// Returns `deadline`, but no earlier than the last due one: an overdue timer must not overtake the batch that is
+    /// firing.
     @inline(__always)
     func notOverdue(_ deadline: LoopInstant) -> Int64 {
         max(deadline.nanoseconds, clock.isVirtual ? clock.now.nanoseconds : lastDueMoment)
     }
 
-    /// The longest time in nanoseconds by which earlier input delays due timers. Its handlers may run long.
+    /// The longest delay, in nanoseconds, of due timers by earlier input, since the input's handlers may run long.
     private static var mostDelay: Int64 { 50_000_000 }
 
     /// Fires the due timers after this turn's events.
     ///
-    /// Unread input must win against a deadline, so the jobs of this turn's events run first. One call reports at most
-    /// 256 events, and a signal may interrupt it, so the loop polls for the rest, as often as all descriptors require,
-    /// but for at most 50 ms.
+    /// Unread input must win against a deadline, so the jobs from this turn's events run first. One poll reports at
+    /// most 256 events, and a signal may interrupt it. So the loop polls for the remaining events, often enough for all
+    /// descriptors, but for at most 50 ms.
     ///
     /// An earlier deadline must win against a later one. If both are due in one turn, the earlier timer's ready jobs
     /// run before the later one fires. When these jobs exceed their budget, the other timers wait for the next turn,
@@ -42,7 +43,7 @@ extension EventLoop {
             if rounds > 0 && clock.now.nanoseconds - due.moment > Self.mostDelay { break }
             rounds += 1
             try wait(0)
-            // Interrupted: the next turn polls again before it fires timers.
+            // A signal interrupted the poll; the next turn polls first.
             if poller.wasInterrupted { return }
             hasDelivered = poller.hasUndelivered
             if hasDelivered { deliverEvents() }
@@ -67,7 +68,7 @@ extension EventLoop {
         }
     }
 
-    /// The earliest deadline of a timer, or `nil`. Another event loop that embeds this one waits no longer; see
+    /// The earliest deadline of a timer, or `nil`. Another event loop that embeds this one must wait no longer; see
     /// `fileDescriptor`.
     public var nextDeadline: LoopInstant? {
         if timers.hasUndated { dateTimers() }

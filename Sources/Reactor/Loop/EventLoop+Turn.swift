@@ -2,7 +2,7 @@ import CLinux
 import ReactorLibc
 
 extension EventLoop {
-    /// The longest time that a turn waits.
+    /// The time that a turn may wait.
     public enum Wait: Equatable, Sendable {
         /// Waits until something happens, possibly forever.
         case wait
@@ -19,14 +19,14 @@ extension EventLoop {
     /// try EventLoop.current.run()                    // returns a second later
     /// ```
     ///
-    /// Ready jobs, timers, watches, signal watches and holds keep the loop running unless unreferenced. Jobs of a
-    /// `ThreadPool` do too while this loop waits for their results. The loop does not know of results from other
-    /// threads, such as a callback that settles a promise: take a `hold()`, or `hang` on the promise. A `run()` nested
-    /// in a handler ends under the same conditions.
+    /// Ready jobs, timers, watches, signal watches and holds keep the loop running unless unreferenced. A
+    /// `ThreadPool`'s jobs do too while this loop waits for their results. The loop does not know about results from
+    /// other threads, such as a callback that settles a promise: take a `hold()`, or `hang` on the promise. A `run()`
+    /// nested in a handler ends under the same conditions.
     ///
-    /// - Throws: `SystemError` if a descriptor of the loop cannot be opened, or in a fork of the loop's process
-    ///   (`EPERM` of `epoll_wait`). Inside a handler also `ELOOP`, if less than 256 KiB of the thread's stack remains,
-    ///   or less than a quarter of a smaller stack.
+    /// - Throws: `SystemError` if one of the loop's descriptors cannot be opened, or in a fork of the loop's process
+    ///   (`EPERM` from `epoll_wait`). Inside a handler also `ELOOP`, if less than 256 KiB of the thread's stack
+    ///   remains, or less than a quarter of a smaller stack.
     @available(*, noasync, message: "an async function must not block its thread; it has no loop of its own to drive")
     public func run() throws(SystemError) {
         meter.endOfTurn = LoopMeter.unknown
@@ -43,10 +43,10 @@ extension EventLoop {
     /// try EventLoop.current.run(until: { answers.count == 3 })
     /// ```
     ///
-    /// Checks the condition before each turn, after the jobs that the previous turn made ready, unless they exceeded
-    /// its budget.
+    /// Checks the condition before each turn, when the jobs that the previous turn made ready have run, unless they
+    /// exceeded its budget.
     /// - Returns: true if the condition held in the end.
-    /// - Throws: `SystemError` like `run()`, and the errors of `condition`.
+    /// - Throws: the same `SystemError`s as `run()`, and the error from `condition`.
     @available(*, noasync, message: "an async function must not block its thread; it has no loop of its own to drive")
     @discardableResult
     public func run(until condition: () throws -> Bool) throws -> Bool {
@@ -64,28 +64,28 @@ extension EventLoop {
     /// EventLoop.current.schedule(after: .seconds(5)) { EventLoop.current.stop() }
     /// ```
     ///
-    /// Without a run in progress, the next one ends at once; more calls before it add nothing. Later runs work
-    /// normally.
+    /// If no run is in progress, the next one ends at once; further calls before that run change nothing. Later runs
+    /// work normally.
     public func stop() {
         assertOwner()
         stopRequested = true
     }
 
-    /// Runs one turn, as described at the type.
-    /// - Throws: `SystemError` as `run()`.
+    /// Runs one turn; see the steps at `EventLoop`.
+    /// - Throws: the same `SystemError`s as `run()`.
     @available(*, noasync, message: "an async function must not block its thread; it has no loop of its own to drive")
     public func turn(_ wait: Wait = .wait) throws(SystemError) {
         meter.endOfTurn = LoopMeter.unknown
         try turnAgain(wait)
     }
 
-    /// A turn directly after another. Its wait begins at the other's end, which saves a clock reading.
+    /// Runs a turn directly after another. Its wait begins when the other turn ends, which saves a clock reading.
     package func turnAgain(_ wait: Wait) throws(SystemError) {
         try checkWhetherItCanTurn()
         try drive(wait)
     }
 
-    /// A turn whose caller has called `checkWhetherItCanTurn`.
+    /// The caller has called `checkWhetherItCanTurn`.
     @inline(__always)
     func drive(_ wait: Wait) throws(SystemError) {
         assertOwner()
@@ -101,7 +101,7 @@ extension EventLoop {
         }
     }
 
-    /// The latest end of a wait: `.max` for never, `.min` for no wait.
+    /// Returns the latest end of a wait: `.max` for never, `.min` for no wait.
     @inline(__always)
     private func moment(of wait: Wait) -> Int64 {
         switch wait {
@@ -121,7 +121,7 @@ extension EventLoop {
         defer {
             depth &-= 1
             clinux_set_current_loop(outer)
-            // One of its handlers has ended it; see `endInner`.
+            // One of the loop's handlers has ended it; see `endInner`.
             if vanishes && depth == 0 { leaveForGood() }
             if undrivenWork != nil { ThreadLoop.noteHandlersIfNeeded() }
         }
@@ -133,16 +133,15 @@ extension EventLoop {
         try takeSteps(limit, hasWorked: false, isMeasured: true)
     }
 
-    // Rare code has separate functions, because a thread that wakes has cold caches, and waits even for code that it
-    // jumps over.
+    // Rare code has separate functions: a thread that wakes has cold caches, and loads even code that it jumps over.
 
-    /// The steps of a turn. Inlined, so that the first variant need not check `isMeasured`.
+    /// Inlined, so that the first variant need not check `isMeasured`.
     @inline(__always)
     private func takeSteps(_ limit: Int64, hasWorked: Bool, isMeasured: Bool) throws(SystemError) {
         meter.counters.turns &+= 1
         if waker.isParked { unpark() }
         shared.waker.mailbox.take(into: &jobs.ready)
-        // Mail, and jobs beyond the previous turn's budget.
+        // Posted jobs, and jobs beyond the previous turn's budget.
         let early = isMeasured && !jobs.ready.isEmpty ? now.nanoseconds : nil
         let worked = jobs.run() || hasWorked
         if let early { meter.noteTurn(since: early) }
@@ -169,8 +168,8 @@ extension EventLoop {
         if waker.isEmbedded && !jobs.hasJobs { try prepareForEmbedding() }
     }
 
-    /// A turn with measured handlers, or inside a measured handler, an inline job or the `deinit` of a discarded
-    /// object.
+    /// Runs a turn with measured handlers, or one inside a measured handler, an inline job or the `deinit` of a
+    /// discarded object.
     @inline(never)
     private func takeInterruptedSteps(_ limit: Int64) throws(SystemError) {
         let isInsideInlineJob = jobs.isRunningInline
@@ -193,7 +192,7 @@ extension EventLoop {
         if depth > 0 { try checkStack() }
     }
 
-    /// For a caller about to run ready jobs and wait. Throws if the loop has ended, or if the stack is nearly used up.
+    /// Throws if the loop has ended, or if the stack is nearly exhausted. Called before running ready jobs and waiting.
     /// (A fork may still run ready jobs.)
     @inline(never)
     package func checkWhetherItCanWait() throws(SystemError) {
@@ -209,7 +208,7 @@ extension EventLoop {
     }
 
     /// Checks the stack before a turn or ready jobs inside a handler, since peers may determine the depth, for example
-    /// when handlers hang. Throws while the error can still be handled.
+    /// when handlers hang. Throws early enough for the error to be handled.
     @inline(never)
     func checkStack() throws(SystemError) {
         guard clinux_stack_is_low() else { return }
@@ -218,7 +217,7 @@ extension EventLoop {
         throw SystemError(.epollWait, ELOOP, detail: detail)
     }
 
-    /// Waits for other threads, at most `limit` of real time even with a virtual clock. For a loop without timers.
+    /// Waits for other threads, for at most `limit` in real time even with a virtual clock. For a loop without timers.
     package func awaitOtherThreads(forRealAtMost limit: Duration) throws(SystemError) {
         guard clock.isVirtual else { return try turn(.upTo(limit)) }
         waker.realLimit = CInt(clamping: limit.clampedNanoseconds / 1_000_000 + 1)

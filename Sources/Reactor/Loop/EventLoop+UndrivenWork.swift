@@ -6,8 +6,8 @@ import Synchronization
 extension EventLoop {
     package static var isNotingHandlers: Bool { clinux_is_noting_handlers() }
 
-    /// For a task about to wait for the calling thread's loop. True when nothing will drive it, because the thread, of
-    /// Swift's pool or a `ThreadPool`, goes on to other code.
+    /// Returns true if nothing will drive the calling thread's loop, because the thread belongs to Swift's pool or a
+    /// `ThreadPool` and will run other code. Called for a task that is about to wait for that loop.
     ///
     /// A task with another executor may be on a thread that drives its loop later.
     /// - Parameter isolation: the actor on which the task runs.
@@ -21,13 +21,13 @@ extension EventLoop {
     }
 
     private static func hasDefaultExecutor(_ actor: any Actor) -> Bool {
-        // Sound: `UnownedSerialExecutor` is a frozen structure of two words, an object and its conformance to
-        // `SerialExecutor`, which an actor without a custom executor lacks.
+        // Sound: `UnownedSerialExecutor` is a frozen structure with two words, an object and its conformance to
+        // `SerialExecutor`. An actor without a custom executor lacks the conformance.
         unsafeBitCast(actor.unownedExecutor, to: (UInt, UInt).self).1 == 0
     }
 
-    /// Called when a turn begins, because handlers attached from now on will run. `ThreadLoop.noteHandlersIfNeeded`
-    /// follows.
+    /// Called when a turn begins, because handlers attached from now on will run. Call
+    /// `ThreadLoop.noteHandlersIfNeeded` next.
     @inline(never)
     func beginDriving() {
         if depth == 1, let undrivenWork, undrivenWork.loopIsDriven() { endObservation() }
@@ -40,13 +40,13 @@ extension EventLoop {
         observer.end()
     }
 
-    /// The pool of the loop's thread; `nil` for a job's `withLoop`.
+    /// The pool of the loop's thread; `nil` for a `withLoop` inside a job.
     package var poolOfThread: ThreadPoolWorkers? { undrivenWork?.isOfPool == true ? PoolThread.current?.pool : nil }
 
     /// The known call sites of work that waits here and cannot run.
     package var unrunCallSites: [CallSite] { undrivenWork?.callSites ?? [] }
 
-    /// Notes `job`, work of the layer above for this loop. Called only while this thread notes handlers, or operations
+    /// Notes `job`, the layer above's work for this loop. Called only while this thread notes handlers, or operations
     /// are traced.
     /// - Returns: true if `job` must call `leaveUndrivenWork` before its `deinit`.
     package func note(_ job: Job, _ callSite: CallSite) -> Bool {
@@ -55,8 +55,9 @@ extension EventLoop {
         return true
     }
 
-    /// Reports once that `run()` of the main thread's loop returns although handlers wait for promises that nothing
-    /// here can settle, but only other threads, callbacks or each other. Other loops report them when they end.
+    /// Reports once that `run()` on the main thread's loop returns although handlers wait for promises that nothing
+    /// here can settle, but only other threads, callbacks or each other. Other loops report their handlers when they
+    /// end.
     @inline(never)
     func reportLeftHandlers() {
         guard !isBeingDriven, ThreadLoop.isMain(self), crossThreadWaiters.count > 0 || !canWakeItself,
@@ -67,7 +68,7 @@ extension EventLoop {
         LoopEvent.send(.leftHandlers(waiters.isEmpty ? waitingHandlers : waiters.count, callSites.first))
     }
 
-    /// The number of handlers and jobs that would be undelivered if the loop ended now.
+    /// Handlers and jobs that would be undelivered if the loop ended now.
     package var undeliveredCount: Int {
         takeMail()
         return waitingHandlers + jobs.countOfReported

@@ -12,7 +12,7 @@ import Synchronization
 ///
 /// Each thread has its own loop, created on first use; see `current`. Only that thread uses the loop and drives it,
 /// with `run()`, `run(until:)` or `turn(_:)`. The loop is not `Sendable`; other threads use its `remote`. The loop
-/// opens its descriptors on first need; jobs alone need none.
+/// opens its descriptors when it first needs them; jobs alone need none.
 ///
 /// A turn has these steps:
 /// 1. Take the jobs that other threads submitted.
@@ -25,14 +25,14 @@ import Synchronization
 /// Within a turn, jobs run in the order of queueing, timers by deadline, and events in the kernel's order.
 public final class EventLoop {
     // `@exclusivity(unchecked)`: one thread accesses the fields, and no outside code runs while one changes. Dynamic
-    // checks would cost a quarter of a handler's hop, and as much of a turn.
+    // checks would slow down the passing of a result, and a turn, by a quarter.
     //
-    // Fields of every turn first, close together, because a waking thread has cold caches.
+    // The fields that every turn uses come first, close together, because a waking thread has cold caches.
     @usableFromInline package let jobs: LoopJobs
     @exclusivity(unchecked) @usableFromInline var keepAlive = KeepAlive()
     @exclusivity(unchecked) @usableFromInline var crossThreadWaiters = CrossThreadWaiters()
     @usableFromInline let shared = SharedLoopState()
-    /// References added by this thread, less removed ones; see `SharedReferences`.
+    /// References added by this thread, minus removed ones; see `SharedReferences`.
     @exclusivity(unchecked) @usableFromInline var ownReferences = 0
     @usableFromInline package let kernel: CountingSyscalls
     package let clock: LoopClock
@@ -50,15 +50,14 @@ public final class EventLoop {
     /// Turns in progress, nested by handlers.
     @exclusivity(unchecked) var depth = 0
     @exclusivity(unchecked) var stopRequested = false
-    /// The loop's remote, until the loop ends. They retain each other.
+    /// Not `nil` until the loop ends. The loop and the remote retain each other.
     @exclusivity(unchecked) var ownRemote: LoopRemote?
     /// An object of the layer above; see `exchangeAttachment`. Owned until the loop's end. Unmanaged, because reference
-    /// counts took 7 % of a `hang`.
+    /// counting took 7 % of a `hang`.
     @exclusivity(unchecked) var attachment: Unmanaged<AnyObject>?
-    /// The observer of a thread that may never drive the loop.
+    /// The observer, if this thread may never drive the loop.
     @exclusivity(unchecked) var undrivenWork: UndrivenWork?
     @exclusivity(unchecked) var signals = LoopSignals()
-    /// The pools for which the loop tries to start a thread.
     @exclusivity(unchecked) var poolsWithoutThread: [ThreadPoolWorkers] = []
     @exclusivity(unchecked) var registrationFailures = RegistrationFailures()
     @exclusivity(unchecked) @usableFromInline var buffers = LoopBuffers()
@@ -66,7 +65,7 @@ public final class EventLoop {
     @exclusivity(unchecked) var scope = LoopScope.thread
     /// True when the loop ends like a machine that loses power, without reports.
     @exclusivity(unchecked) var vanishes = false
-    /// The loop on whose behalf this thread of a pool runs its job.
+    /// The loop for which this pool thread runs its job.
     @exclusivity(unchecked) var requestingLoop: LoopRemote?
 
     package init(clock: LoopClock = .monotonic, syscalls: Syscalls = Syscalls(), name: String? = nil) {
@@ -101,24 +100,24 @@ public final class EventLoop {
         return before
     }
 
-    /// Distinguishes loops where addresses cannot.
+    /// Identifies the loop where its address cannot.
     package var serial: Int { shared.life.serial }
 
-    /// True when the caller is a handler, or other code of a turn.
+    /// True when the caller is a handler, or other code inside a turn.
     package var isBeingDriven: Bool { depth > 0 }
 
     package var isHandlerInsideHandler: Bool { depth > 1 }
 
-    /// The current moment of the loop's clock. Each access reads the clock, about 25 ns.
+    /// The current time on the loop's clock. Each access reads the clock, which takes about 25 ns.
     public var now: LoopInstant {
-        // A timer started earlier is due no later than one computed from this reading.
+        // Dates timers first: one started earlier is due no later than one computed from this reading.
         LoopInstant(nanoseconds: timers.hasUndated ? dateTimers() : clock.now.nanoseconds)
     }
 
     // MARK: From other threads
 
-    /// Any thread. Posts `job`, and takes over the caller's reference. Returns false once the loop has ended; the
-    /// caller then keeps the reference.
+    /// Posts `job`, taking over the caller's reference. Returns false once the loop has ended; the caller then keeps
+    /// the reference. Any thread.
     package func post(_ job: Unmanaged<Job>) -> Bool { shared.post(job) }
 
     /// `job` must be in no queue.
@@ -130,14 +129,14 @@ public final class EventLoop {
         return false
     }
 
-    /// Any thread. True when this is the calling thread's current loop and has not ended.
+    /// True when this is the calling thread's current loop and has not ended. Any thread.
     var isCurrent: Bool { clinux_get_current_loop() == Unmanaged.passUnretained(self).toOpaque() && !hasEnded }
 
     /// True on the loop's own thread until the loop ends. The caller must know that the loop exists. (Other threads
     /// read nothing that the owner could change.)
     package var isUsableHere: Bool { isOwnedByThisThread && !hasEnded }
 
-    /// True when the loop is usable here, and driven or not known to be left undriven.
+    /// True when the loop is usable here, and either being driven or not known to be left undriven.
     package var isDrivenHere: Bool { isUsableHere && (isBeingDriven || undrivenWork?.isMain ?? true) }
 
     /// Traps in every build unless the calling thread owns the loop, or the loop's life is over. For costly calls
@@ -146,8 +145,8 @@ public final class EventLoop {
         precondition(isOwnedOrOver, "\(call) was called on a thread other than the loop's own; use loop.remote there")
     }
 
-    /// Traps in debug builds unless the calling thread owns the loop, or the loop's life is over. Begins every call
-    /// that begins or ends an operation or changes a setting.
+    /// Traps in debug builds unless the calling thread owns the loop, or the loop's life is over. Called first in every
+    /// call that begins or ends an operation or changes a setting.
     // Inlined: empty in release builds.
     @inlinable @inline(__always)
     package func assertOwner(_ call: StaticString = #function) {
@@ -158,10 +157,10 @@ public final class EventLoop {
     var isOwnedOrOver: Bool { isOwnedByThisThread || shared.life.hasReached(.over) }
 }
 
-/// The scope with which a loop ends.
+/// The scope that ends the loop.
 enum LoopScope {
     case thread
-    /// The function of `withLoop`. The surrounding loop, if any, ends later. Retained, because the inner loop's object
+    /// A call of `withLoop`. The surrounding loop, if any, ends later. It is retained, because the inner loop's object
     /// may outlive both.
     case function(within: EventLoop?)
 

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// A value per loop, such as a cache, counters or a database client. Made on first use and used only on the loop's
-/// thread, it need not be `Sendable`.
+/// A value per loop, such as a cache, counters or a database client. The value is made on first use and used only on
+/// the loop's thread, so it need not be `Sendable`.
 ///
 /// ```swift
 /// final class Counters { var requests = 0 }
@@ -17,9 +17,10 @@ import Synchronization
 /// let requests = group.collect(counters) { $0.requests }
 /// ```
 ///
-/// The loop releases the value on its own thread, at its end or after the last reference to this object. A `deinit`
-/// there can pass on data that must outlive the loop. An async handler that outlives its loop keeps its value, and
-/// releases it where it continues. An ending loop returns the value, but does not keep a new one.
+/// The loop releases the value on its own thread, when the loop ends or when the last reference to this object is
+/// released. The value's `deinit` can pass on data that must outlive the loop. An async handler that outlives its loop
+/// keeps its value, and releases it where the handler continues. An ending loop returns the value, but does not keep a
+/// new one.
 public final class LoopLocal<Value>: Sendable {
     package let number = LoopLocalNumbers.next()
     private let make: @Sendable () -> Value
@@ -43,7 +44,7 @@ public final class LoopLocal<Value>: Sendable {
     /// ```
     ///
     /// The value belongs to the loop's thread, so `body` cannot return it or store in it anything that another thread
-    /// may use. Captures and results are `Sendable`, or newly made. In a handler of `serve` use `value(for:
+    /// may use. Captures and results must be `Sendable`, or newly made. In a handler for `serve`, use `value(for:
     /// connection)` instead.
     /// - Parameter body: called at once, on this thread.
     @available(*, noasync, message: "an async function has no loop of its own; use value(for: connection) or collect")
@@ -53,14 +54,15 @@ public final class LoopLocal<Value>: Sendable {
         try body(value(on: EventLoop.ofCurrentThread))
     }
 
-    /// The value of `loop`, which is this thread's.
+    /// `loop` must be this thread's.
     package func value(on loop: EventLoop) -> Value {
         if let known = loop.local(number) { return value(in: known) }
         return makeValue(on: loop)
     }
 
-    /// The value in the box for this object's number. The loop retains the box during the call.
-    // Only this object has the number, so the box has this type. Inlinable, since servers may ask once per message.
+    /// Returns the value in the box for this object's number. The loop retains the box during the call.
+    // Only this object has the number, so the box has this type. Inlinable, since servers may call this once per
+    // message.
     @inlinable @inline(__always)
     package func value(in box: Unmanaged<LoopLocalValue>) -> Value {
         box._withUnsafeGuaranteedRef { unsafeDowncast($0, to: Box.self).value }
@@ -97,7 +99,7 @@ public final class LoopLocal<Value>: Sendable {
 }
 
 extension EventLoop {
-    /// The value of this number, retained by this loop.
+    /// Returns the value, which this loop retains.
     package func local(_ number: Int) -> Unmanaged<LoopLocalValue>? { ending.local(number) }
 }
 

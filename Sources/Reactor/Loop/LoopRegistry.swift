@@ -3,11 +3,11 @@ import CLinux
 /// The living loops by serial number, for handles that do not retain their loop.
 ///
 /// Invariant: a loop is added and removed on its own thread, and lives in between. So a thread's own loops cannot end
-/// while it uses them. Of others it knows only that they live.
+/// while the thread uses them. Of other loops, it knows only that they live.
 enum LoopRegistry {
     private static let loops = LockedValue<[Int: Unmanaged<EventLoop>]>.ofProcess([:])
 
-    /// Adds `loop`, and makes the calling thread its owner.
+    /// Makes the calling thread its owner.
     static func add(_ loop: EventLoop) {
         loop.shared.life.setOwner()
         loops.withLock { $0[loop.serial] = .passUnretained(loop) }
@@ -22,7 +22,7 @@ enum LoopRegistry {
         }
     }
 
-    /// Any thread. Wakes the loops on library threads, which then block unwatched signals.
+    /// Wakes the loops on library threads, which then block unwatched signals. Any thread.
     static func wakeSpawned() {
         loops.withLock { loops in
             for loop in loops.values {
@@ -35,7 +35,7 @@ enum LoopRegistry {
         }
     }
 
-    /// The loop with this number, if it lives and belongs to the calling thread.
+    /// Returns the living loop with this number, which must belong to the calling thread.
     /// - Returns: `nil` if it has ended. Traps if it belongs to another thread.
     static func find(_ serial: Int, _ call: StaticString) -> Unmanaged<EventLoop>? {
         loops.withLock { loops in
@@ -47,7 +47,7 @@ enum LoopRegistry {
 }
 
 extension EventLoop {
-    /// Any thread. Unnamed remotes by number.
+    /// In order of their numbers. Any thread.
     package static var living: [(serial: Int, remote: LoopRemote)] { LoopRegistry.all }
 
     /// Calls `body` with this loop. Traps in every build if the loop belongs to another thread.

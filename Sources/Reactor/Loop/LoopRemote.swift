@@ -1,10 +1,10 @@
 import Synchronization
 
-// @unchecked: it touches only the loop's mailbox and atomics, which any thread may use.
+// @unchecked: the remote touches only the loop's mailbox and atomics, which any thread may use.
 /// A loop's `Sendable` reference for other threads.
 ///
-/// A remote is also an executor of Swift Concurrency. An actor whose executor is the remote lives on the loop, next to
-/// the handlers of that thread:
+/// A remote is also an executor for Swift Concurrency. An actor whose executor is the remote lives on the loop, next to
+/// that thread's handlers:
 ///
 /// ```swift
 /// actor Ledger {
@@ -14,9 +14,10 @@ import Synchronization
 /// }
 /// ```
 ///
-/// An object that refers to the remote unowned, like an actor, must also retain it. `EventLoop.main` lives forever.
+/// An object with an unowned reference to the remote, such as this actor's executor, must also retain the remote.
+/// `EventLoop.main` lives forever.
 public final class LoopRemote: @unchecked Sendable {
-    // The loop retains its remote too, until it ends. Only the main thread's loop never ends.
+    // The loop also retains its remote, until the loop ends. Only the main thread's loop never ends.
     let loop: EventLoop
     let actors: LoopActorExecutor
     /// The name of the thread, if `EventLoop.spawn` started it.
@@ -28,7 +29,7 @@ public final class LoopRemote: @unchecked Sendable {
         actors = LoopActorExecutor(loop)
     }
 
-    /// Runs `job` on the loop, after the jobs that this thread submitted before. A sleeping loop is woken once for any
+    /// Runs `job` on the loop, after the jobs that this thread submitted earlier. A sleeping loop is woken once for any
     /// number of jobs.
     ///
     /// ```swift
@@ -45,14 +46,13 @@ public final class LoopRemote: @unchecked Sendable {
         _ job: @escaping @Sendable () -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Bool { post(ClosureJob(job, CallSite(file, line))) }
 
-    /// `job` must be in no queue.
-    /// - Returns: false if the loop has ended.
+    /// `job` must be in no queue. Returns false if the loop has ended.
     package func post(_ job: Job) -> Bool { loop.post(job) }
 
-    /// Ends the loop's `run()` after its current turn, like `EventLoop.stop()`. Jobs that this thread submitted before
+    /// Ends the loop's `run()` after its current turn, like `EventLoop.stop()`. Jobs that this thread submitted earlier
     /// run first.
     ///
-    /// A loop of `EventLoop.spawn` ends for good: nested runs and `hang`s return too, then its thread ends.
+    /// A loop that `EventLoop.spawn` started ends for good: nested runs and `hang`s return too, then its thread ends.
     /// - Returns: false if the loop has ended.
     @discardableResult
     public func stop() -> Bool {
@@ -64,18 +64,18 @@ public final class LoopRemote: @unchecked Sendable {
         return post(stop)
     }
 
-    /// Blocks the calling thread until the loop has ended and released everything. A loop of `EventLoop.spawn` ends
-    /// after `stop()`.
+    /// Blocks the calling thread until the loop has ended and released everything. A loop that `EventLoop.spawn`
+    /// started ends after `stop()`.
     ///
-    /// Returns at once on the loop's own thread and in a forked child, where it would wait forever. On another loop's
-    /// thread, that loop stands still.
+    /// Returns at once on the loop's own thread and in a forked child, where it would wait forever. If the calling
+    /// thread has a loop, that loop stands still meanwhile.
     @available(*, noasync, message: "it blocks its thread")
     public func join() {
         if loop.isOwnedByThisThread || loop.isForked { return }
         loop.shared.life.isOver.wait()
     }
 
-    /// Any thread. True once the loop has ended.
+    /// True once the loop has ended. Any thread.
     public var hasEnded: Bool { loop.shared.life.ended.isOpen }
 
     /// Calls `body` on the loop's thread as the last step of its end, or at once on the calling thread if the loop has
@@ -98,7 +98,7 @@ extension EventLoop {
 }
 
 extension LoopRemote: Hashable {
-    /// True when both belong to one loop.
+    /// Returns true if both belong to one loop.
     public static func == (one: LoopRemote, other: LoopRemote) -> Bool { one.loop === other.loop }
 
     /// Hashes the loop's identity.

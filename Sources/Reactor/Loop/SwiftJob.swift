@@ -2,8 +2,8 @@ import ReactorLibc
 import Synchronization
 
 extension EventLoop {
-    /// Any thread. Runs a Swift Concurrency job here, or elsewhere once the loop has ended. On the loop's thread it
-    /// skips the mailbox, where each `Task.yield` would cost a turn.
+    /// Runs a Swift Concurrency job here, or elsewhere once the loop has ended. On the loop's thread the job skips the
+    /// mailbox, where each `Task.yield` would cost a turn. Any thread.
     func enqueue(_ job: UnownedJob, _ purpose: SwiftJob.Purpose) {
         let node = Unmanaged<Job>.passRetained(SwiftJob(job, purpose, self))
         if isCurrent { return enqueueOwned(node) }
@@ -42,7 +42,7 @@ final class SwiftJob: Job {
         }
     }
 
-    // It still runs, on another thread.
+    // The job still runs, on another thread.
     override var isReportedUndelivered: Bool { false }
 
     /// The loop has ended, so the job runs elsewhere.
@@ -53,14 +53,14 @@ final class SwiftJob: Job {
 
     private func rescue() {
         if loop.isForked { return }
-        // The loop's thread may go on and use the task's state, so the surrounding loop runs the job.
+        // The loop's thread may still use the task's state, so the surrounding loop runs the job.
         if case .boundTask(let executor) = purpose, let next = executor.loop(around: loop) {
             return next.enqueue(job, purpose)
         }
         if !loop.shared.life.hasReportedTask.exchange(true, ordering: .relaxed) {
             LoopEvent.send(.taskOnEndedLoop)
         }
-        // Not before the loop's thread has ended the loop, because it may use the job's state.
+        // Not before the loop's thread has ended the loop, because that thread may use the job's state.
         loop.shared.life.isOver.whenOpen { [job, purpose] in EndedLoopJobs.enqueue { Self.run(job, purpose, nil) }
         }
     }

@@ -1,9 +1,10 @@
-/// An executor for tasks whose closures use values of the loop's thread that are not `Sendable`.
+/// An executor for tasks whose closures use the loop thread's values that are not `Sendable`.
 ///
-/// Works like the loop's remote while the loop lives. A loop of `withLoop` ends before its thread, so later jobs run on
-/// the surrounding loop. After an end with the thread, they run where all jobs of ended loops do; see `SwiftJob`.
+/// Works like the loop's remote while the loop lives. A `withLoop` loop ends before its thread, so later jobs run on
+/// the surrounding loop. If the loop ended with its thread, they run where the jobs of all ended loops do; see
+/// `SwiftJob`.
 package final class ThreadBoundExecutor: TaskExecutor {
-    /// The loop and its surrounding loops on this thread, innermost first.
+    /// Innermost first.
     private let loops: [LoopRemote]
 
     /// Called on the loop's thread.
@@ -14,15 +15,15 @@ package final class ThreadBoundExecutor: TaskExecutor {
         loops[0].loop.enqueue(UnownedJob(job), ofTask: .boundTask(self))
     }
 
-    /// Any thread. The loop that runs the jobs of `loop` after its end. It may have ended too.
+    /// Returns the loop that runs the jobs of `loop` after its end. That loop may have ended too. Any thread.
     func loop(around loop: EventLoop) -> EventLoop? {
         guard let index = loops.firstIndex(where: { $0.loop === loop }), index + 1 < loops.count else { return nil }
         return loops[index + 1].loop
     }
 }
 
-/// A value that a task of the loop captures although it is not `Sendable`. One box per value: Swift 6.3 over-releases
-/// the other members of a tuple that contains a function.
+/// A value that a task on the loop captures although it is not `Sendable`. Each value has its own box, because Swift
+/// 6.3 over-releases the other members of a tuple that contains a function.
 // @unchecked: made on the loop's thread for one task, whose executor is the loop or bound to that thread. So no other
 // thread uses the value or its contents.
 package struct OnThread<Value>: @unchecked Sendable {

@@ -2,10 +2,10 @@ import CLinux
 import ReactorLibc
 import Synchronization
 
-/// The loop of each thread, made on first use. It ends with its thread or with `withLoop`.
+/// Each thread's loop, made on first use. It ends with its thread or with `withLoop`.
 ///
 /// Invariant: the thread's current loop is the innermost one that is driven or lives there. It is retained until the
-/// thread, the function of `withLoop` or, for the main thread's loop, the process ends.
+/// thread or the `withLoop` call ends; the main thread's loop, until the process ends.
 @usableFromInline
 enum ThreadLoop {
 
@@ -23,13 +23,13 @@ enum ThreadLoop {
         return loop
     }
 
-    /// Makes `loop` the thread's current loop; there must be none yet.
+    /// The thread must have no current loop yet.
     static func install(_ loop: EventLoop, endsWithThread: Bool = true) {
         ForkDetector.watch()
         LoopRegistry.add(loop)
         let address = Unmanaged.passUnretained(loop).toOpaque()
         clinux_set_current_loop(address)
-        // The end of the thread closes the loop and releases this reference.
+        // The loop is closed and this reference is released when the thread ends.
         if endsWithThread { pthread_setspecific(endOfThread, Unmanaged.passRetained(loop).toOpaque()) }
     }
 
@@ -48,8 +48,8 @@ enum ThreadLoop {
         return try body(loop)
     }
 
-    /// `loop` and its surrounding loops on this thread, innermost first. Makes a missing outer loop, since the thread
-    /// continues.
+    /// Returns `loop` and its surrounding loops on this thread, innermost first. Makes a missing outer loop, since the
+    /// thread continues.
     static func loops(from loop: EventLoop) -> [LoopRemote] {
         guard case .function(let outer) = loop.scope else { return [loop.remote] }
         return [loop.remote] + loops(from: outer ?? makeAround(loop))
@@ -84,8 +84,8 @@ enum ThreadLoop {
         noteHandlersIfNeeded()
     }
 
-    /// Called after each job of a pool's thread, which drives no loop. Ends the thread's loop if the job left anything
-    /// there that is not ready.
+    /// Ends the thread's loop if a job left anything on it that is not ready. Called after each job on a pool's thread,
+    /// which drives no loop.
     private static func endJob() {
         guard let address = clinux_get_current_loop() else { return }
         let loop = Unmanaged<EventLoop>.fromOpaque(address).takeUnretainedValue()
@@ -101,8 +101,8 @@ enum ThreadLoop {
 
     // MARK: The main thread
 
-    // Invariant: until the main thread asks for its loop, only `remote` has seen it, and touches only its mailbox. Then
-    // the loop belongs to the main thread.
+    // Invariant: until the main thread asks for its loop, only `remote` has seen it, and touches only its mailbox.
+    // After that, the loop belongs to the main thread.
     private struct MainLoop: @unchecked Sendable {
         let loop = EventLoop()
     }
@@ -116,14 +116,14 @@ enum ThreadLoop {
 
     // MARK: Threads that may never drive their loop
 
-    /// Makes this thread's operators note their work while nothing drives its current loop, and perhaps never will; see
-    /// `UndrivenWork`.
+    /// Makes this thread's operators note their work while nothing drives its current loop, and perhaps nothing ever
+    /// will; see `UndrivenWork`.
     @inline(never)
     static func noteHandlersIfNeeded() {
         clinux_set_noting_handlers(EventLoop.withExisting { $0.undrivenWork != nil && !$0.isBeingDriven } ?? false)
     }
 
-    /// Makes the end of the process report the work of all undriven loops.
+    /// Makes the process's end report the work on all undriven loops.
     private static let endOfProcess: Void = {
         generationOfProcess.store(ForkDetector.generation, ordering: .relaxed)
         atexit { ThreadLoop.reportUndrivenWork() }
@@ -133,9 +133,9 @@ enum ThreadLoop {
 
     /// Called on the thread that ends the process.
     private static func reportUndrivenWork() {
-        // A forked child has no other threads, and a thread may have held a lock.
+        // A forked child has no other threads, and one of its parent's may have held a lock.
         guard ForkDetector.generation == generationOfProcess.load(ordering: .relaxed) else { return }
-        // An async `main` leaves the main thread to other code, and another thread may call exit.
+        // With an async `main`, other code runs on the main thread, and another thread may call exit.
         guard UndrivenWork.reportAll(), clinux_gettid() == getpid() else { return }
         let left = mainLoop.loop.undeliveredCount
         if left > 0 { LoopEvent.send(.undelivered(left)) }

@@ -1,10 +1,10 @@
 import ReactorLibc
 
-/// The waiters whose promises other threads may settle, to be withdrawn when the loop ends. Others are found through
-/// the loop's jobs, timers and descriptors.
+/// The waiters whose promises other threads may settle, to be withdrawn when the loop ends. The loop finds other
+/// waiters through its jobs, timers and descriptors.
 ///
 /// Invariant: used on the loop's thread only. A waiter knows its number. It is in the table, and lives, from its
-/// attachment until it arrives on the loop's thread or is withdrawn there. So the table does not own it.
+/// attachment until it arrives on the loop's thread or is withdrawn there. So the table does not own the waiter.
 @usableFromInline
 struct CrossThreadWaiters: ~Copyable {
     // The first `count` places are in use.
@@ -14,7 +14,7 @@ struct CrossThreadWaiters: ~Copyable {
     @usableFromInline var room = 0
     private var isClosed = false
 
-    /// 27 bits, because the layer above packs a number with other fields. So many waiters take 13 GB.
+    /// 27 bits, because the layer above packs a number with other fields. That many waiters take 13 GB.
     static var largestNumber: Int { 1 << 27 - 1 }
 
     /// - Returns: the waiter's number, or zero if there is no room.
@@ -42,7 +42,7 @@ struct CrossThreadWaiters: ~Copyable {
         room = 0
     }
 
-    /// Called at the loop's release. (A deinit here fails an assertion of Swift 6.3.1's optimizer.)
+    /// Called when the loop is released. (A deinit here fails an assertion in Swift 6.3.1's optimizer.)
     func releaseMemory() { free(places) }
 
     /// - Returns: false if the loop is ending.
@@ -50,7 +50,7 @@ struct CrossThreadWaiters: ~Copyable {
         if isClosed || count < room { return !isClosed }
         precondition(count < Self.largestNumber, "a loop has 134,217,727 waiters for promises of other threads")
         room = min(max(16, room * 2), Self.largestNumber)
-        // Out of memory ends the process, as in all Swift allocations.
+        // Without memory the process ends, as everywhere in Swift.
         places = realloc(places, room * MemoryLayout<Unmanaged<Job>>.stride)!
             .bindMemory(to: Unmanaged<Job>.self, capacity: room)
         return true

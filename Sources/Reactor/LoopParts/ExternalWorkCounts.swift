@@ -1,12 +1,12 @@
 import Synchronization
 
-/// External work: pieces that are busy, and pieces that wait for the loop itself.
+/// Busy pieces of external work, and pieces that wait for the loop itself.
 ///
-/// One word gives a consistent pair. Between two loads the last busy piece could end or a waiting one resume, and all
-/// would seem to wait.
+/// One word gives a consistent pair. Between two loads, the last busy piece could end or a waiting piece resume, and
+/// all would seem to wait.
 struct ExternalWorkCounts: ~Copyable {
-    // The lower half counts busy pieces and is never negative; their number fits, with an object per piece. The upper
-    // half counts waiting pieces, and is negative when a wait's end is counted before its beginning.
+    // The lower half counts busy pieces and is never negative; the number fits, since each piece has an object. The
+    // upper half counts waiting pieces, and is negative if the end of a wait is counted before its beginning.
     private let word = Atomic<Int>(0)
 
     private static var oneBusy: Int { 1 }
@@ -14,7 +14,7 @@ struct ExternalWorkCounts: ~Copyable {
 
     private static func busy(_ word: Int) -> Int { word & 0xffff_ffff }
 
-    /// True when there is external work, or a wait of the last piece has yet to be counted.
+    /// True when there is external work, or the last piece's wait has yet to be counted.
     var isUnderWay: Bool { word.load(ordering: .acquiring) != 0 }
 
     var isBusy: Bool { Self.busy(word.load(ordering: .acquiring)) > 0 }
@@ -33,7 +33,6 @@ struct ExternalWorkCounts: ~Copyable {
         return Self.busy(new) == 0
     }
 
-    /// Turns a busy piece into a waiting one.
     func beginWaiting() -> Bool {
         Self.busy(word.add(Self.oneWaiting - Self.oneBusy, ordering: .acquiringAndReleasing).newValue) == 0
     }

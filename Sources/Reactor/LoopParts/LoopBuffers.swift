@@ -1,13 +1,13 @@
 /// Memory lent to code on the loop's thread: 64 KiB for reads, and an array for a message under construction. So idle
-/// connections and small messages need none.
+/// connections and small messages need no memory.
 ///
 /// Invariant: used on the loop's thread only. Keeps at most one block; a lent block belongs to the borrower. The loop
-/// has the only copy of this value, and calls `free` at its end and in its `deinit`.
+/// has the only copy of this value, and calls `free` when it ends and in its `deinit`.
 @usableFromInline
 struct LoopBuffers {
     @usableFromInline var block: UnsafeMutableRawBufferPointer?
     private var spareOutput: [UInt8] = []
-    /// Received bytes of the block, for the code called next, which must take them first.
+    /// Received bytes in the block, for the code called next, which must take them first.
     @usableFromInline var received: UnsafeRawBufferPointer?
 
     init() {}
@@ -18,7 +18,7 @@ struct LoopBuffers {
         spareOutput = []
     }
 
-    /// The block, for a read whose bytes are copied out. Valid until the loop's next read.
+    /// Returns the block, for a read whose bytes are copied out. Valid until the loop's next read.
     @inlinable @inline(__always)
     var scratch: UnsafeMutableRawBufferPointer {
         mutating get {
@@ -34,7 +34,7 @@ struct LoopBuffers {
         return fresh
     }
 
-    /// The block, for user code. Nothing reads into it until `giveBack`.
+    /// Lends the block to user code. Nothing reads into the block until `giveBack`.
     @inlinable @inline(__always)
     mutating func borrowScratch() -> UnsafeMutableRawBufferPointer {
         let lent = scratch
@@ -44,18 +44,18 @@ struct LoopBuffers {
 
     @inlinable @inline(__always)
     mutating func giveBack(_ lent: UnsafeMutableRawBufferPointer) {
-        // The borrower may have turned the loop, which allocated another block.
+        // The borrower may have turned the loop, which may have allocated another block.
         if block == nil { block = lent } else { lent.deallocate() }
     }
 
-    /// Takes the message array, empty but possibly with capacity. A message built inside another gets none.
+    /// Takes the message array, which is empty but may have capacity. A message built inside another gets no capacity.
     mutating func takeSpareOutput() -> [UInt8] {
         var spare: [UInt8] = []
         swap(&spare, &spareOutput)
         return spare
     }
 
-    /// Keeps the memory of `bytes`, which must be unshared, for the next message.
+    /// Keeps the memory of `bytes`, which must not be shared, for the next message.
     mutating func giveBack(spareOutput bytes: inout [UInt8]) {
         bytes.removeAll(keepingCapacity: true)
         swap(&bytes, &spareOutput)

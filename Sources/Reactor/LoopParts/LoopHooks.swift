@@ -1,4 +1,4 @@
-/// The hooks of a loop. Invariant: used on the loop's thread only. A class, because hooks use the loop and so this
+/// A loop's hooks. Invariant: used on the loop's thread only. A class, because hooks use the loop and thereby this
 /// object.
 final class LoopHooks {
     enum Moment { case beforeWaiting, afterWaiting }
@@ -13,7 +13,7 @@ final class LoopHooks {
     /// Stored, because each turn reads it.
     @exclusivity(unchecked) private(set) var isEmpty = true
     private var areBeingCalled = false
-    /// The end of the wait after the hooks, `.max` for never.
+    /// The latest end of the wait that follows the hooks, `.max` for never.
     private(set) var limit = Int64.max
 
     func hasAny(_ moment: Moment) -> Bool { hooks.all.contains { $0.element.moment == moment } }
@@ -26,7 +26,7 @@ final class LoopHooks {
         return hooks.add(Hook(moment: moment, body: body, callSite: callSite))
     }
 
-    /// Returns true if there was one, whose closure is released once the list is consistent.
+    /// Returns true if there was such a hook. Its closure is released once the list is consistent.
     func remove(_ id: Int) -> Bool {
         let removed = hooks.remove(id)
         isEmpty = hooks.isEmpty
@@ -46,7 +46,7 @@ final class LoopHooks {
         self.limit = limit
         defer { areBeingCalled = false }
         meter.beginTiming()
-        // An earlier hook may have cancelled it.
+        // An earlier hook may have cancelled this one.
         for id in Array(hooks.all.map(\.number)) {
             guard let hook = hooks[id], hook.moment == moment else { continue }
             meter.call(.hook, hook.callSite) { hook.body() }

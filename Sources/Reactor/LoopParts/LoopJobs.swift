@@ -1,23 +1,21 @@
 /// The jobs that a loop runs or discards, and the limit per turn.
 ///
-/// Invariant: used on the loop's thread only. A job is in at most one queue, which owns it, and calls no job while it
-/// changes. The ready queue comes first, since every turn reads it. A class, because jobs use the loop and so this
-/// object; `@exclusivity(unchecked)` as in `EventLoop`.
+/// Invariant: used on the loop's thread only. A job is in at most one queue, which owns it. No job is called while a
+/// queue changes. The ready queue comes first, since every turn reads it. A class, because jobs use the loop and
+/// thereby this object; `@exclusivity(unchecked)` for the same reasons as in `EventLoop`.
 @usableFromInline
 package final class LoopJobs {
-    /// Jobs of turns, in the order of queueing.
+    /// In the order of queueing.
     @exclusivity(unchecked) @usableFromInline var ready = JobQueue()
-    /// Finished jobs, kept for reuse.
     @exclusivity(unchecked) @usableFromInline var spare = SpareJobs()
     /// Jobs that run in the same turn when no job is ready; see `EventLoop.enqueueAtEndOfTurn`.
     @exclusivity(unchecked) private var endOfTurn = JobQueue()
-    /// The batches of ready jobs that they have waited for.
+    /// Batches of ready jobs for which they have waited.
     @exclusivity(unchecked) private var batchesBeforeEnd: UInt8 = 0
     /// True when the last batch had long jobs, so the clock is read more often.
     @exclusivity(unchecked) private var hasLongJobs = false
-    /// Jobs that run at once, one after the other.
     @exclusivity(unchecked) private var inline = Trampoline()
-    /// The interrupted operation of the running inline job, if it must complete before a turn.
+    /// The operation that the running inline job has interrupted, if the operation must complete before a turn.
     @exclusivity(unchecked) private var interrupted: Interrupted?
     /// Jobs that never run, released one after the other.
     @exclusivity(unchecked) private var discarded = Trampoline()
@@ -35,14 +33,14 @@ package final class LoopJobs {
     /// Counted one by one.
     var count: Int { ready.count + endOfTurn.count }
 
-    /// `count`, but at most about `most`.
+    /// `count`, up to about `most`.
     func count(atMost most: Int) -> Int {
         Job.count(from: ready.head, atMost: most) + Job.count(from: endOfTurn.head, atMost: most)
     }
 
     var countOfReported: Int { ready.countOfReported + endOfTurn.countOfReported }
 
-    /// The last prepended job, which may have run; the next event waits for it. Compared, not followed.
+    /// The last prepended job, which may have run; the next event waits for it. Compared, never dereferenced.
     @exclusivity(unchecked) private var urgent: UnsafeMutableRawPointer?
     var isUrgent: Bool { urgent != nil }
 
@@ -51,7 +49,7 @@ package final class LoopJobs {
         urgent = job.toOpaque()
     }
 
-    /// Between two events.
+    /// Called between two events.
     @inline(never)
     func runUrgent() {
         guard let urgent = urgent.take(), ready.head?.toOpaque() == urgent, let job = ready.popFirst() else { return }
@@ -66,13 +64,13 @@ package final class LoopJobs {
 
     // MARK: In a turn
 
-    /// The jobs before descriptors and timers come again, so that a self-feeding chain starves neither. A job takes
-    /// some 100 ns, a batch 0.1 ms.
+    /// The most jobs before descriptors and timers, so an endless chain starves neither. A job takes about 100 ns, a
+    /// batch 0.1 ms.
     private static var jobBudget: Int { 1024 }
-    /// A batch's nanoseconds, for long jobs.
+    /// The longest batch in nanoseconds, for long jobs.
     private static var timeBudget: Int64 { 2_000_000 }
-    /// The jobs before the first clock reading, and the most between two. A reading costs about as much as a job, and
-    /// most turns have fewer than four.
+    /// The jobs before the first clock reading, and the most between two readings. A reading costs about as much as a
+    /// job, and most turns have fewer than four jobs.
     private static var firstLook: Int { 4 }
     private static var longestStretch: Int { 64 }
 
@@ -91,7 +89,7 @@ package final class LoopJobs {
         meter.beginTiming()
         var deadline = Int64.max
         var areLong = false
-        // After a batch of long jobs, the time is measured from the first job on, usually less and less often.
+        // After a batch of long jobs, the time is measured from the first job on, and usually less and less often.
         var nextLook = left - Self.firstLook
         if hasLongJobs {
             deadline = clock.now.nanoseconds &+ Self.timeBudget
@@ -115,13 +113,13 @@ package final class LoopJobs {
         meter.counters.jobs += Self.jobBudget - left
     }
 
-    /// The batches of short jobs before the end-of-turn jobs, a few milliseconds. Fifty clients with 16 requests each
-    /// cause some 10,000 jobs, whose answers would otherwise be sent in ten parts.
+    /// The most batches of short jobs before the end-of-turn jobs: a few milliseconds. Fifty clients with 16 requests
+    /// each cause about 10,000 jobs; their answers would otherwise be sent in ten parts.
     private static var mostBatches: UInt8 { 8 }
 
-    /// Called when the turn's budget is spent. Ready jobs may add work for end-of-turn jobs, which wait, unless jobs
-    /// are long or `mostBatches` is reached. End-of-turn jobs that end-of-turn jobs enqueue stay for later.
-    /// - Returns: the number of jobs run.
+    /// Called when the turn's budget is spent. End-of-turn jobs wait, since ready jobs may add to their work, unless
+    /// jobs are long or `mostBatches` is reached. Those that they enqueue stay for later. Returns the number of jobs
+    /// run.
     @inline(never)
     private func runLateEndOfTurnJobs(isOverTime: Bool) -> Int {
         if !isOverTime && batchesBeforeEnd < Self.mostBatches {
@@ -131,7 +129,7 @@ package final class LoopJobs {
         batchesBeforeEnd = 0
         let count = endOfTurn.count
         for _ in 0..<count {
-            // A nested turn may have run the rest.
+            // A nested turn may have run the other jobs.
             guard let job = endOfTurn.popFirst() else { break }
             meter.run(job)
         }
@@ -187,12 +185,12 @@ package final class LoopJobs {
         if inline.begin(job) { runInlineJobs() }
     }
 
-    /// `runInline(_:)`. If the job runs at once and turns the loop, `complete` is called with `context` before that
-    /// turn.
+    /// Runs `job` like `runInline(_:)`. If the job runs at once and turns the loop, calls `complete` with `context`
+    /// before that turn.
     package func runInline(
         _ job: Unmanaged<Job>, interrupting context: UnsafeMutableRawPointer, complete: InlineCompletion
     ) {
-        // `nil` without a running inline job: a turn inside one takes it first.
+        // `nil` if no inline job is running: a turn inside one takes it first.
         guard inline.begin(job) else { return }
         interrupted = Interrupted(context: context, complete: complete)
         runInlineJobs()
@@ -209,19 +207,18 @@ package final class LoopJobs {
         return hasRun
     }
 
-    /// A turn begins inside an inline job, and the queued jobs must not wait for its return. Inline jobs of the
-    /// completion come last.
+    /// Called when a turn begins inside an inline job, for whose return the queued jobs must not wait. Inline jobs that
+    /// the completion queues come last.
     @discardableResult
     func runInlineJobsEarly() -> Bool {
         if let interrupted = interrupted.take() { interrupted.complete(interrupted.context) }
         return runInlineJobs()
     }
 
-    /// The turn inside the inline job is over.
     func resumeInlineJob() { inline.resume() }
 
-    /// Called before ready jobs: jobs queued after an inline job or a discarded object's `deinit` must not wait for
-    /// its return.
+    /// Runs jobs queued after an inline job or a discarded object's `deinit`, since they must not wait for its return.
+    /// Called before ready jobs.
     /// - Returns: true if `resumeDiscarding` must follow.
     @inline(__always)
     func runInterruptedJobs() -> Bool { isInterrupted ? runInterruptedJobsNow() : false }
@@ -245,8 +242,8 @@ package final class LoopJobs {
         if discarded.begin(job) { discardWaitingJobs() }
     }
 
-    /// A turn begins, perhaps inside a discarded object's `deinit`. Other discards must not wait for that `deinit`.
-    /// - Returns: true inside a `deinit`: `resumeDiscarding` must follow the turn.
+    /// Called when a turn begins, perhaps inside a discarded object's `deinit`, for which other discards must not wait.
+    /// Returns true inside a `deinit`; `resumeDiscarding` must then follow the turn.
     func interruptDiscarding() -> Bool {
         defer { discardWaitingJobs() }
         return discarded.isRunning
@@ -259,7 +256,7 @@ package final class LoopJobs {
     }
 
     /// Calls `body`, which releases a user's object, then discards the jobs that its `deinit`s passed to `discard`, so
-    /// no discard is nested. Must not be nested; see `isDiscarding`.
+    /// no discard is nested. Must not itself be nested; see `isDiscarding`.
     package func discarding(_ body: () -> Void) {
         discarded.resume()
         body()
@@ -279,6 +276,6 @@ package final class LoopJobs {
     }
 }
 
-/// Completes the operation of a caller of `LoopJobs.runInline` before the loop turns. A C function, kept without
-/// reference counts.
+/// Completes an operation that has called `LoopJobs.runInline`, before the loop turns. A C function, so keeping it
+/// needs no reference counts.
 package typealias InlineCompletion = @convention(c) (UnsafeMutableRawPointer) -> Void

@@ -2,7 +2,7 @@ import CLinux
 import ReactorLibc
 import Synchronization
 
-/// The stages of a loop's life, in order. A loop may skip stages, but never goes back.
+/// The stages of a loop's life, in order. A loop may skip stages but never return to one.
 enum LoopStage: UInt8 {
     /// Turns run, and jobs are accepted.
     case running
@@ -12,30 +12,30 @@ enum LoopStage: UInt8 {
     case ending
     /// The values of `LoopLocal` are being released; no more are kept.
     case releasingLocals
-    /// Nothing is left, and additions are released at once, since nothing would later.
+    /// Nothing is left. Additions are released at once, since nothing would release them later.
     case released
-    /// The descriptors are closed. No thread changes the loop, except `LoopLife.cleanups`.
+    /// The descriptors are closed. No thread changes the loop, except through `LoopLife.cleanups`.
     case over
 }
 
-/// Invariant: any thread reads it; only the loop's thread changes it, and the stage never goes back.
+/// Invariant: any thread reads it; only the loop's thread changes it.
 @usableFromInline
 struct LoopLife: ~Copyable {
-    /// The `pthread_t` of the driving thread. Stored before the loop is handed out.
+    /// The `pthread_t` of the driving thread. Stored before other code gets the loop.
     private let owner = Atomic<UInt>(clinux_this_thread())
     private let fork = ForkMark()
-    // The stage's number, for a single comparison; an enum would be decoded.
+    // The stage's number, for a single comparison; an enum would have to be decoded.
     private let current = Atomic(LoopStage.running.rawValue)
     /// Distinguishes loops, since a new loop may reuse an ended loop's address.
     let serial = LoopLife.lastSerial.add(1, ordering: .relaxed).newValue
     private static let lastSerial = Atomic(0)
-    /// Opened when no handler waits on the loop, just before `released`: others may learn of the end.
+    /// Opened when no handler waits on the loop, just before `released`. Other threads may then learn of the end.
     let ended = Latch()
-    /// Opened when the loop's thread no longer uses the loop. Its bodies are cleanups from other threads during the
-    /// end.
+    /// Opened when the loop's thread no longer uses the loop. Its bodies are cleanups that other threads request while
+    /// the loop ends.
     let cleanups = Latch()
     let isOver = Latch()
-    /// True when a Swift job has been reported that arrived after the end.
+    /// True once a Swift job that arrived after the end has been reported.
     let hasReportedTask = Atomic(false)
 
     @inline(__always)
@@ -43,14 +43,14 @@ struct LoopLife: ~Copyable {
 
     func isAt(_ stage: LoopStage) -> Bool { current.load(ordering: .relaxed) == stage.rawValue }
 
-    /// On the loop's thread. Does nothing if the stage has passed.
+    /// Does nothing if the stage has passed. On the loop's thread.
     func advance(to stage: LoopStage) {
         if !hasReached(stage) { current.store(stage.rawValue, ordering: .releasing) }
     }
 
     var isOwnedByThisThread: Bool { owner.load(ordering: .relaxed) == clinux_this_thread() }
 
-    /// On the thread that will drive the loop.
+    /// Called on the thread that will drive the loop.
     func setOwner() { owner.store(clinux_this_thread(), ordering: .relaxed) }
 
     var isForked: Bool { fork.isForked }

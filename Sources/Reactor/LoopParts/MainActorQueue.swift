@@ -3,17 +3,18 @@ import ReactorLibc
 import Synchronization
 
 /// The main actor's jobs on a loop. Swift puts them into libdispatch's main queue, which nothing on Linux drains while
-/// the main thread waits in epoll. So the main thread's loop watches that queue, and runs its jobs between its own.
+/// the main thread waits in epoll. So the main thread's loop watches that queue, and runs its jobs between the loop's
+/// own.
 ///
-/// Invariant: used on the loop's thread only. A class, because the jobs may use the loop and so this object.
+/// Invariant: used on the loop's thread only. A class, because the jobs may use the loop and thereby this object.
 final class MainActorQueue {
-    /// True for the main thread's loop, `nil` if not known yet.
+    /// True for the main thread's loop; `nil` before this is known.
     private var isOnMainThread: Bool?
     private(set) var isRunningJobs = false
     private(set) var isWatched = false
 
-    /// True when the loop runs the main actor's jobs, on the main thread. In a forked child, jobs and eventfd belong to
-    /// the parent.
+    /// True when the loop runs the main actor's jobs, on the main thread. False in a forked child, where jobs and
+    /// eventfd belong to the parent.
     var isServed: Bool {
         if let known = isOnMainThread { return known && ForkDetector.generation == 0 }
         let isOnMainThread = clinux_gettid() == getpid()
@@ -24,18 +25,18 @@ final class MainActorQueue {
     /// Watches the queue once the loop has an epoll descriptor. Without libdispatch there is no queue.
     func watch(_ poller: inout Poller, _ kernel: CountingSyscalls) throws(SystemError) {
         guard isServed, let fd = try descriptor(kernel) else { return }
-        // Edge-triggered, so the eventfd need not be read, and another reader, such as Foundation's run loop, takes
-        // nothing away.
+        // Edge-triggered, so this loop need not read the eventfd, and another reader, such as Foundation's run loop,
+        // takes nothing away.
         try poller.add(.mainActor, fd, kernel)
         isWatched = true
     }
 
     /// libdispatch's eventfd; `nil` in a program without libdispatch.
     ///
-    /// libdispatch opens the eventfd at the first request or job, and ends the process with SIGILL without a free
-    /// descriptor. So one is opened here first. Another thread may still take the last descriptor within those
+    /// libdispatch opens the eventfd at the first request or job, and ends the process with SIGILL if no descriptor is
+    /// free. So this function first opens a descriptor itself. Another thread may still take the last one within those
     /// microseconds.
-    /// - Throws: `SystemError` of `eventfd`, such as `EMFILE`.
+    /// - Throws: `SystemError` from `eventfd`, such as `EMFILE`.
     func descriptor(_ kernel: CountingSyscalls) throws(SystemError) -> CInt? {
         guard clinux_has_main_queue() else { return nil }
         if !Self.isKnownToBeOpen.load(ordering: .relaxed) {
@@ -47,8 +48,8 @@ final class MainActorQueue {
 
     private static let isKnownToBeOpen = Atomic(false)
 
-    /// Runs about as many jobs as have arrived, so a chain cannot occupy the loop. Writes the eventfd again if more are
-    /// left.
+    /// Runs about as many jobs as have arrived, so a chain of jobs cannot occupy the loop. If more are left, writes the
+    /// eventfd again.
     func runJobs() {
         if isServed, clinux_has_main_queue() { runServedJobs() }
     }

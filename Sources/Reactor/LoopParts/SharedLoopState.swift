@@ -2,8 +2,8 @@ import Synchronization
 
 /// The part of a loop that other threads may access.
 ///
-/// Invariant: all of it is atomic, locked or constant, and the loop holds it in a `let`. So the `Sendable` `LoopRemote`
-/// is sound.
+/// Invariant: everything in it is atomic, locked or constant, and the loop holds it in a `let`. So the `Sendable`
+/// `LoopRemote` is sound.
 @usableFromInline
 struct SharedLoopState: ~Copyable {
     @usableFromInline let waker = SharedWaker()
@@ -13,14 +13,14 @@ struct SharedLoopState: ~Copyable {
 
     init() {}
 
-    /// Any thread. Posts `job`, and takes over the caller's reference.
+    /// Posts `job`, taking over the caller's reference. Any thread.
     /// - Returns: false once the loop has ended; the caller keeps the reference.
     @inline(__always)
     func post(_ job: Unmanaged<Job>) -> Bool {
         switch waker.mailbox.post(job) {
         case .delivered: return true
         case .deliveredToSleeper:
-            // A forked child shares the eventfd with the parent, which counts its writes.
+            // In a forked child, the eventfd is the parent's, which counts its writes.
             if !life.isForked { waker.wake() }
             return true
         case .refused: return false
@@ -42,6 +42,6 @@ struct SharedReferences: ~Copyable {
     /// - Returns: true if it was the last reference to a loop that its thread has left.
     func remove() -> Bool { count.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 }
 
-    /// Adds the `own` references that the loop's thread counted, when it leaves the loop.
+    /// Adds the `own` references that the loop's thread has counted, when that thread leaves the loop.
     func close(own: Int) -> Bool { count.add(own - Self.used, ordering: .acquiringAndReleasing).newValue == 0 }
 }

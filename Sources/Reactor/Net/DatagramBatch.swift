@@ -3,11 +3,10 @@ import ReactorLibc
 
 /// The buffers for one recvmmsg(2).
 package final class DatagramBatch {
-    /// The most datagrams per call.
     package static var capacity: Int { 32 }
 
-    // Owned: allocated in init, freed in deinit, never moved. The headers point to the vectors and addresses, the
-    // vectors to the bytes. `receive` lets the kernel write all of them; they are read until the next `receive`.
+    // Owned: allocated in init, freed in deinit, never moved. The headers point to the vectors and addresses; the
+    // vectors point to the bytes. `receive` lets the kernel write all of them; they are read until the next `receive`.
     private let headers = UnsafeMutablePointer<clinux_mmsghdr>.allocate(capacity: DatagramBatch.capacity)
     private let vectors = UnsafeMutablePointer<iovec>.allocate(capacity: DatagramBatch.capacity)
     private let addresses = UnsafeMutablePointer<sockaddr_storage>.allocate(capacity: DatagramBatch.capacity)
@@ -34,7 +33,7 @@ package final class DatagramBatch {
         bytes.deallocate()
     }
 
-    /// Receives at most `limit` datagrams. Returns their number or `-errno`.
+    /// Returns the number of datagrams, or `-errno`.
     package func receive(_ fd: CInt, upTo limit: Int, _ kernel: CountingSyscalls) -> Int {
         for index in 0..<used {
             var header = msghdr()
@@ -64,11 +63,11 @@ package final class DatagramBatch {
 
     // MARK: Sending
 
-    /// Sends one datagram. Returns 1 or `-errno`.
+    /// Returns 1 or `-errno`.
     package static func send(
         _ bytes: UnsafeRawBufferPointer, to address: SocketAddress?, _ fd: CInt, _ kernel: CountingSyscalls
     ) -> Int {
-        // The kernel only reads through these pointers, whatever the types of sendmmsg(2).
+        // The kernel only reads through these pointers, although sendmmsg(2) declares them mutable.
         var vector = iovec(iov_base: UnsafeMutableRawPointer(mutating: bytes.baseAddress), iov_len: bytes.count)
         return withUnsafeMutablePointer(to: &vector) { vector in
             func send(_ name: UnsafePointer<sockaddr>?, _ length: socklen_t) -> Int {
@@ -95,7 +94,7 @@ package final class DatagramBatch {
             return bytes.withUnsafeBytes { send($0, to: address, fd, kernel) }
         }
         let packets = (0..<min(count, capacity)).map(packet)
-        // Joined, so that one pointer reaches all.
+        // Joined, so that one pointer reaches all datagrams.
         var joined: [UInt8] = []
         joined.reserveCapacity(packets.reduce(0) { $0 + $1.bytes.count })
         for packet in packets { joined += packet.bytes }
@@ -118,7 +117,7 @@ package final class DatagramBatch {
                             message.header.msg_iov = vectors.baseAddress! + index
                             message.header.msg_iovlen = 1
                             if names[index].length > 0 {
-                                // The tuple's first member, so it has the tuple's address.
+                                // Points to the tuple's first member, which has the tuple's address.
                                 message.header.msg_name = UnsafeMutableRawPointer(names.baseAddress! + index)
                                 message.header.msg_namelen = names[index].length
                             }

@@ -9,15 +9,15 @@ import ReactorLibc
 /// ```
 ///
 /// The texts are `127.0.0.1:7000`, `[::1]:7000`, `[fe80::1%eth0]:7000`, `localhost:7000`, `unix:/run/service.sock`,
-/// `unix:@name`, and for `connect` also `example.com:80`. Any other text fails the call with
-/// `SocketAddress.ParseError`, which names it. `localhost` and all names below it are 127.0.0.1 and ::1, without a
-/// lookup (RFC 6761).
+/// `unix:@name`, and for `connect` also `example.com:80`. For any other text, the call throws a
+/// `SocketAddress.ParseError` that contains the text. `localhost` and all names below it mean 127.0.0.1 and ::1,
+/// without a lookup (RFC 6761).
 public protocol Endpoint: Sendable {
-    /// The endpoint for the library.
+    /// The endpoint in the library's form.
     var _endpoint: _Endpoint { get }
 }
 
-/// The forms of an `Endpoint`.
+/// The kinds of `Endpoint`.
 public indirect enum _Endpoint: Sendable {
     case address(SocketAddress)
     case text(String)
@@ -35,7 +35,7 @@ public indirect enum _Endpoint: Sendable {
         }
     }
 
-    /// The only address, for a socket with one; `localhost` is then 127.0.0.1.
+    /// Returns the only address, for a socket with one; `localhost` is 127.0.0.1 here.
     package func address(for call: SystemCall) throws -> SocketAddress {
         let places = try places()
         guard let first = places.first, places.count == 1 else {
@@ -59,17 +59,17 @@ public indirect enum _Endpoint: Sendable {
 }
 
 extension SocketAddress: Endpoint {
-    /// The endpoint for the library.
+    /// The endpoint in the library's form.
     public var _endpoint: _Endpoint { .address(self) }
 }
 
 extension String: Endpoint {
-    /// The endpoint for the library.
+    /// The endpoint in the library's form.
     public var _endpoint: _Endpoint { .text(self) }
 }
 
 extension Array: Endpoint where Element: Endpoint {
-    /// The endpoint for the library.
+    /// The endpoint in the library's form.
     public var _endpoint: _Endpoint { .list(map(\._endpoint)) }
 }
 

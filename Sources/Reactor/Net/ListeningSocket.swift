@@ -7,7 +7,7 @@ package struct ListeningSocket {
     package let address: SocketAddress
     private var file: UnixFile?
 
-    /// Listens on `address`. `mode` is the file's permissions, for a path only.
+    /// `mode` sets the file's permissions if `address` is a path.
     package init(
         on address: SocketAddress, backlog: Int, mode: UInt32?, _ settings: [SocketSetting], _ kernel: CountingSyscalls
     ) throws(SystemError) {
@@ -21,19 +21,19 @@ package struct ListeningSocket {
         socket = try Socket(clinux_SOCK_STREAM, for: address, kernel).orClosed { socket throws(SystemError) in
             // A restarted server must not wait until its predecessor's connections leave TIME_WAIT.
             if !address.isUnix { try socket.set(SOL_SOCKET, SO_REUSEADDR, CInt(1)) }
-            // Without it, [::] also takes the IPv4 port, and a second listener there fails.
+            // Without the option, [::] also takes the IPv4 port, and a second listener there fails.
             if address.isIPv6 { try socket.set(CInt(IPPROTO_IPV6), IPV6_V6ONLY, CInt(1)) }
             try socket.apply(settings)
-            // Held from before the bind until the socket listens. In between, the path looks as if a dead process had
+            // Held from before the bind until the socket listens; in between, the file looks as if a dead process had
             // left it.
             let lock = try UnixPathLock.take(for: address, kernel)
             defer { lock?.release() }
             file = try UnixFile.bind(socket, to: address, mayReplace: lock != nil)
             do throws(SystemError) {
-                // In time, since clients can connect only once the socket listens.
+                // Early enough, since clients cannot connect before the socket listens.
                 if let mode { try file?.setMode(mode) }
                 _ = try kernel.listen(socket.fd, CInt(clamping: backlog)).orThrow(.listen, name)
-                // The only way to learn the address with port 0.
+                // With port 0, only this call tells the address.
                 if !address.isUnix { bound = try socket.boundAddress(name) }
             } catch {
                 file?.remove()
@@ -45,7 +45,7 @@ package struct ListeningSocket {
     }
 
     /// Listens on `place`. For `localhost`, listens on both families' loopback addresses with the same port, IPv4
-    /// first, or on the only family that this machine has.
+    /// first. If this machine has one family, listens on that.
     package static func at(
         _ place: ParsedEndpoint, backlog: Int, mode: UInt32?, _ settings: [SocketSetting], _ kernel: CountingSyscalls
     ) throws(SystemError) -> [ListeningSocket] {
@@ -53,7 +53,7 @@ package struct ListeningSocket {
             try ListeningSocket(on: address, backlog: backlog, mode: mode, settings, kernel)
         }
         guard case .localhost(let port) = place else { return try place.addresses.map(listen) }
-        // With port 0 the other family may use the port that the kernel chooses.
+        // The kernel chooses a port for one family; the port may be taken in the other.
         var tries = port == 0 ? 16 : 1
         while true {
             let four: ListeningSocket
@@ -70,7 +70,7 @@ package struct ListeningSocket {
         }
     }
 
-    /// Takes over a socket that the caller opened, without its file. If this throws, the caller still owns the socket.
+    /// Takes over a socket that the caller opened, but not its file. If this throws, the caller still owns the socket.
     package init(adopting fd: CInt, _ kernel: CountingSyscalls) throws(SystemError) {
         let socket = Socket(fd, kernel)
         var isListening: CInt = 0
@@ -94,16 +94,16 @@ package struct ListeningSocket {
         self.address = address
     }
 
-    /// Closes the socket, and removes its file unless the path holds another one.
+    /// Closes the socket, and removes its file unless the path now names another file.
     package func close() {
-        // First, because a client that finds the file should find a listener.
+        // Removed before closing, because a client that finds the file should find a listener.
         file?.remove()
         socket.kernel.close(socket.fd)
     }
 }
 
 extension SystemError {
-    /// True when the kernel lacks the address family, or no interface has its loopback address.
+    /// True when the kernel lacks the address family, or no interface has the family's loopback address.
     fileprivate var isOfMissingFamily: Bool { code == EAFNOSUPPORT || code == EADDRNOTAVAIL }
 }
 
@@ -114,7 +114,7 @@ struct UnixFile {
     private let identity: FileIdentity?
     private let kernel: CountingSyscalls
 
-    /// Binds `socket`. If the path is locked, first removes a dead process's socket file without a listener.
+    /// Binds `socket`. If the path is locked, first removes a socket file that a dead process left.
     /// - Returns: `nil` if `address` is not a path.
     static func bind(
         _ socket: Socket, to address: SocketAddress, mayReplace: Bool
@@ -134,17 +134,17 @@ struct UnixFile {
         return UnixFile(path: path, address: address, identity: identity(path, kernel), kernel: kernel)
     }
 
-    /// True when `path` is a socket without a listener. Found out by a connect; a live listener sees a client that
+    /// Returns true if `path` is a socket without a listener. Tries to connect; a live listener sees a client that
     /// disconnects at once.
     ///
     /// Another process may bind the path or listen there between the check and the removal. The lock excludes processes
-    /// with this library. For others, the comparison of the file's identity before and after leaves a window of
+    /// that use this library. For others, comparing the file's identity before and after leaves a window of
     /// microseconds.
     private static func isStale(_ path: String, _ address: SocketAddress, _ kernel: CountingSyscalls) -> Bool {
         guard let before = identity(path, kernel), before.isSocket,
             let probe = try? Socket(clinux_SOCK_STREAM, for: address, kernel)
         else { return false }
-        // EAGAIN is a listener with a full backlog, EPROTOTYPE a datagram socket: both are alive.
+        // EAGAIN means a listener with a full backlog; EPROTOTYPE, a datagram socket. Both are alive.
         let answer = probe.startConnect(to: address)
         kernel.close(probe.fd)
         return answer == ECONNREFUSED && identity(path, kernel) == before
@@ -160,7 +160,7 @@ struct UnixFile {
         _ = try kernel.changeMode(path, mode).orThrow(.changeMode, address.description)
     }
 
-    /// Removes the file unless the path holds another one.
+    /// Removes the file unless the path now names another file.
     func remove() {
         if let identity, Self.identity(path, kernel) == identity { _ = kernel.unlink(path) }
     }

@@ -3,14 +3,14 @@ import ReactorLibc
 
 /// The reason that a name has no addresses, from getaddrinfo(3).
 public struct NameLookupError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The name that was looked up.
+    /// The name.
     public let host: String
-    /// The error code of getaddrinfo, such as `EAI_NONAME`. After `EAI_AGAIN`, another attempt may succeed.
+    /// The error code from getaddrinfo, such as `EAI_NONAME`. After `EAI_AGAIN`, another attempt may succeed.
     public let code: CInt
-    /// The `errno` if `code` is `EAI_SYSTEM`, or 0.
+    /// The `errno` if `code` is `EAI_SYSTEM`; otherwise 0.
     package let systemCode: CInt
 
-    /// An error for a lookup function of your own, or a test.
+    /// Creates an error for your own lookup function or for a test.
     ///
     /// ```swift
     /// throw NameLookupError(host: host, code: EAI_AGAIN)
@@ -40,7 +40,7 @@ extension SocketAddress {
         if isOdd { throw NameLookupError(host: host, code: EAI_NONAME) }
         var hints = addrinfo()
         hints.ai_family = AF_UNSPEC
-        // Without it, each address appears once per type of socket.
+        // Without this, each address appears once per socket type.
         hints.ai_socktype = CInt(clinux_SOCK_STREAM)
         var list: UnsafeMutablePointer<addrinfo>?
         let code = getaddrinfo(host, nil, &hints, &list)

@@ -5,13 +5,13 @@ package enum ParsedEndpoint: Hashable, Sendable {
     case localhost(port: UInt16)
     case host(String, port: UInt16)
 
-    /// Parses all texts of `SocketAddress`, and `example.com:80`.
+    /// Parses `example.com:80` and every text that `SocketAddress` accepts.
     /// - Parameter takesNames: true to accept names other than `localhost`.
     package init(_ text: String, takesNames: Bool = true) throws(SocketAddress.ParseError) {
         func fail(_ reason: String) -> SocketAddress.ParseError {
             SocketAddress.ParseError(text: text, reason: reason)
         }
-        // Compares bytes: a delimiter and a combining mark form another `Character`.
+        // Compares bytes: a delimiter with a combining mark is another `Character`.
         if let name = text.rest(after: "unix:") {
             self = .address(try Self.unix(name))
             return
@@ -41,7 +41,7 @@ package enum ParsedEndpoint: Hashable, Sendable {
 
     /// - Parameters:
     ///   - host: an address without brackets, or a name.
-    ///   - isBracketed: true if it was in brackets, like IPv6 addresses.
+    ///   - isBracketed: true if `host` was in brackets, like IPv6 addresses.
     package init?(host: Substring, isBracketed: Bool, port: UInt16, takesNames: Bool = true) {
         if !isBracketed && Self.isLocalhost(host) {
             self = .localhost(port: port)
@@ -56,7 +56,7 @@ package enum ParsedEndpoint: Hashable, Sendable {
 
     package static func reason(_ host: Substring, takesNames: Bool = true) -> String {
         let rest = takesNames ? "nor the name of a host" : "and names are not looked up"
-        // A percent sign without a colon belongs to an escaped name; an address with a zone has a colon.
+        // A percent sign without a colon comes from an escaped name; an address with a zone has a colon.
         let isEscaped = host.utf8.contains(UInt8(ascii: "%")) && !host.utf8.contains(UInt8(ascii: ":"))
         let isInternational = takesNames && (isEscaped || host.utf8.contains { $0 >= 0x80 })
         let cure = isInternational ? "; write an international name in ASCII, as xn--bcher-kva.example" : ""
@@ -77,8 +77,8 @@ package enum ParsedEndpoint: Hashable, Sendable {
         return try SocketAddress(unixPath: String(name))
     }
 
-    /// True when `name` is a host name (RFC 1123, 2.1): labels of letters, digits, hyphens and underscores, each at
-    /// most 63 bytes, 253 in all with the dots between. It may end with a dot.
+    /// Returns true if `name` is a host name (RFC 1123, 2.1): labels of letters, digits, hyphens and underscores. A
+    /// label has at most 63 bytes, the name 253 with its inner dots. The name may end with a dot.
     private static func isHostName(_ name: Substring) -> Bool {
         guard name.utf8.count <= 253, !endsInNumber(name) else { return false }
         let (dot, hyphen) = (UInt8(ascii: "."), UInt8(ascii: "-"))
@@ -102,8 +102,8 @@ package enum ParsedEndpoint: Hashable, Sendable {
         name.utf8.count > 1 && name.utf8.last == UInt8(ascii: ".") ? Substring(name.utf8.dropLast()) : name
     }
 
-    /// True when the last label is a number, so the text is not a name but was meant as IPv4. getaddrinfo(3) takes
-    /// texts like `127.1` and `0x7f000001` for addresses that no reader recognises.
+    /// Returns true if the last label is a number, so the text was meant as IPv4. getaddrinfo(3) accepts texts such as
+    /// `127.1` and `0x7f000001` as addresses, which no reader recognises.
     static func endsInNumber(_ name: Substring) -> Bool {
         let name = withoutFinalDot(name).utf8
         let label = name.lastIndex(of: UInt8(ascii: ".")).map { name[name.index(after: $0)...] } ?? name[...]
@@ -114,7 +114,7 @@ package enum ParsedEndpoint: Hashable, Sendable {
         }
     }
 
-    /// True when `name` is `localhost` or below it, in any case, with or without a final dot: a loopback address
+    /// Returns true if `name` is `localhost` or below it, in any case, with or without a final dot: a loopback address
     /// without a lookup (RFC 6761, 6.3).
     static func isLocalhost(_ name: Substring) -> Bool {
         let short = withoutFinalDot(name).utf8

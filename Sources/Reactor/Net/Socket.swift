@@ -1,7 +1,7 @@
 import CLinux
 import ReactorLibc
 
-/// A socket and its system calls. Sockets are non-blocking and close-on-exec, and closed on every error path.
+/// A socket and its system calls. Every socket is non-blocking and close-on-exec, and closed on every error path.
 package struct Socket {
     package let fd: CInt
     let kernel: CountingSyscalls
@@ -50,7 +50,7 @@ package struct Socket {
         }
         if address.isUnix { throw SystemError(.bind, EAFNOSUPPORT, detail: "\(address) for UDP") }
         return try Socket(clinux_SOCK_DGRAM, for: address, kernel).orClosed { socket throws(SystemError) in
-            // As for listeners: [::] does not take the IPv4 port.
+            // For the same reason as a listener: otherwise [::] takes the IPv4 port.
             if address.isIPv6 { try socket.set(CInt(IPPROTO_IPV6), IPV6_V6ONLY, CInt(1)) }
             try socket.apply(settings)
             if let source { try socket.bind(to: source) }
@@ -71,7 +71,7 @@ package struct Socket {
         _ = try kernel.setSocketOption(fd, level, name, value).orThrow(.setSocketOption)
     }
 
-    /// Sends small writes at once, since a program that waits for its peer must not wait for Nagle's timer too. Ignores
+    /// Sends small writes at once, so a program that waits for its peer need not wait for Nagle's timer. Ignores
     /// errors, which the next use of a broken connection reports.
     package func setNoDelay() { _ = kernel.setSocketOption(fd, CInt(IPPROTO_TCP), TCP_NODELAY, CInt(1)) }
 
@@ -86,15 +86,15 @@ package struct Socket {
         return result < 0 ? CInt(-result) : error
     }
 
-    /// Readable bytes; 0 if unknown.
+    /// 0 if unknown.
     package var unreadBytes: Int { max(kernel.waitingBytes(fd, .incoming), 0) }
 
-    /// Sent bytes that the peer's kernel has not acknowledged; 0 if unknown.
+    /// Sent bytes that the peer has not acknowledged; 0 if unknown.
     package var unacknowledgedBytes: Int { max(kernel.waitingBytes(fd, .outgoing), 0) }
 
     package var localAddress: SocketAddress? { try? boundAddress("") }
 
-    /// The local address. Throws `EAFNOSUPPORT` for another family.
+    /// Throws `EAFNOSUPPORT` for an unsupported family.
     func boundAddress(_ name: @autoclosure () -> String) throws(SystemError) -> SocketAddress {
         var storage = sockaddr_storage()
         _ = try kernel.getSocketName(fd, &storage).orThrow(.getSocketName, name())

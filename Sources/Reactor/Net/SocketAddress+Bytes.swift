@@ -10,7 +10,7 @@ extension SocketAddress {
         }
     }
 
-    /// Creates the address of 4 or 16 bytes in network order; `nil` for another number of bytes.
+    /// Creates an address from 4 or 16 bytes in network order; `nil` for another number of bytes.
     ///
     /// ```swift
     /// let server = SocketAddress(hostBytes: [127, 0, 0, 1], port: 53)!

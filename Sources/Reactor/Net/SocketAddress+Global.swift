@@ -1,11 +1,11 @@
 extension SocketAddress {
-    /// True for a unicast address of the public internet. False for this machine, private and link-local networks,
+    /// True for a unicast address on the public internet. False for this machine, private and link-local networks,
     /// documentation, and Unix addresses.
     ///
-    /// Keeps a program that connects to addresses from others away from its own network; see `NameLookup.allows`. The
-    /// ranges are IANA's special-purpose registries; of IPv6 only 2000::/3 is global. IPv6 addresses for an IPv4
-    /// address (`::ffff:0:0/96` and, for NAT64, `64:ff9b::/96`) count as the IPv4 address. Tunnels, 6to4 and Teredo,
-    /// are not global.
+    /// Lets a program that connects to untrusted addresses stay out of its own network; see `NameLookup.allows`. The
+    /// ranges come from IANA's special-purpose registries; in IPv6, only 2000::/3 is global. IPv6 addresses that
+    /// contain an IPv4 address (`::ffff:0:0/96` and, for NAT64, `64:ff9b::/96`) count as that IPv4 address. The tunnels
+    /// 6to4 and Teredo are not global.
     public var isGlobal: Bool {
         switch host {
         case .unix: return false
@@ -30,11 +30,11 @@ extension SocketAddress {
         (0x0A00_0000, 8),  // private
         (0x6440_0000, 10),  // shared by a provider's customers
         (0x7F00_0000, 8),  // loopback
-        (0xA9FE_0000, 16),  // link-local, and the metadata of clouds
+        (0xA9FE_0000, 16),  // link-local, and cloud metadata
         (0xAC10_0000, 12),  // private
         (0xC000_0000, 24),  // protocols
         (0xC000_0200, 24),  // documentation
-        (0xC058_6300, 24),  // relays of 6to4
+        (0xC058_6300, 24),  // 6to4 relays
         (0xC0A8_0000, 16),  // private
         (0xC612_0000, 15),  // benchmarks
         (0xC633_6400, 24),  // documentation
@@ -42,7 +42,7 @@ extension SocketAddress {
         (0xE000_0000, 3),  // multicast, reserved, broadcast
     ]
 
-    /// Ranges inside 2000::/3, by their first 64 bits.
+    /// Ranges inside 2000::/3, compared by their first 64 bits.
     private static let localV6: [(prefix: UInt64, bits: UInt64)] = [
         (0x2001_0000_0000_0000, 23),  // protocols, Teredo
         (0x2001_0DB8_0000_0000, 32),  // documentation

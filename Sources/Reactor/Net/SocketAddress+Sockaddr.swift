@@ -32,7 +32,7 @@ extension SocketAddress {
             var raw = sockaddr_un()
             raw.sun_family = sa_family_t(AF_UNIX)
             let start = Self.startOfPath + (name.isAbstract ? 1 : 0)
-            // At most 107 bytes, which leaves one for the zero before or after the name.
+            // At most 107 bytes; one remains for a zero before or after the name.
             withUnsafeMutableBytes(of: &raw) { $0[start...].copyBytes(from: name.bytes) }
             return Self.with(&raw, Self.startOfPath + 1 + name.bytes.count, body)
         }
@@ -68,12 +68,11 @@ extension SocketAddress {
         }
     }
 
-    /// The offset of the path in sockaddr_un.
     private static var startOfPath: Int { MemoryLayout<sa_family_t>.size }
 
-    /// Fails for an unsupported family, and for a Unix socket without an address, like most clients'.
+    /// Fails for an unsupported family, and for a Unix socket without an address, as most clients' are.
     ///
-    /// Loses zeros at the end of an abstract name, since the storage lacks the name's length.
+    /// Drops zeros at the end of an abstract name, since the storage lacks the name's length.
     package init?(_ storage: sockaddr_storage) {
         let parsed = withUnsafeBytes(of: storage) { bytes -> SocketAddress? in
             switch CInt(storage.ss_family) {

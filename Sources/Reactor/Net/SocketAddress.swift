@@ -8,7 +8,7 @@ import ReactorLibc
 /// ```
 public struct SocketAddress: Hashable, Sendable {
     enum Host: Hashable {
-        // In network byte order, like the kernel's.
+        // In network byte order.
         case v4(UInt32)
         case v6(UInt64, UInt64, scope: UInt32)
         case unix(UnixSocketPath)
@@ -22,14 +22,14 @@ public struct SocketAddress: Hashable, Sendable {
         number = port
     }
 
-    /// The port in this machine's byte order. For port 0, the kernel picks one at bind. Always 0 for a Unix address;
+    /// The port in this machine's byte order. If it is 0, the kernel picks a port at bind. Always 0 for a Unix address;
     /// setting it has no effect.
     public var port: UInt16 {
         get { number }
         set { if !isUnix { number = newValue } }
     }
 
-    /// An error in the text of an address.
+    /// The error for text that is not an address.
     public struct ParseError: Error, Hashable, Sendable, CustomStringConvertible {
         package let text: String
         package let reason: String
@@ -42,14 +42,14 @@ public struct SocketAddress: Hashable, Sendable {
     /// Parses an address without looking up names.
     ///
     /// Accepts `127.0.0.1:7000`, `[::1]:7000`, `[fe80::1%eth0]:7000`, `unix:/run/service.sock`, and `unix:@name` for an
-    /// abstract name. `localhost:7000` is 127.0.0.1 here, a single address; `connect` and `Listener.bind` take an
-    /// `Endpoint` and use both loopback addresses. All other host names are refused. (Write a relative path that begins
-    /// with an @ as `unix:./@name`.)
+    /// abstract name. `localhost:7000` means only 127.0.0.1 here; `connect` and `Listener.bind` take an `Endpoint` and
+    /// use both loopback addresses. All other host names are refused. (Write a relative path that begins with an @ as
+    /// `unix:./@name`.)
     public init(_ text: String) throws(ParseError) {
         self = try ParsedEndpoint(text, takesNames: false).addresses.last!
     }
 
-    /// Creates the address of a numeric host, or of `localhost` as 127.0.0.1; `nil` for any other text.
+    /// Creates an address from a numeric host, or 127.0.0.1 from `localhost`; `nil` for any other text.
     public init?(host: String, port: UInt16) {
         // C functions would end the text at a zero byte.
         guard !host.utf8.contains(0) else { return nil }
@@ -72,12 +72,12 @@ public struct SocketAddress: Hashable, Sendable {
         self.init(host: .v6(high, low, scope: scope), port: port)
     }
 
-    /// - Parameter unixPath: the path, at most 107 bytes of UTF-8.
+    /// - Parameter unixPath: the path, at most 107 bytes in UTF-8.
     package init(unixPath: String) throws(ParseError) { try self.init(unix: unixPath, isAbstract: false) }
 
     /// Creates a Unix address in the kernel's abstract space. The name belongs to the network namespace, has no file or
     /// permissions, and disappears with its socket.
-    /// - Parameter name: the name, at most 107 bytes of UTF-8.
+    /// - Parameter name: the name, at most 107 bytes in UTF-8.
     package init(abstract name: String) throws(ParseError) { try self.init(unix: name, isAbstract: true) }
 
     private init(unix name: String, isAbstract: Bool) throws(ParseError) {
@@ -99,7 +99,7 @@ public struct SocketAddress: Hashable, Sendable {
         if case .v6 = host { true } else { false }
     }
 
-    /// True for 0.0.0.0 and ::, all addresses of the machine.
+    /// True for 0.0.0.0 and ::.
     package var isUnspecified: Bool {
         switch host {
         case .v4(let address): address == 0
@@ -108,7 +108,7 @@ public struct SocketAddress: Hashable, Sendable {
         }
     }
 
-    /// True for the loopback interface: 127.0.0.0/8 or ::1.
+    /// True for 127.0.0.0/8 and ::1.
     package var isLoopback: Bool {
         switch host {
         case .v4(let address): UInt32(bigEndian: address) >> 24 == 127
@@ -121,13 +121,13 @@ public struct SocketAddress: Hashable, Sendable {
         if case .unix = host { true } else { false }
     }
 
-    /// A Unix address's path; `nil` for an abstract name or another address.
+    /// The Unix path; `nil` for an abstract name or another address.
     package var unixPath: String? {
         if case .unix(let name) = host, !name.isAbstract { name.name } else { nil }
     }
 
-    /// The address without port and brackets: `127.0.0.1`, `::1`. For a Unix address, the text after `unix:`, with
-    /// control characters escaped because a peer chooses its name.
+    /// The address without port and brackets: `127.0.0.1`, `::1`. For a Unix address, the text after `unix:`; control
+    /// characters are escaped, because a peer chooses its name.
     public var hostText: String {
         withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(INET6_ADDRSTRLEN)) { buffer in
             switch host {

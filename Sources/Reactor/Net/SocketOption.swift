@@ -1,7 +1,7 @@
 import CLinux
 import ReactorLibc
 
-/// A socket option with the type of its value: see socket(7), tcp(7), ip(7), ipv6(7).
+/// A socket option and the type of its value: see socket(7), tcp(7), ip(7), ipv6(7).
 ///
 /// ```swift
 /// try connection.set(.keepAlive, to: true)
@@ -17,14 +17,14 @@ public struct SocketOption<Value: Sendable>: Sendable {
     package let name: String
     let level: CInt
     let number: CInt
-    /// The smallest value. The kernel takes a negative size for its maximum.
+    /// The kernel would read a negative size as its maximum.
     var least = CInt.min
-    /// `nil` for a value that the kernel's type cannot have.
+    /// Returns `nil` for a value that does not fit the kernel's type.
     let encode: @Sendable (Value) -> CInt?
     let decode: @Sendable (CInt) -> Value
 }
 
-/// An option with a value, for the `options` argument of functions that open a socket: `.set(.reusePort, to: true)`.
+/// An option and its value, for the `options` argument of functions that open a socket: `.set(.reusePort, to: true)`.
 public struct SocketSetting: Sendable, CustomStringConvertible {
     /// `SO_REUSEPORT: true`
     public let description: String
@@ -41,14 +41,14 @@ public struct SocketSetting: Sendable, CustomStringConvertible {
             value: option.encode(value), least: option.least)
     }
 
-    /// True for TCP_NODELAY. A new connection sets it itself, so this setting must be applied again.
+    /// True for TCP_NODELAY. Every new connection sets that option, so this setting must be applied again.
     package var isNoDelay: Bool { level == CInt(IPPROTO_TCP) && number == TCP_NODELAY }
 }
 
 extension SocketOption where Value == Bool {
     /// Sends small writes at once. Set on every new connection. TCP_NODELAY.
     public static var noDelay: Self { flag("TCP_NODELAY", CInt(IPPROTO_TCP), TCP_NODELAY) }
-    /// Makes the kernel probe a silent peer, and fail the connection if the silence lasts. SO_KEEPALIVE.
+    /// Makes the kernel probe a silent peer, and end the connection if the peer stays silent. SO_KEEPALIVE.
     public static var keepAlive: Self { flag("SO_KEEPALIVE", SOL_SOCKET, SO_KEEPALIVE) }
     /// Lets several sockets bind to one address; the kernel spreads clients or datagrams over them. SO_REUSEPORT.
     public static var reusePort: Self { flag("SO_REUSEPORT", SOL_SOCKET, SO_REUSEPORT) }
@@ -59,10 +59,10 @@ extension SocketOption where Value == Bool {
 }
 
 extension SocketOption where Value == Int {
-    /// The kernel's receive buffer in bytes. The kernel limits it to net.core.rmem_max, doubles it for its bookkeeping,
-    /// and returns the result on reading. A negative size is refused. SO_RCVBUF.
+    /// The kernel's receive buffer in bytes. The kernel limits the size to net.core.rmem_max and doubles it for its
+    /// bookkeeping; reading the option returns the result. A negative size is refused. SO_RCVBUF.
     public static var receiveBuffer: Self { Self(level: SOL_SOCKET, name: SO_RCVBUF, "SO_RCVBUF", least: 0) }
-    /// The kernel's send buffer in bytes, like `receiveBuffer`, limited by net.core.wmem_max. SO_SNDBUF.
+    /// The kernel's send buffer in bytes. Like `receiveBuffer`, but limited by net.core.wmem_max. SO_SNDBUF.
     public static var sendBuffer: Self { Self(level: SOL_SOCKET, name: SO_SNDBUF, "SO_SNDBUF", least: 0) }
 
     /// Any other option with an `int` value: `SocketOption(level: SOL_SOCKET, name: SO_BROADCAST)`. A flag is 0 or 1.
@@ -78,7 +78,7 @@ extension SocketOption where Value == Int {
 }
 
 extension Socket {
-    /// - Throws: `SystemError` that names option and value: `EINVAL` for an impossible value, or the kernel's error.
+    /// - Throws: a `SystemError` that names option and value: `EINVAL` for an impossible value, or the kernel's error.
     package func apply(_ setting: SocketSetting) throws(SystemError) {
         guard let value = setting.value, value >= setting.least else {
             let range = "\(setting.least) to \(CInt.max)"

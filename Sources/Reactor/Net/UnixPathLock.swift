@@ -2,21 +2,21 @@ import ReactorLibc
 
 /// Keeps two starting servers from replacing each other's socket at a Unix path.
 ///
-/// A bound socket that does not listen yet looks abandoned, and no system call removes only the file that was examined.
-/// So a process that takes a path holds flock(2) on a file next to it, `.NAME.reactor-lock`, created for that moment
-/// and then removed. The kernel releases a dying process's lock; the next process takes over the empty file.
+/// A socket that is bound but not yet listening looks abandoned, and no system call removes a file only if it is the
+/// one examined. So a process that takes a path briefly holds flock(2) on a file next to it, `.NAME.reactor-lock`, and
+/// then removes that file. The kernel releases a dying process's lock; the next process takes over the empty file.
 struct UnixPathLock {
     private let path: String
     private let fd: CInt
     private let kernel: CountingSyscalls
 
     /// Takes the lock for `address`.
-    /// - Returns: `nil` if `address` is not a path, or the lock file cannot be created. Then nothing may be replaced,
+    /// - Returns: `nil` if `address` is not a path, or the lock file cannot be created. Nothing may be replaced then,
     ///   and bind(2) reports the cause.
-    /// - Throws: `EADDRINUSE` of `bind` if another process is taking the path.
+    /// - Throws: `EADDRINUSE` from `bind` if another process is taking the path.
     static func take(for address: SocketAddress, _ kernel: CountingSyscalls) throws(SystemError) -> UnixPathLock? {
         guard let path = address.unixPath.map(lockPath) else { return nil }
-        // Each further round found a lock that was released and removed between two calls.
+        // A further round is needed only if a lock was released and removed between two calls.
         for _ in 0..<16 {
             let flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
             let result = kernel.open(path, flags, 0o600)
@@ -35,7 +35,7 @@ struct UnixPathLock {
         throw SystemError(.bind, EADDRINUSE, detail: "\(address), which another process is binding right now")
     }
 
-    /// In the socket's directory, where whoever creates a socket can create this file.
+    /// In the socket's directory, since the process can create files there.
     private static func lockPath(of path: String) -> String {
         let name = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { path.utf8.index(after: $0) } ?? path.startIndex
         return "\(path[..<name]).\(path[name...]).reactor-lock"
@@ -54,7 +54,7 @@ struct UnixPathLock {
     }
 
     func release() {
-        // First, while no other process can hold its lock.
+        // First, while no other process can hold the lock.
         _ = kernel.unlink(path)
         kernel.close(fd)
     }

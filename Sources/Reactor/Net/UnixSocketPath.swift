@@ -1,21 +1,21 @@
 /// A Unix socket's name: a path, or a name without a file in the kernel's abstract space.
 ///
-/// A class, so that other addresses stay three words, since every connection stores one.
+/// A class, so that a `SocketAddress`, which every connection stores, takes only three words.
 final class UnixSocketPath: Hashable, Sendable {
     /// The bytes, without the leading zero of abstract names.
     let bytes: [UInt8]
     let isAbstract: Bool
 
-    /// The size of sun_path, less the zero after a path or before an abstract name.
+    /// The size of sun_path, less the zero that ends a path or begins an abstract name.
     static var capacity: Int { 107 }
 
     init(bytes: [UInt8], isAbstract: Bool) {
-        // In text, an @ begins an abstract name; `./` keeps the path's meaning.
+        // Text that begins with @ would mean an abstract name; `./` keeps the path's meaning.
         self.bytes = !isAbstract && bytes.first == UInt8(ascii: "@") ? Array("./".utf8) + bytes : bytes
         self.isAbstract = isAbstract
     }
 
-    /// The reason that `bytes` cannot be a name, if any.
+    /// Returns `nil` if `bytes` can be a name.
     static func problem(of bytes: [UInt8], isAbstract: Bool) -> String? {
         let kind = isAbstract ? "abstract name" : "path"
         if bytes.isEmpty { return "the \(kind) is empty" }

@@ -1,24 +1,23 @@
 import CLinux
 import ReactorLibc
 
-/// A descriptor's user, notified when it is ready.
+/// A descriptor's user.
 package protocol ReadinessHandler: AnyObject {
     /// Called when the descriptor is ready for `ready`, a part of the interest. An error or hang-up makes the whole
     /// interest ready, and the next system call gets the error.
-    /// - Returns: the next interest, unless the handler has set it or closed the descriptor. The loop sets it and
-    ///   passes its reference on, where `setInterest` would count one.
+    /// - Returns: the next interest; ignored if the handler has set the interest or closed the descriptor. The loop
+    ///   sets it and passes on its reference to the handler, where `setInterest` would retain the handler again.
     func descriptorIsReady(_ ready: Interest) -> Interest
 
     func interestWasRefused(_ error: SystemError)
 
-    /// Called when the loop ends; no more events follow. The handler must release its closures, which may retain the
+    /// Called when the loop ends, after the last event. The handler must release its closures, which may retain the
     /// handler.
     func loopWillEnd()
 
-    /// The call site of the closure for `ready`, if known.
     func callSite(of ready: Interest) -> CallSite?
 
-    /// The handler's text in `keepAliveReasons`.
+    /// The text that `keepAliveReasons` shows for the handler.
     var label: String { get }
 }
 
@@ -30,26 +29,26 @@ extension ReadinessHandler {
 
 /// The directions in which a descriptor is watched.
 public struct Interest: OptionSet, Hashable, Sendable {
-    /// The bits of epoll: EPOLLIN, EPOLLOUT.
+    /// The epoll bits: EPOLLIN, EPOLLOUT.
     public let rawValue: UInt32
-    /// The directions of an event of epoll(7).
+    /// Creates an interest from an epoll(7) event's bits.
     public init(rawValue: UInt32) { self.rawValue = rawValue }
 
-    /// Data, end of input, or an error to read.
+    /// Readiness to read: data, end of input, or an error.
     public static var reading: Interest { Interest(rawValue: UInt32(clinux_EPOLLIN)) }
-    /// Room to write, or an error to report.
+    /// Readiness to write: free space, or an error.
     public static var writing: Interest { Interest(rawValue: UInt32(clinux_EPOLLOUT)) }
 }
 
 extension Interest {
-    /// EPOLLRDHUP: the peer has ended its side, with or without unread input. Reported as long as it is wanted.
+    /// EPOLLRDHUP: the peer has ended its side; unread input may remain. Reported as long as the handler wants it.
     package static var readHangUp: Interest { Interest(rawValue: UInt32(clinux_EPOLLRDHUP)) }
-    /// EPOLLHUP: both sides have ended, or the peer has reset.
+    /// EPOLLHUP: both sides have ended, or the peer has reset the connection.
     package static var hangUp: Interest { Interest(rawValue: UInt32(clinux_EPOLLHUP)) }
-    /// EPOLLERR: an error to report.
+    /// EPOLLERR: a pending error.
     package static var error: Interest { Interest(rawValue: UInt32(clinux_EPOLLERR)) }
-    /// `readHangUp`, `hangUp` and `error` (0x2018), each delivered only when the kernel reports it. An error or hang-up
-    /// also makes reading and writing ready.
+    /// `readHangUp`, `hangUp` and `error` (0x2018). Each is delivered only when the kernel reports it. An error or
+    /// hang-up also makes reading and writing ready.
     @inlinable
     package static var peerGone: Interest { Interest(rawValue: 0x2018) }
 }

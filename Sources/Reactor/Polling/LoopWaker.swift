@@ -6,29 +6,29 @@ import Synchronization
 /// both registered with the loop's epoll descriptor.
 ///
 /// Invariant: used on the loop's thread only. While `isParked`, the mailbox may be parked, and the first thread to post
-/// then writes the eventfd. The loop counts these threads and they count their writes, so the descriptor is not closed
-/// under a writer. The timerfd is armed for `armedDeadline`, which may be too early after a cancellation, but never too
-/// late in a wait without a limit.
+/// then writes the eventfd. The loop counts these threads, and each counts its finished write, so the descriptor is not
+/// closed while a thread writes. The timerfd is armed for `armedDeadline`. After a cancellation it may be too early; in
+/// a wait without a limit it is never too late.
 @usableFromInline
 struct LoopWaker {
-    /// True when the loop has parked the mailbox, and not yet checked whether a thread found it parked.
+    /// True when the loop has parked the mailbox and not yet checked whether a thread found it parked.
     var isParked = false
-    /// True when another event loop waits for this one by `EventLoop.fileDescriptor`. The mailbox then stays parked
-    /// between turns, so mail makes the descriptor readable.
+    /// True when another event loop waits for this one through `EventLoop.fileDescriptor`. The mailbox then stays
+    /// parked between turns, so a posted job makes the descriptor readable.
     var isEmbedded = false
-    /// The times that a thread found the mailbox parked. Each has written the eventfd or is about to.
+    /// Times that a thread found the mailbox parked. Each thread has written the eventfd or is about to.
     private var wakes = 0
-    /// The timerfd's deadline; `.max` if not armed.
+    /// `.max` if not armed.
     private var armedDeadline = Int64.max
     /// True when the kernel refuses timerfds for good, for instance by seccomp.
     private var isTimerRefused = false
-    /// The longest real wait, in milliseconds, with a virtual clock and no deadline; negative for no limit.
+    /// The longest real wait in milliseconds with a virtual clock and no deadline; negative for no limit.
     var realLimit: CInt = -1
 
-    // MARK: Mail
+    // MARK: Mailbox
 
-    /// A nested turn may have left the mailbox parked.
-    /// - Returns: false if there is mail, so the loop must not wait.
+    /// Parks the mailbox, unless a nested turn has left it parked.
+    /// - Returns: false if there are jobs, so the loop must not wait.
     @inline(__always)
     mutating func park(_ shared: borrowing SharedWaker) -> Bool {
         if isParked { return shared.mailbox.isEmpty }
@@ -36,7 +36,7 @@ struct LoopWaker {
         return isParked
     }
 
-    /// - Returns: true if another thread ended it.
+    /// - Returns: true if another thread ended the wait.
     @inline(__always)
     mutating func unpark(_ shared: borrowing SharedWaker) -> Bool {
         isParked = false
@@ -48,9 +48,9 @@ struct LoopWaker {
     // MARK: Deadlines
 
     /// Arms the timerfd to end a wait at `deadline` or earlier.
-    /// - Returns: false if the timerfd cannot be opened or armed. The wait itself must then end in time, which is
-    ///   coarser, but a server out of descriptors needs its timers to recover.
-    /// - Throws: if other code closed the timerfd and its number is now something else, and in a forked child.
+    /// - Returns: false if the timerfd cannot be opened or armed. The wait must then use its own time-out, which is
+    ///   coarser; a server that is out of descriptors still needs its timers to recover.
+    /// - Throws: if other code closed the timerfd and reused its number, and in a forked child.
     @inline(__always)
     mutating func arm(
         _ deadline: Int64, _ poller: inout Poller, _ shared: borrowing SharedWaker, _ kernel: CountingSyscalls
@@ -58,14 +58,14 @@ struct LoopWaker {
         deadline >= armedDeadline ? true : try armEarlier(deadline, &poller, shared, kernel)
     }
 
-    /// Arms only for an earlier deadline. A cancelled timer's arming stays, for one spurious wake-up at most. 100,000
-    /// request time-outs, started and cancelled, arm it twice.
+    /// Arms the timerfd only for an earlier deadline. For a cancelled timer it stays armed, for one spurious wake-up at
+    /// most. Starting and cancelling 100,000 request time-outs arms it twice.
     @inline(never)
     private mutating func armEarlier(
         _ deadline: Int64, _ poller: inout Poller, _ shared: borrowing SharedWaker, _ kernel: CountingSyscalls
     ) throws(SystemError) -> Bool {
         guard openTimer(&poller, shared, kernel) else { return false }
-        // Zero would disarm it.
+        // Zero would disarm the timerfd.
         let moment = max(deadline, 1)
         let time = timespec(tv_sec: Int(moment / 1_000_000_000), tv_nsec: Int(moment % 1_000_000_000))
         let timer = shared.timer.load(ordering: .relaxed)
@@ -79,13 +79,13 @@ struct LoopWaker {
 
     mutating func timerHasFired() { armedDeadline = .max }
 
-    /// After each clock reading: a timerfd armed for an earlier moment has expired.
+    /// Notes, after each clock reading, that a timerfd armed for an earlier time has expired.
     @inline(__always)
     mutating func noteTime(_ now: Int64) { if armedDeadline <= now { armedDeadline = .max } }
 
     // MARK: Descriptors
 
-    /// Opens the descriptors, or none. The epoll descriptor must be open.
+    /// Opens all descriptors or none. The epoll descriptor must be open.
     mutating func open(
         _ poller: inout Poller, _ shared: borrowing SharedWaker, _ kernel: CountingSyscalls
     ) throws(SystemError) {
@@ -98,9 +98,9 @@ struct LoopWaker {
         shared.descriptor.store(fd, ordering: .releasing)
     }
 
-    /// Opens the timerfd before there is a timer. Later, a server out of descriptors would take the first freed one,
-    /// which a waiting client needs.
-    /// - Returns: false if there is none. After a shortage, the next call tries again.
+    /// Opens the timerfd before there is a timer. If a server without free descriptors opened it later, it would take
+    /// the first freed one, which a waiting client needs.
+    /// - Returns: false without a timerfd. After a shortage, the next call tries again.
     private mutating func openTimer(
         _ poller: inout Poller, _ shared: borrowing SharedWaker, _ kernel: CountingSyscalls
     ) -> Bool {
@@ -125,8 +125,8 @@ struct LoopWaker {
         return (mailbox >= 0 ? [(.mailbox, mailbox)] : []) + (timer >= 0 ? [(.timer, timer)] : [])
     }
 
-    /// Closes the descriptors, once other threads have written the eventfd, which must not hit a reused number. A
-    /// forked child lacks these threads.
+    /// Closes the descriptors once no thread writes the eventfd, whose number may be reused. A forked child lacks these
+    /// threads.
     func close(_ shared: borrowing SharedWaker, _ kernel: CountingSyscalls, isForked: Bool) {
         let (mailbox, timer) = (shared.descriptor.load(ordering: .relaxed), shared.timer.load(ordering: .relaxed))
         if mailbox >= 0 {

@@ -1,10 +1,10 @@
 import CLinux
 import ReactorLibc
 
-/// Registrations deferred because the kernel has no room, or because no call consumed the readiness that they reported.
+/// Registrations deferred because the kernel has no room, or because the handler did not act on the reported readiness.
 extension Poller {
-    /// `registerDeferred` registers the interest.
-    /// - Returns: the previous handler, as `set`.
+    /// Stores the interest for `registerDeferred` to register.
+    /// - Returns: the previous handler; see `set`.
     mutating func setDeferredInterest(
         _ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?
     ) -> (any ReadinessHandler)? {
@@ -13,7 +13,7 @@ extension Poller {
         return set(interest.rawValue, Int(fd), handler)
     }
 
-    /// Removes the registration of `fd` until `registerDeferred`, even if the interest is set before.
+    /// Removes the registration of `fd` until `registerDeferred`, even if the interest is set earlier.
     mutating func suspend(_ fd: CInt, _ kernel: CountingSyscalls) {
         let index = Int(fd)
         guard index < slots.count else { return }

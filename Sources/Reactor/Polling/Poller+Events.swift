@@ -2,8 +2,8 @@ import CLinux
 import ReactorLibc
 
 extension Poller {
-    /// Polls the kernel, and waits at most this many milliseconds, or forever if negative. There must be no undelivered
-    /// events.
+    /// Polls the kernel, and waits at most this many milliseconds, or forever if negative. All events must have been
+    /// delivered.
     @inline(__always)
     package mutating func wait(_ milliseconds: CInt, _ kernel: CountingSyscalls) throws(SystemError) -> Int {
         let count = kernel.epollWait(descriptor, events!, CInt(Self.capacity), milliseconds)
@@ -21,7 +21,7 @@ extension Poller {
         guard result == -Int(EINTR) else { return try result.orThrow(.epollWait) }
         mayHaveMore = true
         wasInterrupted = true
-        // Interrupted by a signal: the loop checks for it, even if its write to the eventfd failed.
+        // A signal interrupted the call. The loop checks for signals, even if the signal's write to the eventfd failed.
         events![0] = clinux_epoll_event(UInt32(clinux_EPOLLIN), OwnDescriptor.signals.rawValue)
         undelivered = 0..<1
         return 0
@@ -30,12 +30,12 @@ extension Poller {
     package enum PollEvent {
         case loop(OwnDescriptor)
         case handler(any ReadinessHandler, Interest, fd: Int)
-        /// The kernel keeps reporting this number, whose registration is not in the table.
+        /// The kernel keeps reporting this number, but the table has no such registration.
         case staleRegistration(CInt)
     }
 
-    /// The next event in the common case, for `take`: exactly the awaited direction, no error. If nil, `next` finds the
-    /// event. There must be one.
+    /// Returns the next event, for `take`, if only the awaited direction is ready; otherwise `nil`, and `next` finds
+    /// the event. There must be one.
     @inline(__always)
     func expected() -> (slot: UnsafeMutablePointer<Slot>, fd: Int, ready: UInt32)? {
         // Allocated before the first event.
@@ -52,7 +52,7 @@ extension Poller {
         return (slot, fd, ready)
     }
 
-    /// Takes the event of `expected`. The caller gets the slot's reference to the handler.
+    /// Takes the event that `expected` returned. The caller gets the slot's reference to the handler.
     @inline(__always)
     mutating func take(_ slot: UnsafeMutablePointer<Slot>) -> any ReadinessHandler {
         undelivered = Range(uncheckedBounds: (undelivered.lowerBound &+ 1, undelivered.upperBound))
@@ -63,7 +63,7 @@ extension Poller {
         return slot.pointee.handler.take().unsafelyUnwrapped
     }
 
-    /// True when the kernel reports `interest` and nothing waits, so `renew` may be called.
+    /// True when the kernel reports `interest` and no handler waits, so `renew` may be called.
     @inline(__always)
     func mayRenew(_ interest: Interest, of fd: Int) -> Bool {
         // The table may have grown.
@@ -71,24 +71,24 @@ extension Poller {
         return slot.pointee.wanted == 0 && slot.pointee.isRegistered(for: interest.rawValue)
     }
 
-    /// Takes the caller's reference to the handler of `fd`, which waits for `interest` again.
+    /// Makes `handler` wait for `interest` in `fd` again. Takes over the caller's reference.
     @inline(__always)
     mutating func renew(_ interest: Interest, of fd: Int, _ handler: __owned any ReadinessHandler) {
         let slot = slots.baseAddress.unsafelyUnwrapped + fd
         slot.pointee.wanted = interest.rawValue
         waiting &+= 1
         if slot.pointee.isReferenced { referenced &+= 1 }
-        // No handler to release, since the slot has no interest.
+        // The slot has no interest, so there is no handler to release.
         withUnsafeMutablePointer(to: &slot.pointee.handler) { $0.initialize(to: handler) }
     }
 
-    /// Returns the next awaited event. The poller is consistent, so the caller may call the handler.
+    /// Returns the next awaited event. The poller is then consistent, so the caller may call the handler.
     package mutating func next(_ kernel: CountingSyscalls) -> PollEvent? {
         while !undelivered.isEmpty {
             let event = events![undelivered.lowerBound]
             undelivered = undelivered.dropFirst()
             let data = event.data.u64
-            // One comparison first, since nearly all events belong to handlers.
+            // A single comparison first, since nearly all events belong to handlers.
             if data >= OwnDescriptor.mailbox.rawValue, let own = OwnDescriptor(rawValue: data) { return .loop(own) }
             let fd = Int(data & 0xFFFF_FFFF)
             guard slots[fd].generation == UInt32(data >> 32), slots[fd].registered != 0 else {
@@ -102,8 +102,8 @@ extension Poller {
                 _ = kernel.epollControl(descriptor, EPOLL_CTL_DEL, CInt(fd), epoll_event())
                 slots[fd].registered = 0
             } else if event.events & slots[fd].registered & ~(wanted | Self.alwaysReported) != 0 {
-                // Narrows the registration. If that fails, the event would repeat at once, so the loop retries after a
-                // pause.
+                // Narrows the registration. If that fails, the same event would come again at once, so the loop retries
+                // after a pause.
                 do throws(SystemError) { try register(fd, wanted, kernel) } catch { suspend(CInt(fd), kernel) }
             }
             let ready = failed ? readyAfterFailure(wanted, event.events) : event.events & wanted
@@ -113,15 +113,15 @@ extension Poller {
         return nil
     }
 
-    /// An error or hang-up makes reading and writing ready. Events in `Interest.peerGone` are reported only if they
+    /// An error or hang-up makes reading and writing ready. Events in `Interest.peerGone` are included only if they
     /// occurred.
     @inline(never)
     private func readyAfterFailure(_ wanted: UInt32, _ events: UInt32) -> UInt32 {
         wanted & (events | ~Interest.peerGone.rawValue)
     }
 
-    /// Removes the reported directions from the interest. With the last, the caller gets the slot's reference to the
-    /// handler.
+    /// Removes the reported directions from the interest. When none is left, the caller gets the slot's reference to
+    /// the handler.
     mutating func deliver(_ ready: UInt32, _ index: Int) -> (any ReadinessHandler)? {
         count(index, -1)
         slots[index].wanted &= ~ready

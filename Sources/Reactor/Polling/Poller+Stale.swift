@@ -1,10 +1,10 @@
 import CLinux
 import ReactorLibc
 
-/// Stale registrations, of descriptors closed before they were forgotten; see `Poller`.
+/// Stale registrations, whose descriptors were closed before `forget`; see `Poller`.
 extension Poller {
-    /// True when the kernel lacks the table's registration of `fd`: the descriptor was closed, and perhaps its number
-    /// reopened, without `forget`. One system call.
+    /// Returns true if the kernel lacks the table's registration of `fd`: the descriptor was closed without `forget`,
+    /// and its number may have been reopened. One system call.
     func isStale(_ fd: CInt, _ kernel: CountingSyscalls) -> Bool {
         let index = Int(fd)
         guard hasRegistration(of: fd) else { return false }
@@ -16,26 +16,26 @@ extension Poller {
 
     func hasRegistration(of fd: CInt) -> Bool { slots.indices.contains(Int(fd)) && slots[Int(fd)].registered != 0 }
 
-    /// True when an event without a registration in the table proves a stale one. The first may have been fetched
-    /// before its slot changed. Generations are not reused, so the second is proof.
+    /// Returns true if an event without a registration in the table proves a stale one. The first is no proof, since
+    /// the event may have been fetched before its slot changed. The second is, because generations are not reused.
     @inline(never)
     mutating func isProvenStale(_ event: UInt64) -> Bool {
         if unexplained.remove(event) != nil { return true }
-        // A stale registration repeats its event in each batch, so the others can be forgotten.
+        // A stale registration repeats its event in each batch, so all earlier ones can be forgotten.
         if unexplained.count >= Self.capacity { unexplained.removeAll() }
         unexplained.insert(event)
         return false
     }
 
-    /// Removes a stale registration by its number, if the number refers to the registered file and is not registered
-    /// for another. Returns the result of epoll_ctl(2).
+    /// Removes a stale registration by its number, provided that the number refers to the registered file and is not
+    /// registered for another. Returns the result of epoll_ctl(2).
     func removeStale(_ fd: CInt, _ kernel: CountingSyscalls) -> Int {
         slots[Int(fd)].registered == 0
             ? kernel.epollControl(descriptor, EPOLL_CTL_DEL, fd, epoll_event()) : -Int(EEXIST)
     }
 
     /// Replaces the epoll descriptor by one with only the table's registrations.
-    /// - Returns: false, with nothing changed, if there is no room for it.
+    /// - Returns: false, with nothing changed, if the kernel has no room for another.
     mutating func rebuild(_ own: [(source: OwnDescriptor, fd: CInt)], _ kernel: CountingSyscalls) -> Bool {
         let old = descriptor
         let result = kernel.epollCreate()
@@ -60,7 +60,7 @@ extension Poller {
         }
         kernel.close(old)
         unexplained.removeAll()
-        // Also closed without `forget`. Their handlers find out when the loop retries.
+        // These were also closed without `forget`. Their handlers notice when the loop retries.
         for fd in lost {
             slots[Int(fd)].registered = 0
             deferred.insert(fd)

@@ -3,24 +3,25 @@ import ReactorLibc
 
 /// The epoll side of a loop: its descriptors, their interests, and fetched events.
 ///
-/// Epoll is level-triggered here. Four rules keep it exact and cheap:
-/// - *Interest is for one event.* A reported direction is unwanted until the handler asks again. So a handler is
-///   retained exactly while it waits, for one reference count per message, or none if it asks by its return value.
+/// Epoll is level-triggered here. Four rules keep the table exact and cheap:
+/// - *Interest is for one event.* After a direction is reported, the handler must ask for it again. So a handler is
+///   retained exactly while it waits. A message costs one retain, or none if the handler asks by its return value.
 /// - *Interest is added at once and dropped late.* A descriptor without a waiting handler stays registered until the
-///   kernel reports it. So a connection that reads, writes and reads again within one turn, like every echo, costs no
+///   kernel reports it. So a connection that reads, writes and reads again within one turn, as an echo does, needs no
 ///   `epoll_ctl`.
 /// - *No interest, no registration.* An event without interest removes the registration, since an empty mask still
-///   reports EPOLLHUP and EPOLLERR and would make the loop spin. A poll between jobs is exempt, because one of the jobs
-///   may read next, and the loop does not wait before.
+///   reports EPOLLHUP and EPOLLERR and would make the loop spin. A poll between jobs is exempt: one of the jobs may
+///   read next, and the loop does not wait before they have run.
 /// - *An event carries its registration's generation.* If a number is closed and reused within a batch, the new
 ///   descriptor does not receive the old one's event.
 ///
 /// The kernel identifies a registration by number and open file. If a number is closed without `forget` while a copy of
-/// the descriptor lives, the registration keeps reporting events, out of reach: it is stale. `next` distinguishes it
-/// from events fetched before their slot changed, and `rebuild` removes it.
+/// the descriptor lives, the registration keeps reporting events and cannot be removed: it is stale. `next`
+/// distinguishes a stale registration's events from events fetched before their slot changed. `rebuild` removes the
+/// registration.
 package struct Poller: ~Copyable {
-    // An unused slot is all zeros; see `grow`. 24 bytes, because each connection has one: epoll_ctl(2)'s events are in
-    // the low 14 bits of a mask.
+    // An unused slot is all zeros; see `grow`. 24 bytes, because each connection has one; the low 14 bits of a mask
+    // hold epoll_ctl(2)'s events.
     struct Slot {
         var generation: UInt32 = 0
         private var registeredBits: UInt16 = 0
@@ -31,7 +32,7 @@ package struct Poller: ~Copyable {
 
         init(generation: UInt32 = 0) { self.generation = generation }
 
-        /// The registered mask; zero without a registration.
+        /// Zero without a registration.
         var registered: UInt32 {
             @inline(__always) get { UInt32(registeredBits & ~Self.unreferencedBit) }
             set {
@@ -40,11 +41,10 @@ package struct Poller: ~Copyable {
             }
         }
 
-        // No mask of epoll has this bit.
+        // No epoll mask has this bit.
         @inline(__always)
         func isRegistered(for mask: UInt32) -> Bool { mask & ~UInt32(registeredBits) == 0 }
 
-        /// The mask that the handler waits for.
         var wanted: UInt32 {
             @inline(__always) get { UInt32(wantedBits) }
             @inline(__always) set { wantedBits = UInt16(truncatingIfNeeded: newValue) }
@@ -59,7 +59,7 @@ package struct Poller: ~Copyable {
         }
     }
 
-    /// The loop's own descriptors. Generations never reach these values, because `following` skips the last one.
+    /// The loop's own descriptors. No generation equals these values, because `following` skips the last one.
     package enum OwnDescriptor: UInt64 {
         case mailbox = 0xFFFF_FFFF_0000_0000
         case timer = 0xFFFF_FFFF_0000_0001
@@ -67,27 +67,26 @@ package struct Poller: ~Copyable {
         case mainActor = 0xFFFF_FFFF_0000_0003
     }
 
-    /// The most events per call.
     static var capacity: Int { 256 }
     /// The fetched, undelivered events. A nested turn delivers them before it fetches more.
     var undelivered: Range<Int> = 0..<0
     var events: UnsafeMutablePointer<epoll_event>?
-    /// One slot per descriptor number so far. An array would check for sharing several times per event.
+    /// One slot per descriptor number seen so far. An array would check for sharing several times per event.
     var slots = UnsafeMutableBufferPointer<Slot>(start: nil, count: 0)
-    /// −1 before it is needed.
+    /// The epoll descriptor; −1 before it is needed.
     package internal(set) var descriptor: CInt = -1
     /// Watched descriptors that keep the loop alive.
     package internal(set) var referenced = 0
     package internal(set) var waiting = 0
     /// Descriptors with deferred registrations; see `EventLoop.retryRegistrations`.
     var deferred: Set<CInt> = []
-    /// Events without a registration, seen once.
+    /// Events that came once without a registration.
     var unexplained: Set<UInt64> = []
     /// True when the kernel may have more events than the last `wait` fetched.
     var mayHaveMore = false
-    /// True when jobs were left at the last `wait`, so that descriptors without interest stay registered.
+    /// True when jobs remained at the last `wait`, so descriptors without interest stay registered.
     var isBetweenJobs = false
-    /// True when a signal interrupted the last `wait`, which then says nothing about descriptors.
+    /// True when a signal interrupted the last `wait`, whose result then says nothing about descriptors.
     var wasInterrupted = false
 
     package init() {}
@@ -95,14 +94,13 @@ package struct Poller: ~Copyable {
     package var hasUndelivered: Bool { !undelivered.isEmpty }
     var undeliveredCount: Int { undelivered.count }
 
-    /// Opens the epoll descriptor and its buffer, once.
     package mutating func open(_ kernel: CountingSyscalls) throws(SystemError) {
         guard descriptor < 0 else { return }
         descriptor = CInt(try kernel.epollCreate().orThrow(.epollCreate))
         events = .allocate(capacity: Self.capacity)
     }
 
-    /// Adds a descriptor of the loop, edge-triggered: a counter that is never read reports each new write.
+    /// Adds one of the loop's descriptors, edge-triggered: an eventfd that is never read reports each new write.
     package mutating func add(_ source: OwnDescriptor, _ fd: CInt, _ kernel: CountingSyscalls) throws(SystemError) {
         let event = clinux_epoll_event(UInt32(clinux_EPOLLIN | clinux_EPOLLET), source.rawValue)
         _ = try add(fd, event, kernel).orThrow(.epollControl)
@@ -110,7 +108,7 @@ package struct Poller: ~Copyable {
 
     /// Sets the interest in `fd`. The handler is retained exactly while the interest is not empty. An error, such as
     /// EPERM for a regular file, changes nothing.
-    /// - Returns: the previous handler, as `set`.
+    /// - Returns: the previous handler; see `set`.
     package mutating func setInterest(
         _ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?, _ kernel: CountingSyscalls
     ) throws(SystemError) -> (any ReadinessHandler)? {
@@ -129,12 +127,12 @@ package struct Poller: ~Copyable {
         return set(wanted, index, handler)
     }
 
-    /// The events that the kernel always reports; see epoll_ctl(2).
+    /// See epoll_ctl(2).
     static var alwaysReported: UInt32 { UInt32(clinux_EPOLLERR | clinux_EPOLLHUP) }
 
-    /// A server may ask about its peer's end during each request, and read in between. Both stay registered, so a quiet
-    /// peer costs no `epoll_ctl`. `next` narrows the registration at an unwanted event. (Errors and hang-ups are
-    /// reported anyway.)
+    /// A server may ask during each request whether its peer has gone, and read in between. Both interests stay
+    /// registered, so a quiet peer costs no `epoll_ctl`. On an unwanted event, `next` narrows the mask. (Errors and
+    /// hang-ups are reported anyway.)
     private func maskToRegister(_ wanted: UInt32, over registered: UInt32) -> UInt32 {
         let asksAboutPeer = (wanted | registered) & Interest.readHangUp.rawValue != 0
         return asksAboutPeer ? wanted | registered & ~UInt32(clinux_EPOLLOUT) : wanted
@@ -153,8 +151,8 @@ package struct Poller: ~Copyable {
     }
 
     mutating func grow(toHold index: Int) {
-        // calloc: the kernel provides a large table's pages on first use. Out of memory ends the process, as in all
-        // Swift allocations.
+        // calloc, so that the kernel provides a large table's pages on first use. Without memory the process ends, as
+        // everywhere in Swift.
         let capacity = max(index + 1, slots.count * 2)
         let block = calloc(capacity, MemoryLayout<Slot>.stride)!.bindMemory(to: Slot.self, capacity: capacity)
         let grown = UnsafeMutableBufferPointer(start: block, count: capacity)
@@ -185,9 +183,8 @@ package struct Poller: ~Copyable {
         count(index, +1)
     }
 
-    /// Forgets `fd`, before the descriptor is closed: a copy elsewhere (dup, fork) would keep the registration alive,
-    /// out of reach. Without a kernel, forgets only the slot.
-    /// - Returns: the previous handler, as `set`.
+    /// Forgets `fd`. Call it before closing the descriptor: a copy (dup, fork) would keep a registration that cannot be
+    /// removed. Without a kernel, forgets only the slot. Returns the previous handler; see `set`.
     package mutating func forget(_ fd: CInt, _ kernel: CountingSyscalls?) -> (any ReadinessHandler)? {
         let index = Int(fd)
         guard index < slots.count else { return nil }
@@ -201,7 +198,7 @@ package struct Poller: ~Copyable {
         return before
     }
 
-    /// The next generation. The last value is free for the loop's own sources.
+    /// Returns the next generation, skipping the value that the loop's own descriptors use.
     private static func following(_ generation: UInt32) -> UInt32 { generation &+ 1 == .max ? 0 : generation &+ 1 }
 
     mutating func register(_ index: Int, _ mask: UInt32, _ kernel: CountingSyscalls) throws(SystemError) {
@@ -210,8 +207,8 @@ package struct Poller: ~Copyable {
             try register(CInt(index), mask, generation: slot.generation, over: slot.registered, kernel)
         } catch {
             guard error.code == ENOENT, slot.registered != 0 else { throw error }
-            // The number was closed while registered, and refers to another file. The old registration may live, so the
-            // file gets a new generation.
+            // The number was closed while registered, and refers to another file. The old registration may still exist,
+            // so the file gets a new generation.
             slots[index].generation = Self.following(slot.generation)
             slots[index].registered = 0
             try register(CInt(index), mask, generation: slots[index].generation, over: 0, kernel)
@@ -228,13 +225,13 @@ package struct Poller: ~Copyable {
         _ = try result.orThrow(.epollControl, "descriptor \(fd)")
     }
 
-    /// Adds a registration, or takes over an old one, if the number was closed first and refers to the same file again.
+    /// Adds a registration. If the number was closed and refers to the same file again, takes over the old one.
     private func add(_ fd: CInt, _ event: epoll_event, _ kernel: CountingSyscalls) -> Int {
         let result = kernel.epollControl(descriptor, EPOLL_CTL_ADD, fd, event)
         return result == -Int(EEXIST) ? kernel.epollControl(descriptor, EPOLL_CTL_MOD, fd, event) : result
     }
 
-    // Unchecked: no count exceeds the number of slots.
+    // Unchecked, since no count exceeds the number of slots.
     @inline(__always)
     mutating func count(_ index: Int, _ step: Int) {
         guard slots[index].wanted != 0 else { return }

@@ -1,34 +1,35 @@
-/// Failures of epoll registrations: no room in the kernel, spurious readiness, and closed descriptors. Decides what to
-/// report and when to retry.
+/// Decides when to report and retry failed epoll registrations: no room in the kernel, spurious readiness, and closed
+/// descriptors.
 ///
-/// Invariant: used on the loop's thread only. `retryTimer` is the only timer, while there are registrations to retry.
+/// Invariant: used on the loop's thread only. While there are registrations to retry, `retryTimer` is the only timer
+/// for them.
 struct RegistrationFailures {
     var retryTimer: UInt64?
     private var lastShortage: LoopInstant?
     private var spurious: [CInt: SpuriousReadiness] = [:]
     private var hasReportedStale = false
-    /// The earliest turn in which the epoll descriptor may be replaced again.
+    /// The earliest turn to replace the epoll descriptor again.
     private var turnOfNextRebuild = 0
 
     var isEmpty: Bool { retryTimer == nil && spurious.isEmpty }
 
     private struct SpuriousReadiness {
         let progress: Int
-        /// The first time, or the beginning of the last pause.
+        /// The first spurious event, or the beginning of the last pause.
         var since: LoopInstant
         var count = 0
     }
 
-    /// The consecutive times before a pause. A few are normal, since another process may share the socket.
+    /// Consecutive spurious events before a pause. A few are normal, since another process may share the socket.
     private static var limit: Int { 256 }
 
-    /// - Returns: true to report the shortage, once per episode. A second without a shortage ends the episode.
+    /// - Returns: true to report the shortage, once per episode. An episode ends after one second without a shortage.
     mutating func noteShortage(at now: LoopInstant) -> Bool {
         defer { lastShortage = now }
         return lastShortage.map { $0.duration(to: now) > .seconds(1) } ?? true
     }
 
-    /// - Returns: whether to pause the watch of `fd`, and to report it, once per episode.
+    /// - Returns: whether to pause the watch on `fd`, and whether to report the pause, once per episode.
     mutating func noteSpuriousReadiness(
         of fd: CInt, progress: Int, at now: LoopInstant
     ) -> (isPaused: Bool, isReported: Bool) {
@@ -54,6 +55,6 @@ struct RegistrationFailures {
 
     func mayRebuild(in turn: Int) -> Bool { turn >= turnOfNextRebuild }
 
-    /// No room for another epoll descriptor: the loop retries after some turns.
+    /// The kernel has no room for another epoll descriptor: delays the next attempt by some turns.
     mutating func rebuildHasFailed(in turn: Int) { turnOfNextRebuild = turn + 1024 }
 }

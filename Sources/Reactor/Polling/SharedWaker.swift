@@ -14,20 +14,20 @@ struct SharedWaker: ~Copyable {
 
     var isOpen: Bool { descriptor.load(ordering: .relaxed) >= 0 }
 
-    /// The timerfd, or −1. Only the loop's thread arms it before the mailbox is parked.
+    /// The timerfd, or −1. Before the mailbox is parked, only the loop's thread arms it.
     let timer = Atomic<CInt>(-1)
-    /// The times that a thread ended the loop's sleep, or tried to. Afterwards it uses no descriptor.
+    /// Finished attempts by threads to wake the loop. After its attempt, a thread uses no descriptor.
     let finishedWakes = Atomic<Int>(0)
 
-    /// On a thread that found the mailbox parked.
+    /// Called on the thread that found the mailbox parked.
     func wake() {
-        // The loop's descriptors stay open until this wake is counted: see `LoopWaker.close`.
+        // The loop's descriptors stay open until this attempt is counted: see `LoopWaker.close`.
         var one: UInt64 = 1
         if write(descriptor.load(ordering: .acquiring), &one, 8) != 8 { wakeByTimer() }
         finishedWakes.add(1, ordering: .releasing)
     }
 
-    /// Wakes the loop when its eventfd cannot be written, because other code closed or forbids it.
+    /// Wakes the loop when its eventfd cannot be written, because other code has closed it or forbids the call.
     @inline(never)
     private func wakeByTimer() {
         let timer = timer.load(ordering: .acquiring)

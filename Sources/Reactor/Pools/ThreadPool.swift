@@ -7,19 +7,19 @@ import CLinux
 /// ```
 ///
 /// Jobs begin in the order of dispatch. A thread starts when a job arrives and none is free, up to the limit, and then
-/// stays. Threads have the pool's name and a number. They block all signals, and a child process that a job starts
-/// without this library inherits that mask. A pool without references runs its remaining jobs and ends.
+/// stays. Threads have the pool's name and a number. They block all signals; a child process that a job starts without
+/// this library inherits that mask. A pool whose last reference is released runs its remaining jobs and ends.
 ///
-/// A job that blocks until another job of the pool has run may wait forever, without a thread for that job.
+/// A job that waits for another job in the same pool may wait forever, since that job may never get a thread.
 ///
-/// Nothing drives the loop of a pool's thread. After each job, its ready jobs run. Waiting handlers, timers and watches
-/// are then released without being run, and reported, as at the end of a thread; hooks and holds end too. So leave
+/// Nothing drives the loop of a pool's thread. After each job, the loop's ready jobs run. Waiting handlers, timers and
+/// watches are then reported and released without being run, as at a thread's end; hooks and holds end too. So leave
 /// nothing waiting there, or drive the loop until nothing waits, which blocks the thread.
 public final class ThreadPool: Dispatcher {
     package let threads: ThreadPoolWorkers
     private let isShared: Bool
 
-    /// A pool for general use, of the default size, named "shared". It never ends.
+    /// A pool for general use, with the default size and the name "shared". It never ends.
     public static let shared = ThreadPool(
         ThreadPoolWorkers("shared", defaultThreads, 65_536), isShared: true)
 
@@ -30,10 +30,10 @@ public final class ThreadPool: Dispatcher {
     /// Creates a pool without threads.
     /// - Parameters:
     ///   - name: the name of the threads, followed by a number: "pool-1". Linux shows 15 bytes; a long name is cut
-    ///     before its number.
-    ///   - threads: the most threads, at least 1; by default the number of usable cores, between 2 and 8.
-    ///   - queueLimit: the most jobs that wait for a thread, at least 1. The default is some 10 MB of closures; a pool
-    ///     so late would not catch up with more.
+    ///     before the number.
+    ///   - threads: the most threads, at least 1. The default is the number of usable cores, clamped to 2…8.
+    ///   - queueLimit: the most jobs that wait for a thread, at least 1. The default allows about 10 MB of closures; a
+    ///     pool with a longer queue would not catch up.
     /// - Throws: `DispatchError.badInput` if a number is below 1.
     public convenience init(
         name: String = "pool", threads: Int? = nil, queueLimit: Int = 65_536
@@ -42,7 +42,6 @@ public final class ThreadPool: Dispatcher {
             name: name, threads: threads ?? Self.defaultThreads, queueLimit: queueLimit, create: LibraryThread.create)
     }
 
-    /// The public initializer with a test's thread starter.
     package convenience init(
         name: String, threads: Int, queueLimit: Int, create: @escaping LibraryThread.Create
     ) throws(DispatchError) {
@@ -56,18 +55,18 @@ public final class ThreadPool: Dispatcher {
         self.isShared = isShared
     }
 
-    // Perhaps on one of the pool's own threads, so it does not wait for them.
+    // Does not wait for the threads, since it may run on one of them.
     deinit { threads.closeWithoutWaiting() }
 
-    /// Any thread. Runs `job` on one of the threads, when one is free.
-    /// - Throws: `DispatchError.queueIsFull`, `.poolIsShutDown` or `.poolIsForked`; `SystemError` of `pthread_create`
+    /// Runs `job` on one of the threads when one is free. Any thread.
+    /// - Throws: `DispatchError.queueIsFull`, `.poolIsShutDown` or `.poolIsForked`; `SystemError` from `pthread_create`
     ///   if the pool has no thread and none can be started.
     public func dispatch(_ job: @escaping @Sendable () -> Void) throws { try threads.take(PoolJob(job)) }
 
     /// Refuses further jobs, runs the waiting ones, and returns when all threads have ended. Further calls do nothing.
     ///
-    /// Blocks the calling thread, which may be any. In a job of the pool itself it returns at once, and the threads end
-    /// later. Does nothing for `ThreadPool.shared`.
+    /// Blocks the calling thread, which may be any. When a job calls this on its own pool, it returns at once, and the
+    /// threads end later. Does nothing for `ThreadPool.shared`.
     @available(*, noasync, message: "it blocks its thread; release the pool, which then ends by itself")
     public func shutDown() {
         if !isShared { threads.shutDown() }
@@ -77,14 +76,13 @@ public final class ThreadPool: Dispatcher {
     public struct Metrics: Hashable, Sendable {
         /// Started threads.
         public let threads: Int
-        /// Threads running a job.
+        /// Threads that are running a job.
         public let busy: Int
-        /// Jobs waiting for a thread.
+        /// Jobs that wait for a thread.
         public let queued: Int
-        /// Jobs that have run since the pool's creation.
+        /// Jobs that have run since the pool was created.
         public let completed: Int
         package let threadLimit: Int
-        /// The most waiting jobs; further ones are refused.
         package let queueLimit: Int
     }
 
@@ -92,11 +90,11 @@ public final class ThreadPool: Dispatcher {
 
     package var isForked: Bool { threads.isForked }
 
-    /// Any thread. The pool's current metrics.
+    /// The pool's current metrics. Any thread.
     public var metrics: Metrics { threads.metrics }
 }
 
 extension Optional where Wrapped == any Dispatcher {
-    /// `ThreadPool.shared`, shorter where an operator takes a dispatcher: `map(on: .shared) { … }`.
+    /// `ThreadPool.shared`, for shorter dispatcher arguments: `map(on: .shared) { … }`.
     public static var shared: (any Dispatcher)? { ThreadPool.shared }
 }

@@ -9,16 +9,15 @@ package final class ThreadPoolWorkers: Inspected, Sendable {
         /// Queued jobs that are not withdrawn.
         var queued = 0
         var tombstones = 0
-        /// All started threads, in start order, each running a job or taking the next.
+        /// All started threads, in start order. Each runs a job or takes the next.
         var handles: [LibraryThread.Handle] = []
         var busy = 0
         var completed = InspectedEnds()
         var isClosed = false
-        /// True when a caller joins or has detached the threads.
+        /// True once a caller joins or has detached the threads.
         var isJoining = false
         /// Threads whose job waits for a queued job.
         var waiting: Set<UInt> = []
-        /// The number of changes of `waiting`.
         var changes = 0
 
         var free: Int { handles.count - busy }
@@ -52,7 +51,7 @@ package final class ThreadPoolWorkers: Inspected, Sendable {
 
     deinit { InspectedObjects.remove(self) }
 
-    /// A forked child lacks the threads, and one may have held the lock.
+    /// A forked child lacks the threads; one may have held the lock.
     var isForked: Bool { fork.isForked }
 
     // MARK: Jobs
@@ -74,12 +73,12 @@ package final class ThreadPoolWorkers: Inspected, Sendable {
         return hasThread
     }
 
-    /// Starts a thread for a job without a free one, or checks that the queue has room.
+    /// Starts a thread if none is free for a job, or checks that the queue has room.
     private func makeRoom(_ state: inout WorkersState) throws {
         if state.handles.count < most {
             let failure = start(&state)
             if failure == 0 { return }
-            // Other threads continue without it.
+            // The other threads continue.
             if state.handles.isEmpty && !keepsJobs { throw noThread(failure) }
         }
         guard state.queued - state.free < queueLimit else {
@@ -87,8 +86,8 @@ package final class ThreadPoolWorkers: Inspected, Sendable {
         }
     }
 
-    /// Starts a thread if there is none, for a pool that keeps jobs.
-    /// - Throws: the error of pthread_create(3).
+    /// Starts the first thread, if there is none, for a pool that keeps jobs.
+    /// - Throws: the error from pthread_create(3).
     package func startThreadIfNeeded() throws(SystemError) {
         if isForked { return }
         try state.withLock { state throws(SystemError) in
@@ -125,7 +124,7 @@ package final class ThreadPoolWorkers: Inspected, Sendable {
 
     // MARK: Threads
 
-    /// Starts a thread. Returns 0 or an errno.
+    /// Returns 0 or an errno.
     private func start(_ state: inout WorkersState) -> CInt {
         let name = LibraryThread.name(name, number: state.handles.count + 1)
         var handle = LibraryThread.noHandle
@@ -148,12 +147,12 @@ package final class ThreadPoolWorkers: Inspected, Sendable {
         }
     }
 
-    /// Waits for a job. Returns `nil` when the pool is closed and empty.
+    /// Waits for a job. `nil` when the pool is closed and empty.
     private func nextJob() -> Unmanaged<Job>? {
         state.wait(for: hasWork) { state -> Unmanaged<Job>?? in
             while let job = state.queue.popFirst() {
                 if Self.progress(of: job) == .withdrawn {
-                    // Without a body, nothing of the program's is released under the lock.
+                    // Withdrawn jobs have no body, so nothing of the program is released under the lock.
                     state.tombstones -= 1
                     job.release()
                     continue
@@ -174,7 +173,7 @@ package final class ThreadPoolWorkers: Inspected, Sendable {
     /// Withdraws a job of this pool and releases its body, unless a thread has taken it. Constant time on average.
     package func withdraw(_ job: PoolJob) {
         if isForked { return }
-        // Released after the lock.
+        // Released after the lock is free.
         let body = state.withLock { state -> (() -> Void)? in
             guard job.progress == .queued else { return nil }
             job.progress = .withdrawn
@@ -198,8 +197,8 @@ package final class ThreadPoolWorkers: Inspected, Sendable {
     // MARK: Jobs that wait for jobs
 
     /// Notes that the thread's job waits for a queued job, until `endWait`.
-    /// - Returns: a number that is unchanged as long as all threads wait like this; `nil` if one does not, or the pool
-    ///   may start another.
+    /// - Returns: a number that does not change while all threads wait in this way; `nil` if one does not wait, or if
+    ///   the pool may start another.
     package func beginWait(_ thread: UInt) -> Int? {
         state.withLock { state in
             if state.waiting.insert(thread).inserted { state.changes += 1 }
@@ -223,7 +222,7 @@ package final class ThreadPoolWorkers: Inspected, Sendable {
         hasEnded.open()
     }
 
-    /// The threads, for the only caller that may join or detach them.
+    /// Takes the threads, for the only caller that may join or detach them.
     private func takeHandles() -> [LibraryThread.Handle]? {
         state.withLock { state in
             defer { state.isJoining = true }
@@ -231,7 +230,7 @@ package final class ThreadPoolWorkers: Inspected, Sendable {
         }
     }
 
-    /// Closes the pool like `shutDown`, without waiting, when its last reference is released.
+    /// Closes the pool like `shutDown`, without waiting. Called when the pool's last reference is released.
     func closeWithoutWaiting() {
         if isForked { return }
         close()
@@ -244,7 +243,7 @@ package final class ThreadPoolWorkers: Inspected, Sendable {
     }
 }
 
-/// The library's own threads for one purpose. A forked child lacks the parent's and makes others.
+/// The library's own threads for one purpose. A forked child, which lacks its parent's threads, makes new ones.
 package final class LibraryWorkers: Sendable {
     private let current: LockedValue<ThreadPoolWorkers>
     private let make: @Sendable () -> ThreadPoolWorkers
@@ -262,10 +261,10 @@ package final class LibraryWorkers: Sendable {
     }
 }
 
-/// A pool's thread, until its end. Used on that thread only.
+/// A pool's thread, until it ends. Used on that thread only.
 package final class PoolThread {
     package let pool: ThreadPoolWorkers
-    /// Called after each job. Set by a loop that a job makes on this thread.
+    /// Called after each job. Set by a loop that a job creates on this thread.
     var afterJob: (() -> Void)?
     private var isEnding = false
 
@@ -282,8 +281,8 @@ package final class PoolThread {
         return thread
     }
 
-    // Released in the second round of the thread's end. The thread's loop ends in the first, and its values may ask for
-    // this.
+    // Released in the second round of the thread's end. The loop ends in the first, and values released there may ask
+    // for this object.
     private static let key: pthread_key_t = {
         var key = pthread_key_t()
         pthread_key_create(&key) { address in

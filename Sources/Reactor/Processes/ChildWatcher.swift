@@ -8,7 +8,7 @@ public enum ChildExitStatus: Hashable, Sendable, CustomStringConvertible {
     case exited(CInt)
     /// This signal ended the child.
     case signaled(CInt)
-    /// An unknown status: other code took it, by a `wait` for any child or by ignoring SIGCHLD, or the loop ended
+    /// The status is unknown: other code took it, with a `wait` for any child or by ignoring SIGCHLD, or the loop ended
     /// first.
     case unknown
 
@@ -26,10 +26,10 @@ public enum ChildExitStatus: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension EventLoop {
-    /// Starts a child process, whose end the loop watches.
-    /// - Throws: `SystemError` of `posix_spawn` for the program or working directory, such as `ENOENT`; `EBADF` for a
-    ///   descriptor that is not open; errors of opening the loop's descriptors; and before there is a child, errors of
-    ///   watching it, such as `EMFILE` of `pidfd_open`.
+    /// Starts a child process and watches for its end.
+    /// - Throws: `SystemError` from `posix_spawn` for the program or working directory, such as `ENOENT`; `EBADF` for a
+    ///   descriptor that is not open; any error from opening the loop's descriptors; before the child starts, any error
+    ///   from preparing its watch, such as `EMFILE` from `pidfd_open`.
     package func spawn(_ request: SpawnRequest) throws(SystemError) -> Child {
         assertOwner()
         if let problem = request.problem { throw SystemError(.spawn, EINVAL, detail: "\(request.program): \(problem)") }
@@ -62,15 +62,15 @@ extension EventLoop {
     }
 }
 
-/// A child process and the watch of its end, by pidfd or else by SIGCHLD. Waits only for its own pidfd or process
-/// number, so other children are left to the host program.
+/// A child process whose end is watched by pidfd, or else by SIGCHLD. Waits only for its own pidfd or process number,
+/// so the host program can wait for its other children.
 ///
-/// A child that leads a group stays a zombie until this object's release. So no other process gets its number, which
-/// can kill the rest of the group.
+/// A child that leads a group stays a zombie until this object is released. So no other process gets the child's
+/// number, which is needed to kill the rest of the group.
 package final class Child: ReadinessHandler {
     package let process: pid_t
-    /// The end, once known. A child with a status has been reaped, unless the status is `unknown` or the child leads a
-    /// group.
+    /// The status, once the child has ended. The child has then been reaped, unless the status is `unknown` or the
+    /// child leads a group.
     package private(set) var status: ChildExitStatus?
     /// Called once with the status, but never within the call that creates the child.
     package var onExit: ((ChildExitStatus) -> Void)?
@@ -78,7 +78,6 @@ package final class Child: ReadinessHandler {
     package let hasOwnGroup: Bool
     private let loop: EventLoop
     private var pidfd: CInt = -1
-    /// True when the child has ended and been left as a zombie.
     private var isZombie = false
     fileprivate var signalWatch: EventLoop.Watch?
 
@@ -91,7 +90,7 @@ package final class Child: ReadinessHandler {
 
     deinit {
         guard isZombie else { return }
-        // Another thread must not use the loop's calls.
+        // Another thread must not use the loop's system calls.
         let kernel = loop.isUsableHere ? loop.kernel : CountingSyscalls()
         _ = kernel.wait(process, pidfd)
         if pidfd >= 0 { kernel.close(pidfd) }
@@ -108,7 +107,7 @@ package final class Child: ReadinessHandler {
         _ = try result.orThrow(.kill, label)
     }
 
-    /// True when the child is still a zombie; other code may have reaped it.
+    /// True when the zombie still exists; other code may have reaped it.
     private var keepsNumber: Bool {
         guard isZombie, let status = loop.kernel.wait(process, pidfd, keepsZombie: true) else { return false }
         return status != .unknown
@@ -134,7 +133,7 @@ package final class Child: ReadinessHandler {
         let fd = loop.kernel.pidfdOpen(process)
         guard fd >= 0 else { return false }
         pidfd = CInt(fd)
-        // A descriptor closed before its watch was cancelled may have left a registration with this number.
+        // A descriptor that was closed before its watch was cancelled may have left a registration with this number.
         loop.forget(pidfd)
         do throws(SystemError) { try loop.setInterest(.reading, of: pidfd, handler: self) } catch {
             loop.kernel.close(pidfd)
@@ -147,7 +146,7 @@ package final class Child: ReadinessHandler {
     package func descriptorIsReady(_ ready: Interest) -> Interest {
         check()
         guard status == nil, pidfd >= 0 else { return [] }
-        // The child has ended but cannot be reaped yet, because a debugger that traces it comes first.
+        // The child has ended but cannot be reaped yet, because a debugger that traces it must reap it first.
         loop.noteSpuriousReadiness(of: pidfd, progress: 0, SystemError(.waitid, EAGAIN, detail: label))
         try? loop.setInterest(.reading, of: pidfd, handler: self)
         return []
@@ -182,8 +181,8 @@ package final class Child: ReadinessHandler {
     }
 }
 
-/// The resources for a child's watch, acquired before the child starts: a pidfd of this process as a placeholder, or
-/// the watch of SIGCHLD where there are no pidfds.
+/// The resources to watch a child, acquired before the child starts. They are a pidfd for this process as a
+/// placeholder, or the watch on SIGCHLD where there are no pidfds.
 private final class ChildWatch {
     private let loop: EventLoop
     private let keeper = ChildRetainer()
@@ -196,7 +195,7 @@ private final class ChildWatch {
         if result >= 0 {
             placeholder = CInt(result)
         } else {
-            // An old kernel, a forbidden call, or no descriptors.
+            // No pidfd: an old kernel, a forbidden call, or no free descriptor.
             try watchSignal()
         }
     }
@@ -215,7 +214,7 @@ private final class ChildWatch {
     func begin(_ child: Child) throws(SystemError) {
         dropPlaceholder()
         if signalWatch == nil, child.watchByPidfd() { return }
-        // The loop now holds the child, through the watch's closure and the retainer.
+        // The loop now retains the child, through the watch's closure and the retainer.
         keeper.child = child
         do throws(SystemError) { try watchSignal() } catch {
             _ = loop.kernel.kill(-1, child.process, SIGKILL)
@@ -228,14 +227,13 @@ private final class ChildWatch {
         loop.enqueue(InternalJob { child.check() })
     }
 
-    /// Releases the resources that no child took over.
     func end() {
         dropPlaceholder()
         signalWatch?.cancel()
     }
 }
 
-/// Retains a child for the watch of SIGCHLD, until the child or the loop ends.
+/// Retains a child for the watch on SIGCHLD, until the child or the loop ends.
 private final class ChildRetainer {
     var child: Child?
 

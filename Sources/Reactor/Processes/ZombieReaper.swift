@@ -1,9 +1,9 @@
 import ReactorLibc
 
-/// Children that outlived their loop. Each start of a child, on any loop, reaps them, so zombies never exceed the
-/// number of children that were once alive together.
+/// Children that outlived their loop. Each start of a child, on any loop, reaps them, so there are never more zombies
+/// than children that once lived at the same time.
 enum ZombieReaper {
-    // With the pidfds, if any: once other code takes the status, the process number may belong to another child.
+    // With pidfds, if any: once other code has taken the status, the process number may belong to another child.
     private static let children = LockedValue<[(process: pid_t, pidfd: CInt)]>.ofProcess([])
 
     /// Copies the pidfd, since the loop closes its own.

@@ -1,7 +1,7 @@
-// Prometheus' text exposition format 0.0.4, after its documentation.
+// Prometheus' text exposition format 0.0.4, as its documentation defines it.
 
 extension LoopMetrics {
-    /// The metrics in Prometheus' text format 0.0.4, served as `text/plain; version=0.0.4`.
+    /// Returns the metrics in Prometheus' text format 0.0.4, to be served as `text/plain; version=0.0.4`.
     ///
     /// ```
     /// # HELP reactor_turns_total Turns of the loop.
@@ -12,8 +12,8 @@ extension LoopMetrics {
     /// Omits metrics that were not measured; see `EventLoop.measured`.
     /// - Parameters:
     ///   - prefix: the prefix of all names. Invalid characters become underscores.
-    ///   - labels: labels that distinguish this loop. Their names are treated like the prefix; their values may be any
-    ///     text.
+    ///   - labels: labels that distinguish this loop. Invalid characters in their names become underscores; their
+    ///     values may be any text.
     /// - Returns: the text; each line ends with a line break.
     public func prometheusText(prefix: String = "reactor", labels: [String: String] = [:]) -> String {
         var text = PrometheusText(prefix, labels)
@@ -21,12 +21,12 @@ extension LoopMetrics {
         return text.text
     }
 
-    /// The metrics of several loops as one text. As the format requires, each metric appears once, with one sample per
-    /// loop, labelled `loop`. The names must differ.
+    /// Returns the metrics of several loops as one text. As the format requires, each metric appears once, with one
+    /// sample per loop, labelled `loop`. The loops' names must differ.
     /// - Parameters:
     ///   - loops: each loop's name and metrics.
-    ///   - prefix: as for one loop.
-    ///   - labels: labels of all samples, besides `loop`.
+    ///   - prefix: the prefix of all names.
+    ///   - labels: further labels for all samples.
     public static func prometheusText(
         of loops: [(name: String, metrics: LoopMetrics)], prefix: String = "reactor", labels: [String: String] = [:]
     ) -> String {
@@ -76,11 +76,11 @@ extension LoopMetrics {
     }
 }
 
-/// Writes the metrics of one or more sources. A metric's help must be one line, and its name valid in Prometheus.
+/// Writes metrics from one or more sources. A metric's help must be one line, and its name valid in Prometheus.
 package struct PrometheusText {
     package enum MetricKind: String { case counter, gauge }
 
-    /// A metric's samples must be adjacent, after its help and type.
+    /// The metrics' texts, one per name, since a metric's samples must directly follow its help and type.
     private var families: [String] = []
     private var indices: [String: Int] = [:]
     private let prefix: String
@@ -91,7 +91,6 @@ package struct PrometheusText {
         setLabels(labels)
     }
 
-    /// Sets the labels of further samples.
     package mutating func setLabels(_ labels: [String: String]) {
         self.labels = [String: String](
             labels.map { (Self.name($0.key, allowing: nil), $0.value) }, uniquingKeysWith: { first, _ in first })
@@ -109,14 +108,13 @@ package struct PrometheusText {
         addSample(name, Self.seconds(value))
     }
 
-    /// Adds a metric's help and type, once per name.
+    /// Adds the help and type once per name.
     package mutating func addFamily(_ name: String, _ kind: MetricKind, _ help: String) {
         if indices[name] != nil { return }
         indices[name] = families.count
         families.append("# HELP \(prefix)_\(name) \(help)\n# TYPE \(prefix)_\(name) \(kind.rawValue)\n")
     }
 
-    /// Adds a sample to an added family.
     package mutating func addSample(_ name: String, _ value: String, _ own: [String: String] = [:]) {
         guard let index = indices[name] else { return assertionFailure("a sample without its family: \(name)") }
         let all = labels.merging(own) { _, own in own }.sorted { $0.key < $1.key }
@@ -124,7 +122,7 @@ package struct PrometheusText {
         families[index] += "\(prefix)_\(name)\(list.isEmpty ? "" : "{\(list)}") \(value)\n"
     }
 
-    /// Exact decimals; a floating-point number would end in meaningless digits.
+    /// Formats exact decimals; a floating-point number would end in meaningless digits.
     static func seconds(_ duration: Duration) -> String {
         let nanoseconds = max(duration.clampedNanoseconds, 0)
         var fraction = String(nanoseconds % 1_000_000_000)
@@ -133,7 +131,7 @@ package struct PrometheusText {
         return "\(nanoseconds / 1_000_000_000).\(fraction)"
     }
 
-    /// Escapes a label value's only forbidden characters: backslash, quotation mark and newline.
+    /// Escapes the only forbidden characters in a label's value: backslash, quotation mark and newline.
     static func escaped(_ value: String) -> String {
         var escaped = String.UnicodeScalarView()
         for scalar in value.unicodeScalars {
@@ -147,8 +145,8 @@ package struct PrometheusText {
         return String(escaped)
     }
 
-    /// Replaces forbidden characters. Names contain ASCII letters, underscores and, except first, digits; a metric's
-    /// name may also contain colons.
+    /// Replaces forbidden characters. Names consist of ASCII letters, underscores and digits, but do not begin with a
+    /// digit; a metric's name may also contain colons.
     private static func name(_ text: String, allowing other: Unicode.Scalar?) -> String {
         var name = ""
         for scalar in text.unicodeScalars {

@@ -1,8 +1,8 @@
 import CLinux
 import ReactorLibc
 
-/// Notifications, passed descriptors and watchdog of systemd and compatible service managers. Does nothing without one.
-/// See sd_notify(3), sd_listen_fds(3), sd_watchdog_enabled(3).
+/// Notifications, passed descriptors and the watchdog for systemd and compatible service managers. Does nothing without
+/// a manager. See sd_notify(3), sd_listen_fds(3), sd_watchdog_enabled(3).
 public enum ServiceManager {
     /// A notification for the service manager.
     public enum State: Hashable, Sendable {
@@ -14,7 +14,7 @@ public enum ServiceManager {
         case watchdog
         /// A status line for human readers. Line breaks become spaces.
         case status(String)
-        /// A text sent unchanged: `"MAINPID=\(process)"`.
+        /// Any other text, sent unchanged: `"MAINPID=\(process)"`.
         case other(String)
 
         /// The text to send: `READY=1`.
@@ -29,10 +29,10 @@ public enum ServiceManager {
         }
     }
 
-    /// Any thread. Notifies the service manager by one datagram to the socket in NOTIFY_SOCKET, without blocking. The
-    /// first call opens a descriptor for good, so that later calls succeed without free descriptors.
+    /// Notifies the service manager with one datagram to the socket in NOTIFY_SOCKET, without blocking. The first call
+    /// opens a descriptor and keeps it, so later calls need no free descriptor. Any thread.
     /// - Returns: false if there is no service manager.
-    /// - Throws: `SystemError`: `EINVAL` if NOTIFY_SOCKET is not a Unix address, or an error of socket(2) or
+    /// - Throws: `SystemError`: `EINVAL` if NOTIFY_SOCKET is not a Unix address, or any error from socket(2) or
     ///   sendmmsg(2), such as `EAGAIN` if the manager does not keep up.
     @discardableResult
     public static func notify(_ states: State...) throws(SystemError) -> Bool { try notify(states, .ofProcess) }
@@ -58,12 +58,12 @@ public enum ServiceManager {
 
     private static let socket = LockedValue.ofProcess(KeptSocket())
 
-    /// The socket for notifications, never closed.
+    /// Never closed.
     private struct KeptSocket {
         private var fd: CInt = -1
         private var file = (device: dev_t(), inode: ino_t())
 
-        /// Opens the socket, unless its number still refers to it. Other code may close foreign descriptors.
+        /// Opens the socket, unless its number still refers to it. Other code may have closed the number.
         mutating func open(for address: SocketAddress, _ kernel: CountingSyscalls) -> Result<CInt, SystemError> {
             var status = stat()
             if fd >= 0, kernel.fileStatus(fd, &status) == 0, file == (status.st_dev, status.st_ino) {
@@ -78,8 +78,8 @@ public enum ServiceManager {
         }
     }
 
-    /// The time within which the service manager expects `.watchdog`, if it does. It ends a late process, so notify
-    /// twice as often.
+    /// The time within which the service manager expects `.watchdog`, if it does. The manager ends a late process, so
+    /// notify twice as often.
     public static var watchdogInterval: Duration? { watchdogInterval(.ofProcess) }
 
     package static func watchdogInterval(_ environment: ServiceEnvironment) -> Duration? {
@@ -90,10 +90,9 @@ public enum ServiceManager {
         return .microseconds(microseconds)
     }
 
-    /// A descriptor that the service manager opened for this process.
     package struct Descriptor: Hashable, Sendable {
         package let number: CInt
-        /// The descriptor's name from the service manager: FileDescriptorName= of a socket unit, or "unknown".
+        /// The name that the service manager gave: FileDescriptorName= in the socket unit, or "unknown".
         package let name: String
 
         package init(number: CInt, name: String) {
@@ -103,7 +102,7 @@ public enum ServiceManager {
     }
 
     /// Takes the descriptors that the service manager passed, and makes them close-on-exec. Each call returns the same
-    /// ones.
+    /// descriptors.
     package static func descriptors(unsettingEnvironment: Bool = false) throws(SystemError) -> [Descriptor] {
         defer {
             if unsettingEnvironment {
@@ -137,7 +136,6 @@ public enum ServiceManager {
     }
 }
 
-/// The environment set by the service manager, or a test's.
 package struct ServiceEnvironment {
     package let process: pid_t
     /// SD_LISTEN_FDS_START.

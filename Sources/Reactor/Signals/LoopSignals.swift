@@ -7,7 +7,7 @@ struct LoopSignals {
     private var counts: [CInt: Int] = [:]
     private var referenced = 0
     private(set) var slot: SignalSlot?
-    /// The signals unblocked on the loop's thread, if the library started it, or else all.
+    /// The signals unblocked on the loop's thread if it is the library's, otherwise all.
     var taken = UInt64.max
 
     var handlers: [SignalHandler] { watches.elements }
@@ -32,7 +32,7 @@ struct LoopSignals {
 
     func contains(_ id: Int) -> Bool { watches[id] != nil }
 
-    /// The slot must be open.
+    /// Adds a watch. The slot must be open.
     mutating func add(_ handler: SignalHandler) throws(SystemError) -> Int {
         let signal = handler.signal
         if let slot, counts[signal] == nil { try SignalRegistry.subscribe(slot, to: signal) }
@@ -41,7 +41,7 @@ struct LoopSignals {
         return watches.add(handler)
     }
 
-    /// Returns the removed handler, to be ended once the state is consistent.
+    /// Returns the removed handler, which the caller must end once the state is consistent.
     mutating func remove(_ id: Int) -> SignalHandler? {
         guard let removed = watches.remove(id) else { return nil }
         if removed.isReferenced { referenced -= 1 }
@@ -50,7 +50,7 @@ struct LoopSignals {
         if let slot, left == 0 {
             unsubscribe(slot, removed.signal)
         } else {
-            // This loop's other watches may not have been queued for it.
+            // The signal may not have been queued for this loop's other watches.
             SignalRegistry.passOn(removed.signal)
         }
         return removed
@@ -77,8 +77,8 @@ struct LoopSignals {
         SignalRegistry.raiseUnhandled(signal, onLibraryThread: taken != .max)
     }
 
-    /// Takes the arrived signals, and queues the watches of each in the order of creation. A queued watch is not queued
-    /// again, so each has at most one job.
+    /// Takes the arrived signals, and queues each one's watches in the order of their addition. A queued watch is not
+    /// queued again, so each has at most one job.
     func enqueueArrived(into queue: inout JobQueue) {
         guard let slot else { return }
         let passedOn = slot.passedOn.exchange(0, ordering: .acquiring)

@@ -4,12 +4,11 @@ import ReactorLibc
 final class SignalHandler: Job {
     let signal: CInt
     let callSite: CallSite
-    /// True when a call of the closure handles the signal. If false, the closure keeps it until `noteHandled`.
+    /// True when calling the closure handles the signal. Otherwise the signal stays unhandled until `noteHandled`.
     private let handles: Bool
     /// `nil` once the watch has ended.
     private var body: (() -> Void)?
     var isReferenced = true
-    /// True when the ready queue contains this job.
     var isQueued = false
 
     init(signal: CInt, handles: Bool, body: @escaping () -> Void, callSite: CallSite) {
@@ -20,7 +19,7 @@ final class SignalHandler: Job {
         super.init()
     }
 
-    /// Releases the closure, even of a queued job. The list of watches must be consistent.
+    /// Releases the closure, even if the job is queued. The list of watches must be consistent.
     func end() {
         let body = body.take()
         withExtendedLifetime(body) {}
@@ -29,7 +28,7 @@ final class SignalHandler: Job {
     override func run() {
         // A signal that arrives during the handler is reported again.
         isQueued = false
-        // Named, because the handler may cancel its own watch.
+        // In a variable, because the handler may cancel its own watch.
         guard let body else { return }
         if handles { SignalRegistry.noteHandled(signal) }
         body()
@@ -37,6 +36,6 @@ final class SignalHandler: Job {
 
     override var kind: HandlerKind { .signal }
     override var handlerCallSite: CallSite? { callSite }
-    // The watch's end passes the signal on.
+    // The end of the watch passes the signal on.
     override var isReportedUndelivered: Bool { false }
 }

@@ -4,8 +4,8 @@ import Synchronization
 
 /// The process's signal actions, and the loops that watch each signal.
 ///
-/// The kernel calls the handler on any thread at any instruction. So it only reads a fixed table of atomics, sets a
-/// bit, and writes an eventfd, all async-signal-safe (signal-safety(7)).
+/// The kernel calls the handler on any thread, between any two instructions. So the handler only reads a fixed table of
+/// atomics, sets a bit, and writes an eventfd, all async-signal-safe (signal-safety(7)).
 enum SignalRegistry {
     // nonisolated(unsafe): allocated once, never moved or freed; everything reachable through it is atomic.
     nonisolated(unsafe) private static let slots: UnsafeMutableBufferPointer<SignalSlot> = {
@@ -16,19 +16,19 @@ enum SignalRegistry {
     private static var count: Int { 64 }
     // Signal handlers running now, on any thread. A slot closes only when there are none.
     private static let running = Atomic<Int>(0)
-    /// The actions before the registry's.
+    /// The actions that the registry has replaced.
     private static let former = LockedValue.ofProcess(FormerActions())
 
     private static let watched = Atomic<UInt64>(0)
-    /// Signals that arrived since a watch's handler last began, which must not be lost with their watches.
+    /// Signals for which no handler has begun since they arrived. They must not be lost when their watches end.
     private static let unhandled = Atomic<UInt64>(0)
 
     static func bit(_ signal: CInt) -> UInt64 { 1 << UInt64(signal - 1) }
 
-    // A library thread blocks all signals except faults. A signal that it raises itself, as a handler does with
-    // raise(3), stays pending until unblocked.
+    // A library thread blocks all signals except faults. A signal that the thread raises itself, as a handler may with
+    // raise(3), stays pending until it is unblocked.
 
-    /// Before a loop's thread waits: unblocks the watched signals, and blocks the others.
+    /// Unblocks the watched signals, and blocks the others. Called before a loop's thread waits.
     /// - Parameter taken: the signals unblocked on the thread.
     @inline(never)
     static func unblockWatched(_ taken: inout UInt64) {
@@ -46,7 +46,7 @@ enum SignalRegistry {
         taken = watched
     }
 
-    /// After a job on a pool's thread: lets watched signals through that the job raised.
+    /// Delivers watched signals that a job has raised. Called on a pool's thread after the job.
     static func deliverRaised() {
         let watched = watched.load(ordering: .relaxed)
         if watched == 0 { return }
@@ -67,7 +67,7 @@ enum SignalRegistry {
         prepareForForks
         for slot in slots {
             if slot.descriptor.compareExchange(expected: -1, desired: fd, ordering: .acquiringAndReleasing).exchanged {
-                // Before the slot wants a signal, and so before a handler reads it.
+                // Stored before the slot wants a signal, and so before a handler reads it.
                 slot.generation.store(ForkDetector.generation, ordering: .relaxed)
                 return slot
             }
@@ -79,7 +79,7 @@ enum SignalRegistry {
     static func close(_ slot: SignalSlot) -> CInt {
         slot.wanted.store(0, ordering: .sequentiallyConsistent)
         // A handler on another thread that saw the slot open ends soon. A handler on this thread has ended, since it
-        // interrupted this thread. (A forked child has only the count of other threads.)
+        // interrupted this thread. (A forked child inherits the count, but not the threads.)
         while slot.isOfThisProcess && running.load(ordering: .sequentiallyConsistent) != 0 { sched_yield() }
         slot.pending.store(0, ordering: .relaxed)
         slot.passedOn.store(0, ordering: .relaxed)
@@ -92,7 +92,7 @@ enum SignalRegistry {
         _ = takeUnhandled(0)
         var isFirst = false
         let failure = former.withLock { former -> SystemError? in
-            // An earlier watch's signals have gone elsewhere.
+            // An earlier watch's signals have already been passed on.
             slot.pending.bitwiseAnd(~bit(signal), ordering: .sequentiallyConsistent)
             if former.replaced & bit(signal) == 0 {
                 var action = action
@@ -105,12 +105,12 @@ enum SignalRegistry {
                 isFirst = true
             }
             slot.wanted.bitwiseOr(bit(signal), ordering: .sequentiallyConsistent)
-            // After the action, so that a pending signal reaches it.
+            // After the action, which a pending signal must reach.
             watched.bitwiseOr(bit(signal), ordering: .sequentiallyConsistent)
             return nil
         }
         if let failure { throw failure }
-        // `handle` may have run with this action but without this slot.
+        // `handle` may have run with this action but before this slot wanted the signal.
         if isFirst { passOn(signal) }
     }
 
@@ -123,11 +123,11 @@ enum SignalRegistry {
             let isLast = !isWanted && former.replaced & bit(signal) != 0
             if isLast {
                 former.replaced &= ~bit(signal)
-                // Before the action is restored, which is not for library threads.
+                // Cleared before the action is restored, which is not for library threads.
                 watched.bitwiseAnd(~bit(signal), ordering: .sequentiallyConsistent)
                 sigaction(signal, former.actions + Int(signal), nil)
             }
-            // After the action is restored, because a `handle` without a slot raises the signal again.
+            // Cleared after the action is restored, because `handle` raises the signal again if no slot wants it.
             slot.wanted.bitwiseAnd(~bit(signal), ordering: .sequentiallyConsistent)
             slot.pending.bitwiseAnd(~bit(signal), ordering: .sequentiallyConsistent)
             slot.passedOn.bitwiseAnd(~bit(signal), ordering: .sequentiallyConsistent)
@@ -145,18 +145,17 @@ enum SignalRegistry {
 
     // MARK: Unhandled signals
 
-    /// A watch's handler begins, for all arrivals of `signal` until now.
+    /// Marks all arrivals of `signal` until now as handled.
     static func noteHandled(_ signal: CInt) {
         unhandled.bitwiseAnd(~bit(signal), ordering: .sequentiallyConsistent)
     }
 
-    /// The unhandled ones of `signals`.
     static func unhandled(_ signals: UInt64) -> UInt64 {
         signals & unhandled.load(ordering: .sequentiallyConsistent)
     }
 
-    /// Hands an unhandled `signal` to all loops that watch it, some perhaps again. The first handler to begin settles
-    /// it for all.
+    /// Passes an unhandled `signal` to all loops that watch it; some may have had it already. The first handler to
+    /// begin settles it for all.
     static func passOn(_ signal: CInt) {
         if unhandled(bit(signal)) == 0 { return }
         running.add(1, ordering: .sequentiallyConsistent)
@@ -164,7 +163,7 @@ enum SignalRegistry {
         running.subtract(1, ordering: .sequentiallyConsistent)
     }
 
-    /// True for one caller, which takes over an unhandled signal.
+    /// Returns true to one caller, which takes over an unhandled signal.
     private static func takeUnhandled(_ bits: UInt64) -> Bool {
         unhandled.bitwiseAnd(~bits, ordering: .sequentiallyConsistent).oldValue & bits != 0
     }
@@ -172,7 +171,7 @@ enum SignalRegistry {
     private static var action: sigaction {
         var action = sigaction()
         clinux_set_handler(&action) { SignalRegistry.handle($0) }
-        // SA_ONSTACK: a foreign thread may have a small stack, and an alternative one for signals.
+        // SA_ONSTACK: a foreign thread may have a small stack and an alternate signal stack.
         action.sa_flags = CInt(bitPattern: UInt32(SA_RESTART) | UInt32(SA_ONSTACK))
         sigfillset(&action.sa_mask)
         return action
@@ -181,13 +180,13 @@ enum SignalRegistry {
     // MARK: In a forked child
 
     private static let prepareForForks: Void = {
-        // The child could not finish another thread's initialization.
+        // Run now, since the child could not finish another thread's initialization.
         _ = notify(0, passesOn: false)
         former.withLock { _ in _ = watched.load(ordering: .relaxed) }
         clinux_set_in_forked_child { SignalRegistry.beginInForkedChild() }
     }()
 
-    /// Restores the former actions, since the child lacks the watching loops. Called while signals are blocked.
+    /// Restores the replaced actions, since the child lacks the watching loops. Called while signals are blocked.
     private static func beginInForkedChild() {
         running.store(0, ordering: .relaxed)
         watched.store(0, ordering: .relaxed)
@@ -215,7 +214,7 @@ enum SignalRegistry {
 
     // MARK: When a signal arrives
 
-    /// Called by the kernel, on a thread of its choice.
+    /// Called by the kernel, on any thread.
     private static func handle(_ signal: CInt) {
         let savedErrno = errno
         running.add(1, ordering: .sequentiallyConsistent)
@@ -225,19 +224,20 @@ enum SignalRegistry {
         errno = savedErrno
     }
 
-    /// The last watch has ended since the kernel called `handle`, so the signal is for the restored action. If that is
-    /// `handle` again, a new watch is beginning, which `subscribe` notifies, or other code kept the address.
+    /// The last watch has ended since the kernel called `handle`, so the signal is for the restored action. If that
+    /// action is `handle` again, a new watch is beginning, which `subscribe` notifies, or other code has kept the
+    /// address.
     private static func raiseAgain(_ signal: CInt) {
         var (ours, present) = (action, sigaction())
         guard sigaction(signal, nil, &present) == 0, !clinux_has_same_handler(&present, &ours) else { return }
-        // Blocked on this thread until this handler returns.
+        // The signal is blocked on this thread until this handler returns.
         if takeUnhandled(bit(signal)) { raise(signal) }
     }
 
-    /// Notifies each slot that wants one of `signals` that it arrived, or that another slot passes it on.
+    /// Tells each slot that wants one of `signals` that the signal has arrived, or that another slot passes it on.
     ///
-    /// By index over a pointer: an iterator could make the runtime build metadata, under a lock, inside a signal.
-    /// `subscribe` calls this once without bits, so no signal handler is the first to run any of it.
+    /// Uses an index and a pointer: an iterator could make the runtime build metadata, under a lock, inside a signal
+    /// handler. `subscribe` calls this once without bits, so no signal handler is the first to run any of the code.
     /// - Returns: true if there is such a slot.
     private static func notify(_ signals: UInt64, passesOn: Bool) -> Bool {
         let slots = slots.baseAddress!
@@ -256,17 +256,17 @@ enum SignalRegistry {
                 slot.pending.bitwiseOr(signals, ordering: .acquiringAndReleasing)
             }
             var one: UInt64 = 1
-            // EAGAIN means a full counter, and the loop has been woken.
+            // EAGAIN means that the counter is full; the loop has then been woken.
             _ = write(slot.descriptor.load(ordering: .acquiring), &one, 8)
         }
         return isWanted
     }
 }
 
-/// The signals with the registry's action, as bits, and their previous actions.
+/// The signals whose action is the registry's, as bits, and the actions before it.
 private struct FormerActions {
     var replaced: UInt64 = 0
-    /// By signal number. Allocated once, never freed.
+    /// The actions by signal number. Allocated once, never freed.
     let actions = {
         let actions = UnsafeMutablePointer<sigaction>.allocate(capacity: 65)
         actions.initialize(repeating: sigaction(), count: 65)

@@ -11,13 +11,13 @@ public struct CallSite: Hashable, Sendable, CustomStringConvertible {
         self.line = UInt32(truncatingIfNeeded: line)
     }
 
-    /// The calling line, or a given one to test a `conf.logHandler` with.
+    /// Creates the calling line's call site, or a given one for testing a `conf.logHandler`.
     public init(file: StaticString = #fileID, line: UInt = #line) { self.init(file, line) }
 
-    /// True when the call site is known. A property's is not: `file` is empty and the line is 0.
+    /// True when the call site is known. An unknown one has an empty `file` and line 0.
     package var isKnown: Bool { line != 0 }
 
-    /// The call site from parts that another thread left; `nil` without a file.
+    /// Creates a call site from parts that another thread left; `nil` without a file.
     init?(fileAt address: UInt, line: UInt32) {
         guard let characters = UnsafePointer<UInt8>(bitPattern: address), line != 0 else { return nil }
         name = StaticText(characters: characters)

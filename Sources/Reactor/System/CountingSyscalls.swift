@@ -3,12 +3,12 @@ import ReactorLibc
 
 /// A loop's system calls, counted by name, and repeated when a signal interrupts them.
 ///
-/// Used only by the loop's thread. Results are the kernel's: zero or more, or `-errno`.
+/// Used only on the loop's thread. Results are the kernel's: zero or more, or `-errno`.
 @usableFromInline
 package final class CountingSyscalls {
-    // A constant, so calls of its closures retain nothing.
+    // A constant, so calling its closures retains nothing.
     @usableFromInline package let table: Syscalls
-    // One counter per case of SystemCall, by number. An array's checks would cost more than the counting.
+    // One counter per case of SystemCall, by number. Checking an array would cost more than counting.
     @usableFromInline let counts: UnsafeMutablePointer<Int>
     private let fork = ForkMark()
 
@@ -20,7 +20,7 @@ package final class CountingSyscalls {
 
     deinit { counts.deallocate() }
 
-    /// Here the closure is a constant; each call from another module would retain it.
+    /// Called here, where the closure is a constant; a call from another module would retain it.
     package var secondsSinceEpoch: Int { table.secondsSinceEpoch() }
 
     package subscript(call: SystemCall) -> Int { counts[call.number] }
@@ -28,7 +28,7 @@ package final class CountingSyscalls {
     @inlinable @inline(__always)
     func count(_ call: SystemCall) { counts[call.number] &+= 1 }
 
-    /// Repeats `body` while a signal interrupts it, and counts each attempt.
+    /// Counts each attempt.
     @inline(__always)
     private func retrying(_ call: SystemCall, _ body: () -> Int) -> Int {
         while true {
@@ -38,13 +38,13 @@ package final class CountingSyscalls {
         }
     }
 
-    /// True in a fork of the process that created these calls. The child has copies of all descriptors but shares the
-    /// open files: only close(2) does not affect the parent.
+    /// True in a fork of the process that created this object. The child has copies of all descriptors but shares the
+    /// open files. Of all calls, only close(2) does not affect the parent.
     package var isForked: Bool { fork.isForked }
 
-    /// For calls that change state shared with a forked child's parent. In the child they fail with `EPERM`, so no
-    /// cleanup there ends anything for the parent. New sockets are refused too, because the parent's loop could not
-    /// serve them in the child.
+    /// Makes a call that changes state shared with a forked child's parent. In the child it fails with `EPERM`, so no
+    /// cleanup there ends anything for the parent. New sockets are refused too, because the parent's loop cannot serve
+    /// them in the child.
     private func unlessForked(_ call: SystemCall, _ body: () -> Int) -> Int {
         isForked ? -Int(EPERM) : retrying(call, body)
     }
@@ -117,7 +117,7 @@ package final class CountingSyscalls {
     package func read(_ fd: CInt, _ buffer: UnsafeMutableRawPointer, _ count: Int) -> Int {
         retrying(.read) { table.read(fd, buffer, count) }
     }
-    // Inlined into a message's reads and writes, except for interrupted calls.
+    // Inlined into a message's reads and writes; repeating an interrupted call is not.
     @inlinable @inline(__always)
     package func receive(_ fd: CInt, _ buffer: UnsafeMutableRawPointer, _ count: Int) -> Int {
         self.count(.receive)
@@ -185,7 +185,7 @@ package final class CountingSyscalls {
 }
 
 extension CountingSyscalls {
-    /// Returns the read and the write end.
+    /// Returns the read end and the write end.
     package func pipe() throws(SystemError) -> (CInt, CInt) { try twoEnds(.pipe, pipe) }
 
     package func socketPair() throws(SystemError) -> (CInt, CInt) { try twoEnds(.socketPair, socketPair) }
@@ -201,7 +201,7 @@ extension CountingSyscalls {
 }
 
 extension Int {
-    /// Returns the kernel's result, or throws it as an error of `call`.
+    /// Returns the kernel's result, or throws it as an error from `call`.
     package func orThrow(_ call: SystemCall, _ detail: @autoclosure () -> String? = nil) throws(SystemError) -> Int {
         guard self < 0 else { return self }
         throw SystemError(call, CInt(-self), detail: detail())

@@ -14,12 +14,12 @@ enum ForkDetector {
 
     static func watch() { hook }
 
-    /// Grows by one with each fork, in the child.
+    /// A count that grows by one in each forked child.
     static var generation: CInt { clinux_forks() }
 }
 
-/// The process that made an object. Tells a forked child that the object, and anything that it opened or started,
-/// belongs to the parent.
+/// The process that made an object. A forked child learns from it that the object, and anything that the object opened
+/// or started, belongs to the parent.
 struct ForkMark {
     private let generation: CInt
 
@@ -28,7 +28,6 @@ struct ForkMark {
         generation = ForkDetector.generation
     }
 
-    /// True in a fork of the process that made the mark.
     @inline(__always)
     var isForked: Bool { generation != ForkDetector.generation }
 }

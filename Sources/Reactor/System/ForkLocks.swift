@@ -1,11 +1,11 @@
 import CLinux
 import ReactorLibc
 
-/// The process-wide locks. A fork takes them all and releases them on both sides. A lock held by another thread at that
-/// moment would stay locked in the child.
+/// The process-wide locks. A fork takes all of them and releases them on both sides; otherwise a lock held by another
+/// thread at that moment would stay locked in the child.
 ///
-/// Invariant: while a thread holds one of these, it takes no other, does not fork, and calls no user code. So a fork,
-/// in any order of locks, never waits for a thread that waits for it.
+/// Invariant: while a thread holds one of these locks, it takes no other, does not fork, and calls no user code. So a
+/// fork can take the locks in any order without a deadlock.
 enum ForkLocks {
     private struct Node {
         let lock: UnsafeMutablePointer<pthread_mutex_t>
@@ -22,7 +22,7 @@ enum ForkLocks {
     nonisolated(unsafe) private static var newest: UnsafeMutablePointer<Node>?
     nonisolated(unsafe) private static var maskBefore = sigset_t()
 
-    /// Adds a lock, whose address must stay valid for the life of the process.
+    /// Adds a lock, whose address must stay valid until the process ends.
     static func add(_ lock: UnsafeMutablePointer<pthread_mutex_t>) {
         ForkDetector.watch()
         let node = UnsafeMutablePointer<Node>.allocate(capacity: 1)
@@ -39,7 +39,7 @@ enum ForkLocks {
         pthread_mutex_unlock(guardian)
     }
 
-    /// Before a fork. Blocks signals, so that none reaches the child before it has set its actions.
+    /// Takes all locks before a fork. Blocks signals, so that none reaches the child before it has set its actions.
     static func takeAll() {
         var all = sigset_t()
         var before = sigset_t()
@@ -54,7 +54,7 @@ enum ForkLocks {
         }
     }
 
-    /// After a fork, on both sides. In the child, on the copy of the thread that took them.
+    /// Called after a fork, on both sides; in the child, on the copy of the thread that took the locks.
     static func freeAll(then body: () -> Void = {}) {
         var next = newest
         while let node = next {

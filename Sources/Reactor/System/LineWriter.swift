@@ -2,13 +2,13 @@ import CLinux
 import ReactorLibc
 import Synchronization
 
-/// Writes lines to a descriptor, usually standard error, without waiting. A line that does not fit at once, because a
-/// pipe is full or a terminal stopped, is dropped. The next line begins with the number of dropped ones.
+/// Writes lines to a descriptor, usually standard error, without waiting. Drops a line that does not fit at once,
+/// because a pipe is full or a terminal is stopped. The next line begins with the number of dropped lines.
 ///
-/// Any thread may use it. It leaves the descriptor's flags alone, because other processes may share them.
+/// Any thread may use it. It does not change the descriptor's flags, because other processes may share them.
 package final class LineWriter: Sendable {
     private let fd: CInt
-    /// A terminal's own open file in non-blocking mode, unshared; -1 without a terminal.
+    /// The terminal, opened anew in non-blocking mode and so not shared; -1 without a terminal.
     private let terminal: CInt
     private let name: String
     private let dropped = Atomic<Int>(0)
@@ -23,16 +23,17 @@ package final class LineWriter: Sendable {
 
     /// Standard error. exit(3) writes the last count of dropped lines if there is room.
     ///
-    /// Made with the first waiting loop: a terminal needs a descriptor, and a line may report that there is none.
+    /// Created with the first waiting loop, since a terminal needs a descriptor, and a later line may report that there
+    /// is none left.
     package static let standardError: LineWriter = {
         atexit { LineWriter.standardError.reportDropped() }
         return LineWriter(STDERR_FILENO)
     }()
 
-    /// The bytes up to which a pipe takes a line whole or not at all (PIPE_BUF). Longer lines are cut.
+    /// The bytes that a pipe takes whole or not at all (PIPE_BUF). Longer lines are cut.
     private static var longestLine: Int { 4096 }
 
-    /// Writes one line in one call, so threads' lines do not mix. Escapes control characters.
+    /// Writes one line in one call, so lines from several threads do not mix. Escapes control characters.
     package func write(_ line: String) {
         let line = line.inOneLine
         let before = dropped.exchange(0, ordering: .relaxed)
@@ -56,12 +57,12 @@ package final class LineWriter: Sendable {
         if count < length { return line + "\n" }
         let mark = "… (\(count) bytes)\n"
         var end = line.utf8.index(line.startIndex, offsetBy: length - mark.utf8.count)
-        // Keeps characters whole.
+        // Keeps the last character whole.
         while end.samePosition(in: line.unicodeScalars) == nil { end = line.utf8.index(before: end) }
         return line[..<end] + mark
     }
 
-    /// Returns true if the descriptor took all bytes.
+    /// Returns true if all bytes were taken.
     private func transmit(_ text: String) -> Bool {
         var text = text
         return text.withUTF8 { clinux_write_at_once(fd, terminal, $0.baseAddress, $0.count) == $0.count }

@@ -2,7 +2,7 @@ import CLinux
 import ReactorLibc
 
 package struct SpawnRequest {
-    /// The setup of descriptor 0, 1 or 2.
+    /// The child's descriptor 0, 1 or 2.
     package enum StandardStream {
         case inherit
         case null
@@ -32,7 +32,7 @@ package struct SpawnRequest {
         self.hasOwnGroup = hasOwnGroup
     }
 
-    /// The reason that C cannot take the request unchanged: its strings end at a zero, its names at `=`.
+    /// The reason that C would change the request, if any: its strings end at a zero, and its names at `=`.
     var problem: String? {
         let texts = [program] + arguments + (workingDirectory.map { [$0] } ?? [])
         if texts.contains(where: { $0.utf8.contains(0) }) { return "a zero byte in an argument" }
@@ -48,14 +48,14 @@ package struct SpawnRequest {
 }
 
 extension SpawnRequest {
-    /// Names the subject of a failure of posix_spawn(3), which has one error for all the child's actions: the working
-    /// directory if entering it fails with that error, or else the program.
+    /// Names the subject of a failed posix_spawn(3), which returns one error for all the child's actions. The subject
+    /// is the working directory if entering it fails with that error; otherwise, the program.
     func subject(of code: CInt) -> String {
         guard let workingDirectory, Self.failure(toEnter: workingDirectory) == code else { return program }
         return "\(program) in the working directory \(workingDirectory)"
     }
 
-    /// The child's error on entering this folder, as far as this process can tell.
+    /// Returns the child's error on entering this folder, as far as this process can tell.
     private static func failure(toEnter folder: String) -> CInt {
         var status = stat()
         if stat(folder, &status) != 0 { return errno }
@@ -66,11 +66,11 @@ extension SpawnRequest {
 
 package struct SpawnArguments {
     package let request: SpawnRequest
-    /// The descriptors for 0, 1 and 2, each above 2, so none is overwritten before it is copied. Negative for inherited
-    /// or null streams.
+    /// The descriptors to copy to 0, 1 and 2. Each is above 2, so none is overwritten before it is copied. Negative for
+    /// inherited or null streams.
     let copies: [CInt]
 
-    /// Starts the child. Returns its process number or `-errno`.
+    /// Returns the child's process number or `-errno`.
     func spawn() -> Int {
         var actions = posix_spawn_file_actions_t()
         var attributes = posix_spawnattr_t()
@@ -82,8 +82,8 @@ package struct SpawnArguments {
         }
         let failure = fill(&actions)
         guard failure == 0 else { return -Int(failure) }
-        // Resets the signals as a shell would. The child lacks this process's handlers, but would inherit ignored and
-        // blocked signals.
+        // Resets the signals as a shell would. The child does not inherit this process's handlers, but would inherit
+        // ignored and blocked signals.
         var all = sigset_t()
         var none = sigset_t()
         sigfillset(&all)
@@ -120,13 +120,13 @@ package struct SpawnArguments {
             if failure != 0 { return failure }
         }
         // The library's descriptors are close-on-exec, but the program's may not be. If the C library cannot close
-        // them, the child keeps them.
+        // these, the child keeps them.
         _ = clinux_spawn_without(&actions, 3)
         return request.workingDirectory.map { clinux_spawn_in(&actions, $0) } ?? 0
     }
 }
 
-/// Calls `body` with a null-terminated array of C strings, valid until it returns.
+/// Calls `body` with a null-terminated array of C strings, valid until `body` returns.
 private func withCStrings<Value>(
     _ texts: [String], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Value
 ) -> Value {

@@ -40,7 +40,7 @@ package struct Syscalls {
         var length = socklen_t(MemoryLayout<CInt>.size)
         return result(getsockopt($0, $1, $2, $3, &length))
     }
-    /// Milliseconds since a TCP connection last received or sent data: getsockopt(2) of TCP_INFO.
+    /// The milliseconds since a TCP connection last received or sent data: getsockopt(2) with TCP_INFO.
     package var getQuietTime: (CInt) -> Int = {
         var time: CUnsignedInt = 0
         let answer = result(clinux_tcp_quiet_time($0, &time))
@@ -51,15 +51,14 @@ package struct Syscalls {
         result($0 >= 0 ? clinux_pidfd_send_signal($0, $2) : ReactorLibc.kill($1, $2))
     }
     package var linkStatus: (_ path: String, UnsafeMutablePointer<stat>) -> Int = { result(lstat($0, $1)) }
-    /// A random number for varied pauses; not secret, so not for keys.
+    /// A random number to vary pauses. Not secret, so not for keys.
     package var random: () -> UInt64 = { .random(in: 0 ... .max) }
-    /// Seconds since 1970.
     package var secondsSinceEpoch: () -> Int = { time(nil) }
-    /// Looks up a name in a simulated network: addresses or an error code of getaddrinfo(3), after a delay. `nil` means
-    /// getaddrinfo(3).
+    /// Looks up a name in a simulated network. The result is addresses or an error code from getaddrinfo(3), after a
+    /// delay. `nil` means getaddrinfo(3).
     package var lookUp: ((_ host: String) -> (addresses: [sockaddr_storage], code: CInt, delay: Duration))?
     package var listen: (CInt, _ backlog: CInt) -> Int = { result(ReactorLibc.listen($0, $1)) }
-    /// flock(2), exclusive, non-blocking: EAGAIN if another process has the lock.
+    /// flock(2), exclusive and non-blocking: EAGAIN if another process has the lock.
     package var lock: (CInt) -> Int = { result(clinux_lock($0)) }
     package var open: (_ path: String, _ flags: CInt, _ mode: mode_t) -> Int = {
         made(ReactorLibc.open($0, $1 | O_CLOEXEC, $2))
@@ -68,7 +67,7 @@ package struct Syscalls {
     package var pipe: (_ ends: UnsafeMutablePointer<CInt>) -> Int = {
         made(clinux_pipe($0, CInt(O_NONBLOCK) | CInt(O_CLOEXEC)), $0)
     }
-    /// Polls one descriptor for `events` without waiting.
+    /// Does not wait.
     package var poll: (CInt, _ events: Int16) -> Int = {
         var entry = pollfd(fd: $0, events: $1, revents: 0)
         return result(ReactorLibc.poll(&entry, 1, 0))
@@ -78,12 +77,12 @@ package struct Syscalls {
     package var receiveMessages: (CInt, UnsafeMutablePointer<clinux_mmsghdr>, _ count: Int) -> Int = {
         result(clinux_recvmmsg($0, $1, CUnsignedInt($2), 0))
     }
-    // MSG_NOSIGNAL on every send: a write to a reset socket would end the process with SIGPIPE, and a library must not
-    // change the process's dispositions.
+    // MSG_NOSIGNAL on every send: otherwise, a write to a reset socket would end the process with SIGPIPE, and a
+    // library must not change the process's signal dispositions.
     @usableFromInline package var send: (CInt, UnsafeRawPointer, Int) -> Int = {
         result(ReactorLibc.send($0, $1, $2, CInt(MSG_NOSIGNAL)))
     }
-    /// `send` for bytes that others follow at once: the kernel may wait to fill a segment.
+    /// `send` when more bytes follow at once: the kernel may wait for them to fill a segment.
     package var sendMore: (CInt, UnsafeRawPointer, Int) -> Int = {
         result(ReactorLibc.send($0, $1, $2, CInt(MSG_NOSIGNAL | MSG_MORE)))
     }
@@ -117,18 +116,18 @@ package struct Syscalls {
         var value = itimerspec(it_interval: timespec(), it_value: $1)
         return result(timerfd_settime($0, CInt(TFD_TIMER_ABSTIME), &value, nil))
     }
-    /// Bytes in the kernel that wait to be read, or for the peer's acknowledgement: ioctl(2).
+    /// Bytes in the kernel that wait to be read or acknowledged: ioctl(2).
     package var waitingBytes: (CInt, WaitingBytes) -> Int = { fd, direction in
         var count: CInt = 0
         let answer = result(clinux_waiting_bytes(fd, direction == .incoming, &count))
         return answer < 0 ? answer : Int(count)
     }
-    /// Returns 1 if the child has ended, or 0. `keepsZombie` does not reap it.
+    /// Returns 1 if the child has ended, or 0. `keepsZombie` does not reap the child.
     package var wait:
         (_ isPidfd: Bool, _ id: CInt, _ keepsZombie: Bool, _ code: inout CInt, _ status: inout CInt) -> Int = {
             Int(clinux_wait($0 ? 1 : 0, $1, $2 ? 1 : 0, &$3, &$4))
         }
-    // MSG_NOSIGNAL is for sockets only: the signal is blocked for this thread during the call.
+    // MSG_NOSIGNAL works only for sockets, so this call blocks SIGPIPE for its thread.
     package var write: (CInt, UnsafeRawPointer, Int) -> Int = { fd, bytes, count in
         var piece = iovec(iov_base: UnsafeMutableRawPointer(mutating: bytes), iov_len: count)
         return result(clinux_writev_without_signal(fd, &piece, 1))
@@ -150,9 +149,9 @@ extension Syscalls {
 }
 
 package enum WaitingBytes {
-    /// Readable bytes.
+    /// Bytes to read.
     case incoming
-    /// Bytes sent or to be sent that the peer has not acknowledged.
+    /// Bytes, sent or still to be sent, that the peer has not acknowledged.
     case outgoing
 }
 
@@ -161,7 +160,7 @@ private let systemConnect = ReactorLibc.connect
 private func result(_ value: CInt) -> Int { value < 0 ? -Int(errno) : Int(value) }
 private func result(_ value: Int) -> Int { value < 0 ? -Int(errno) : value }
 
-/// A descriptor made by the kernel, or `-errno`. Never a standard stream, even if these are closed.
+/// Returns a descriptor made by the kernel, or `-errno`. Never a standard stream, even if one is closed.
 private func made(_ fd: CInt) -> Int { result(clinux_above_standard(fd)) }
 
 private func made(_ answer: CInt, _ ends: UnsafeMutablePointer<CInt>) -> Int {
@@ -169,7 +168,7 @@ private func made(_ answer: CInt, _ ends: UnsafeMutablePointer<CInt>) -> Int {
     for index in 0...1 {
         let moved = made(ends[index])
         if moved < 0 {
-            // The first end may have moved; close this one.
+            // The first end may have a new number; close this one.
             close(ends[1 - index])
             return moved
         }

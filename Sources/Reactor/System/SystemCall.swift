@@ -1,4 +1,4 @@
-/// The library's system calls by name: keys of the counters in `LoopMetrics`, and origins of a `SystemError`.
+/// The library's system calls by name: keys for the counters in `LoopMetrics`, and the source of a `SystemError`.
 public enum SystemCall: String, CaseIterable, Hashable, Sendable, CustomStringConvertible {
     /// See `description`.
     case
@@ -15,6 +15,6 @@ public enum SystemCall: String, CaseIterable, Hashable, Sendable, CustomStringCo
     /// The name of the call's man page.
     public var description: String { rawValue }
 
-    // Sound: an enum of cases without values is stored as their number.
+    // Sound: an enum whose cases have no values is stored as the case's number.
     @inlinable @inline(__always) var number: Int { Int(unsafeBitCast(self, to: UInt8.self)) }
 }

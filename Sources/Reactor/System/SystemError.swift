@@ -1,16 +1,16 @@
 import ReactorLibc
 
-/// An error of a system call: the call, the `errno`, and the subject. Also thrown when the library itself refuses a
+/// An error from a system call: the call, the `errno`, and the subject. Also thrown when the library itself refuses a
 /// call.
 ///
-/// Errors with equal call and code are equal; the detail is for human readers.
+/// Errors with the same call and code are equal; the detail is for human readers.
 public struct SystemError: Error, Sendable, CustomStringConvertible {
     /// The `errno` value, for example `ECONNRESET`.
     public let code: CInt
     /// The call that failed, or that the library refused.
     public let call: SystemCall
-    // Before the detail, where there is room: with 24 bytes a `ReadOutcome` fits into a promise without a block.
-    /// True when the program cancelled the operation: an `ECANCELED` that is no failure.
+    // Placed before the detail, where there is room: at 24 bytes, a `ReadOutcome` fits into a promise.
+    /// True when the program cancelled the operation, so the `ECANCELED` means no failure.
     package let isCancellation: Bool
     /// The call's subject, such as an address, or the library's reason; `nil` if call and code suffice.
     public let detail: String?
@@ -23,7 +23,7 @@ public struct SystemError: Error, Sendable, CustomStringConvertible {
         isCancellation = false
     }
 
-    /// The `ECANCELED` of an operation that this side ended, perhaps at the program's request.
+    /// Creates the `ECANCELED` for an operation that this side ended, perhaps at the program's request.
     package init(ended call: SystemCall, isCancellation: Bool, detail: String) {
         self.call = call
         code = ECANCELED
@@ -38,7 +38,7 @@ public struct SystemError: Error, Sendable, CustomStringConvertible {
         return "\(call)\(subject): \(String(cString: strerror(code)))\(name)"
     }
 
-    /// True for a shortage of descriptors, memory or registrations, which may pass.
+    /// True for a shortage of descriptors, memory or registrations, which may be temporary.
     package var isShortage: Bool { [EMFILE, ENFILE, ENOMEM, ENOSPC, ENOBUFS].contains(code) }
 
     private static let names: [CInt: String] = [

@@ -1,6 +1,6 @@
 extension FixedWidthInteger {
-    /// The number of decimal ASCII digits; `nil` if the text is empty, contains anything else, such as a sign or a
-    /// space, or does not fit. (The standard library accepts a sign.)
+    /// Creates a number from decimal ASCII digits; `nil` if the text is empty, does not fit, or contains anything else,
+    /// such as a sign or space. (The standard library accepts a sign.)
     package init?(decimal text: some StringProtocol) {
         guard !text.isEmpty, text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else {
             return nil
@@ -10,11 +10,11 @@ extension FixedWidthInteger {
 }
 
 extension StringProtocol {
-    /// True when the bytes begin with `scalar`, an ASCII one. `hasPrefix` and `first` compare characters, and a
-    /// delimiter with a combining mark is another character.
+    /// Returns true if the bytes begin with `scalar`, which must be ASCII. `hasPrefix` and `first` compare characters,
+    /// and a delimiter followed by a combining mark is a different character.
     package func begins(with scalar: Unicode.Scalar) -> Bool { utf8.first == UInt8(ascii: scalar) }
 
-    /// The text after `prefix`, compared by bytes; `nil` without the prefix.
+    /// Returns the text after `prefix`, compared by bytes; `nil` without the prefix.
     package func rest(after prefix: StaticString) -> SubSequence? {
         prefix.withUTF8Buffer { bytes -> SubSequence? in
             guard utf8.starts(with: bytes) else { return nil }
@@ -22,7 +22,8 @@ extension StringProtocol {
         }
     }
 
-    /// The parts between the bytes of `scalar`, an ASCII one: at most `maxSplits + 1`, including empty ones.
+    /// Returns the parts between the bytes equal to `scalar`, which must be ASCII: at most `maxSplits + 1`, including
+    /// empty ones.
     package func parts(separatedBy scalar: Unicode.Scalar, maxSplits: Int = .max) -> [SubSequence] {
         var parts: [SubSequence] = []
         var start = startIndex
@@ -34,8 +35,8 @@ extension StringProtocol {
         return parts
     }
 
-    /// The text on one log line. Escapes characters that control a terminal, end a line or change the writing
-    /// direction, as `\n` or `\u{1B}`, because a peer may have chosen them.
+    /// The text on one log line. Characters that control a terminal, end a line or change the writing direction appear
+    /// as `\n` or `\u{1B}`, because a peer may have chosen them.
     package var inOneLine: String {
         if utf8.allSatisfy({ 0x20..<0x7F ~= $0 }) { return String(self) }
         var text = ""

@@ -1,4 +1,4 @@
-/// Runs handlers away from the thread that attached them.
+/// Runs handlers on another thread than the one that attached them.
 ///
 /// A loop's `remote` and a `ThreadPool` are dispatchers. One method makes your own type a dispatcher:
 ///
@@ -8,27 +8,27 @@
 /// }
 /// ```
 ///
-/// A loop stays alive for a `ThreadPool`'s jobs whose results it waits for, but knows nothing of other dispatchers. If
-/// `run()` must not end before their work, take a `hold()`.
+/// A loop stays alive while it waits for results from a `ThreadPool`'s jobs, but knows nothing about other dispatchers.
+/// If `run()` must not end before their work, take a `hold()`.
 public protocol Dispatcher: Sendable {
     /// Runs `job` once, now or later, on any thread.
     ///
-    /// Release a job that will never run, which notifies its waiter, or throw, which also gives the reason. An error
-    /// thrown after the job has begun is ignored, like a second run.
+    /// If a job will never run, release it, which notifies its waiter, or throw, which also gives the reason. An error
+    /// thrown after the job has begun is ignored, and so is a second run.
     func dispatch(_ job: @escaping @Sendable () -> Void) throws
 }
 
-/// The reason that a job was refused or a pool not created.
+/// The reason that a job was refused, or that a pool was not created.
 public enum DispatchError: Error, Hashable, Sendable {
-    /// The loop has ended, with its thread or `withLoop`.
+    /// The loop has ended, together with its thread or `withLoop`.
     case loopEnded
-    /// `shutDown()` was called on this pool.
+    /// The pool was shut down with `shutDown()`.
     case poolIsShutDown(name: String)
     /// All threads of the pool are busy, and `limit` jobs wait.
     case queueIsFull(name: String, limit: Int)
-    /// The process is a fork, without the pool's threads.
+    /// The process is a fork, and lacks the pool's threads.
     case poolIsForked(name: String)
-    /// An invalid argument; the text names the call and the value.
+    /// An argument is invalid; the text names the call and the value.
     case badInput(String)
 }
 

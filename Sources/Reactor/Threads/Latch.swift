@@ -1,4 +1,4 @@
-/// A one-shot event for which threads and closures wait.
+/// A one-shot event that threads and closures can wait for.
 package final class Latch: Sendable {
     private struct LatchState {
         var isOpen = false
@@ -23,7 +23,8 @@ package final class Latch: Sendable {
         for body in bodies { body() }
     }
 
-    /// Opens the latch unless bodies wait, and calls these, so no other thread calls one at the same time.
+    /// Opens the latch if no bodies wait. Otherwise calls them on this thread, so that no other thread calls one at the
+    /// same time.
     /// - Returns: true if the latch is open.
     func openUnlessWaiting() -> Bool {
         let bodies = state.withLock { state in
@@ -36,7 +37,7 @@ package final class Latch: Sendable {
 
     package func wait() { state.wait(for: hasOpened) { $0.isOpen ? () : nil } }
 
-    /// Calls `body` on the thread that opens the latch, or at once if it is open.
+    /// Calls `body` on the thread that opens the latch, or at once if the latch is open.
     /// - Returns: an identifier for `forget`.
     @discardableResult
     func whenOpen(_ body: @escaping @Sendable () -> Void) -> Int {
@@ -45,10 +46,9 @@ package final class Latch: Sendable {
         return id
     }
 
-    /// Releases the waiting body with this `id`, if any.
     @discardableResult
     func forget(_ id: Int) -> Bool {
-        // Named, so that the body is released after the lock.
+        // In a variable, so that the body is released after the lock.
         let removed = state.withLock { $0.bodies.remove(id) }
         return withExtendedLifetime(removed) { removed != nil }
     }

@@ -3,7 +3,7 @@ import ReactorLibc
 
 /// Starts the library's own threads, named and with signals blocked.
 package enum LibraryThread {
-    /// A thread for pthread_join and pthread_detach, and the value before there is one.
+    /// A thread for pthread_join and pthread_detach, and the value before the thread exists.
     #if canImport(Musl)
     package typealias Handle = pthread_t?
     static var noHandle: Handle { nil }
@@ -12,12 +12,13 @@ package enum LibraryThread {
     static var noHandle: Handle { 0 }
     #endif
 
-    /// Starts a thread like pthread_create: it runs `LibraryThread.run` with the address. Returns 0 or an errno.
+    /// Starts a thread like pthread_create. The thread runs `LibraryThread.run` with the address. Returns 0 or an
+    /// errno.
     package typealias Create = @Sendable (UnsafeMutablePointer<Handle>, UnsafeMutableRawPointer) -> CInt
 
     package static let create: Create = { pthread_create($0, nil, { LibraryThread.run($0) }, $1) }
 
-    /// Starts a thread that calls `body`. Returns 0 or an errno.
+    /// Returns 0 or an errno.
     static func start(
         _ name: String, _ handle: inout Handle, _ create: Create, _ body: @escaping @Sendable () -> Void
     ) -> CInt {
@@ -38,7 +39,6 @@ package enum LibraryThread {
     /// The signals left unblocked: a blocked fault would end the process without a message.
     static var faults: [CInt] { [SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT] }
 
-    /// The thread's main function, with the address given to `Create`.
     package static func run(_ address: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
         guard let address else { return nil }
         let beginning = Unmanaged<ThreadStart>.fromOpaque(address).takeRetainedValue()

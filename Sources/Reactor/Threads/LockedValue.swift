@@ -12,7 +12,8 @@ package final class LockedValue<Value: ~Copyable>: @unchecked Sendable {
         pthread_mutex_init(lock, nil)
     }
 
-    /// A process-wide value, never freed. A forked child finds the lock free; see the rules in `ForkLocks`.
+    /// Creates a process-wide value, which is never freed. A forked child finds the lock free; see the rules in
+    /// `ForkLocks`.
     package static func ofProcess(_ value: consuming Value) -> LockedValue {
         let made = LockedValue(value)
         ForkLocks.add(Unmanaged.passRetained(made).takeUnretainedValue().lock)
@@ -32,12 +33,12 @@ package final class LockedValue<Value: ~Copyable>: @unchecked Sendable {
         return try body(&value)
     }
 
-    /// Calls `body` under the lock, and again after each signal of `change`, until it returns a value.
+    /// Calls `body` under the lock, and again after each signal from `change`, until `body` returns a value.
     func wait<Result>(for change: ThreadSignal, _ body: (inout Value) -> Result?) -> Result {
         pthread_mutex_lock(lock)
         defer { pthread_mutex_unlock(lock) }
         while true {
-            // A separate access per call: during one access the compiler may assume that no other thread changes the
+            // A separate access per call: within one access, the compiler may assume that no other thread changes the
             // value, and not reload it after the wait.
             if let result = body(&value) { return result }
             change.wait(lock)

@@ -8,7 +8,7 @@ package enum LoopClock {
         if case .virtual = self { true } else { false }
     }
 
-    // Not inlined, because it would dominate the rare branches of a turn that read the time.
+    // Not inlined, because it would take more code than the rare branches that read the time.
     @inline(never)
     package var now: LoopInstant {
         switch self {

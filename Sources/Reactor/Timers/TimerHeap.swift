@@ -1,23 +1,24 @@
-/// The loop's timers: a four-ary heap of deadlines over a table of slots.
+/// The loop's timers: a four-ary heap of deadlines, and a table of slots.
 ///
-/// A heap starts and cancels 200,000 outstanding timers as fast as a wheel (measured), and keeps nanoseconds where a
-/// wheel rounds to its tick. With four children the heap is half as deep, and siblings share a cache line. A slot knows
-/// its place in the heap, so cancellation is O(log n) and releases the closure at once.
+/// With 200,000 outstanding timers, a heap starts and cancels timers as fast as a wheel (measured), and keeps
+/// nanoseconds where a wheel rounds to its tick. With four children the heap is half as deep as with two, and siblings
+/// share a cache line. A slot knows its place in the heap, so cancellation takes O(log n) and releases the closure at
+/// once.
 ///
-/// A timer with a delay enters the heap only in `date`, since a clock reading costs as much as starting and cancelling
-/// a timer. Until then it is one of a few undated timers, and its entry has the delay for the deadline. A timer
-/// cancelled before costs no reading, and the others share one. The reading is later than the start, so no timer fires
-/// early.
+/// Reading the clock costs as much as starting and cancelling a timer. So a timer with a delay enters the heap only in
+/// `date`. Until then it is one of a few undated timers, and its entry holds the delay instead of the deadline. A timer
+/// cancelled before that costs no reading, and the others share one. The reading is later than the start, so no timer
+/// fires early.
 package struct TimerHeap: ~Copyable {
     struct Entry {
         /// The deadline, or an undated timer's delay.
         var deadline: Int64
         var sequence: UInt64
         var slot: UInt32
-        /// True when the timer keeps the loop alive. Here, where the entry has room for it.
+        /// True when the timer keeps the loop alive. Kept here because the entry has room for it.
         var isReferenced: Bool
 
-        /// Ties fire in the order of creation.
+        /// Compares deadlines; equal ones fire in the order of creation.
         @inline(__always)
         func isBefore(_ other: Entry) -> Bool {
             deadline != other.deadline ? deadline < other.deadline : sequence < other.sequence
@@ -35,15 +36,15 @@ package struct TimerHeap: ~Copyable {
         var action: Action?
         var interval: Int64
         var generation: UInt32
-        /// The index in the heap. For an undated timer, the complement of its index among these; for a free slot, the
-        /// next free slot.
+        /// The index in the heap. For an undated timer, the complement of its index among the undated timers; for a
+        /// free slot, the next free slot.
         var index: Int32
     }
 
-    /// The most undated timers. Few, so none is late by more than the time to start that many.
+    /// The most undated timers. Few, so a timer is late by at most the time to start so many.
     private static var mostUndated: Int { 16 }
 
-    // Unchecked additions below: no table has 2^31 slots, and no process 2^64 timers.
+    // The additions below are unchecked: no table has 2^31 slots, and no process 2^64 timers.
     private var heap = UncheckedArray<Entry>()
     private var undated = UncheckedArray<Entry>(capacity: mostUndated)
     private var slots = UncheckedArray<TimerSlot>()
@@ -58,16 +59,16 @@ package struct TimerHeap: ~Copyable {
     package var isEmpty: Bool { heap.isEmpty && undated.isEmpty }
     /// True when `date` must be called before the next deadline is known.
     @inline(__always) package var hasUndated: Bool { !undated.isEmpty }
-    /// True when `date` must be called before the next timer with a delay.
+    /// True when `date` must be called before the next timer with a delay is added.
     @inline(__always) var isFullOfUndated: Bool { undated.count >= Self.mostUndated }
 
-    /// The earliest deadline. None may be undated.
+    /// The earliest deadline. There must be no undated timers.
     package var nextDeadline: Int64? {
         assert(!hasUndated)
         return heap.isEmpty ? nil : heap[0].deadline
     }
 
-    /// The earliest deadline of a timer that keeps the loop alive, or else of any. None may be undated.
+    /// The earliest deadline that keeps the loop alive, or else of any timer. There must be no undated timers.
     var nearest: Int64? {
         if referenced == 0 { return nextDeadline }
         var nearest = Int64.max
@@ -75,22 +76,22 @@ package struct TimerHeap: ~Copyable {
         return nearest
     }
 
-    /// The timers that a turn fires: started, and due when the turn polled the kernel.
+    /// The timers that a turn fires: those started, and due, by the time the turn polled the kernel.
     package struct Due {
         let moment: Int64
         let horizon: UInt64
     }
 
-    /// The timers due at `now`, if any.
+    /// Returns the timers due at `now`; `nil` without any.
     @inline(__always)
     package func due(at now: Int64) -> Due? {
         guard let next = nextDeadline, next <= now else { return nil }
         return Due(moment: now, horizon: nextSequence)
     }
 
-    /// Starts a timer that repeats if `interval` is positive. Returns its id: the generation in the high half, the slot
-    /// in the low half.
-    // Inlined with common callees, since a program may start and cancel a timer per request.
+    /// Starts a timer, which repeats if `interval` is positive. Returns its id: the generation in the high half, the
+    /// slot in the low half.
+    // Inlined with its common callees, since a program may start and cancel a timer per request.
     @inline(__always)
     mutating func insert(deadline: Int64, interval: Int64, _ action: consuming Action) -> UInt64 {
         let number = takeSlot()
@@ -103,8 +104,8 @@ package struct TimerHeap: ~Copyable {
         return UInt64(generation) << 32 | UInt64(number)
     }
 
-    /// Starts a one-shot timer, `delay` after the next `date`. At most `mostUndated` may be undated.
-    /// - Returns: its id.
+    /// Starts a one-shot timer that fires `delay` after the next `date`. At most `mostUndated` may be undated.
+    /// - Returns: the timer's id.
     @inline(__always)
     mutating func insert(delay: Int64, _ action: consuming Action) -> UInt64 {
         let number = takeSlot()
@@ -117,8 +118,8 @@ package struct TimerHeap: ~Copyable {
         return UInt64(generation) << 32 | UInt64(number)
     }
 
-    /// Turns the delays of undated timers into deadlines.
-    /// - Parameter now: a clock reading later than their starts.
+    /// Turns the undated timers' delays into deadlines.
+    /// - Parameter now: a clock reading later than the timers' starts.
     @inline(never)
     package mutating func date(at now: Int64) {
         while !undated.isEmpty {
@@ -128,7 +129,8 @@ package struct TimerHeap: ~Copyable {
         }
     }
 
-    /// Ends the timer. Returns its action, to be released once the heap is consistent, or nil if the timer has ended.
+    /// Ends the timer. Returns its action, which the caller releases once the heap is consistent; `nil` if the timer
+    /// has already ended.
     @inline(__always)
     mutating func remove(_ id: UInt64) -> Action? {
         guard let slot = slot(of: id) else { return nil }
@@ -138,13 +140,13 @@ package struct TimerHeap: ~Copyable {
 
     package func contains(_ id: UInt64) -> Bool { slot(of: id) != nil }
 
-    /// A dated timer's deadline; `nil` if it has ended.
+    /// Returns a dated timer's deadline; `nil` if the timer has ended.
     func deadline(of id: UInt64) -> Int64? {
         guard let index = slot(of: id).map({ slots[$0].index }), index >= 0 else { return nil }
         return heap[Int(index)].deadline
     }
 
-    /// Moves the timer to another deadline. Returns false if it has ended.
+    /// Returns false if the timer has ended.
     package mutating func move(_ id: UInt64, to deadline: Int64) -> Bool {
         guard let slot = slot(of: id) else { return false }
         let isReferenced = removeEntry(of: slot).isReferenced
@@ -161,14 +163,14 @@ package struct TimerHeap: ~Copyable {
         referenced &+= isReferenced ? 1 : -1
     }
 
-    /// True when a due timer is left. A timer started by its own batch waits for the next.
+    /// Returns true if a due timer is left. A timer started by one of these timers waits for the next turn.
     @inline(__always)
     package func hasMore(of due: Due) -> Bool {
         !heap.isEmpty && heap[0].deadline <= due.moment && heap[0].sequence < due.horizon
     }
 
-    /// Removes the first due timer, and returns its action. A repeating timer returns to its grid after the missed
-    /// ticks.
+    /// Removes the first due timer and returns its action. A repeating timer skips missed ticks and returns to its
+    /// grid.
     package mutating func popDue(_ due: Due) -> Action? {
         guard hasMore(of: due) else { return nil }
         let first = heap[0]
@@ -237,7 +239,6 @@ package struct TimerHeap: ~Copyable {
 
     // MARK: Heap
 
-    /// The entry of a timer started or moved now.
     @inline(__always)
     private mutating func entry(_ deadline: Int64, _ slot: Int, isReferenced: Bool) -> Entry {
         defer { nextSequence &+= 1 }
@@ -254,12 +255,11 @@ package struct TimerHeap: ~Copyable {
     private mutating func push(_ entry: Entry) {
         let index = heap.count
         heap.append(entry)
-        // Most timers are later than the others.
+        // Most new timers are later than the others.
         if index > 0 && entry.isBefore(heap[(index - 1) / 4]) { return siftUp(entry, index) }
         slots[Int(entry.slot)].index = Int32(truncatingIfNeeded: index)
     }
 
-    /// Removes the timer's entry from the heap or the undated ones.
     @inline(__always)
     private mutating func removeEntry(of slot: Int) -> Entry {
         let index = Int(slots[slot].index)

@@ -9,23 +9,23 @@
 /// }
 /// ```
 ///
-/// Pass it to `withLoop(clock:)`, and use it on one thread only. Before a jump, the loop polls the kernel without
-/// waiting, so arrived data comes first. While a `ThreadPool` has jobs for the loop, the loop really waits for them, in
-/// no virtual time. (So a job must not wait for a timer of the loop.) While a task works for the loop, the clock stands
-/// still. While the task waits for the loop, for example for a timer, the clock continues.
+/// Pass the clock to `withLoop(clock:)`, and use it on one thread only. Before a jump, the loop polls the kernel
+/// without waiting, so arrived data comes first. While a `ThreadPool` has jobs for the loop, the loop really waits for
+/// them, in no virtual time. (So a job must not wait for one of the loop's timers.) While a task works for the loop,
+/// the clock stands still. While the task waits for the loop, for example for a timer, the clock continues.
 public final class VirtualClock {
-    /// The clock's current moment.
+    /// The clock's current time.
     @exclusivity(unchecked) public private(set) var now: LoopInstant
 
     /// Creates a clock.
     public init(start: LoopInstant = LoopInstant(nanoseconds: 0)) { now = min(start, .last) }
 
     /// Advances the clock by `duration`. Timers that become due fire in the loop's next turn.
-    /// - Parameter duration: the time to add. A negative one has no effect.
+    /// - Parameter duration: the time to add. A negative duration has no effect.
     public func advance(by duration: Duration) { advance(to: now.advanced(by: duration)) }
 
-    /// Advances the clock to `moment`, at most to a nanosecond before `distantFuture`, which means "never". A time-out
-    /// that begins at that last moment is due at once, and a timer for `distantFuture` does not fire.
-    /// - Parameter moment: the new time. Without effect unless later than now.
+    /// Advances the clock to `moment`, but no further than a nanosecond before `distantFuture`, which means "never". A
+    /// time-out that begins then is due at once, and a timer for `distantFuture` does not fire.
+    /// - Parameter moment: the new time. No effect unless it is later than now.
     package func advance(to moment: LoopInstant) { now = max(now, min(moment, .last)) }
 }
