@@ -12,8 +12,8 @@ import Reactor
 ///
 /// Use it in async functions that run on the loop's thread: in an actor whose executor is the loop's `remote`, on
 /// `@MainActor` if the main thread drives the loop, in `EventLoop.run { … }`, or in a task that prefers the `remote`.
-/// On any other thread, even one of Swift's pool with an undriven loop, it throws `PromiseError.badInput`. Each iterator
-/// continues where the previous one stopped.
+/// On any other thread, even one of Swift's pool with an undriven loop, it throws `PromiseError.badInput`. Each
+/// iterator continues where the previous one stopped.
 public struct LoopSequence<Element>: AsyncSequence {
     /// Errors from the source or the loop.
     public typealias Failure = any Error

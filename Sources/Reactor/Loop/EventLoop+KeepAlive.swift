@@ -6,8 +6,8 @@ extension EventLoop {
 
     @inline(__always)
     private var isAnythingLeft: Bool {
-        // Most loops watch a descriptor. External work must be read before the mailbox, to see jobs that the work posted
-        // before it ended.
+        // Most loops watch a descriptor. External work must be read before the mailbox, to see jobs that it
+        // posted before it ended.
         poller.referenced > 0 || shared.work.externalWork.isUnderWay || isReady || timers.referenced > 0
             || !keepAlive.holds.isEmpty || signals.hasReferenced
     }
