@@ -14,8 +14,8 @@ extension EventLoop {
     /// The loop stays alive without work. When it ends, jobs and handlers that still wait are released without being
     /// run, and reported. Other threads that wait for its results are notified.
     ///
-    /// Joining the thread is optional; the thread does not keep the process alive. It blocks all signals except watched
-    /// ones, so `onSignal` works there, and a signal that a handler raises reaches its watches. When a signal's last
+    /// Joining the thread is optional; the thread does not keep the process alive. It blocks all signals except faults and
+    /// watched ones, so `onSignal` works there, and a signal that a handler raises reaches its watches. When a signal's last
     /// watch ends, on any thread, this thread blocks the signal shortly afterwards.
     ///
     /// - Parameter name: the thread's name; Linux shows 15 bytes of it. An empty name becomes "loop".

@@ -7,7 +7,7 @@ import CLinux
 /// ```
 ///
 /// Jobs begin in the order of dispatch. A thread starts when a job arrives and none is free, up to the limit, and then
-/// stays. Threads have the pool's name and a number. They block all signals; a child process that a job starts without
+/// stays. Threads have the pool's name and a number. They block all signals except faults; a child process that a job starts without
 /// this library inherits that mask. A pool whose last reference is released runs its remaining jobs and ends.
 ///
 /// A job that waits for another job in the same pool may wait forever, since that job may never get a thread.
