@@ -193,7 +193,10 @@
             let clients = try (0..<5).map { _ in try Peer(to: listener.localAddress) }
             try net.loop.run(until: { listener.isDraining })
             expectEqual(net.ledger.accepted.count, 5)
-            if !both { for client in clients { client.close() } }
+            if !both {
+                for client in clients { client.close() }
+                for fd in net.ledger.accepted { awaitArrival(of: POLLIN, at: fd) }
+            }
             expectEqual(try counts(hang(served, timeout: .seconds(60))), both ? [0, 0, 5] : [0, 5, 0])
             try net.loop.run(until: { listener.activeConnections == 0 })
         }
