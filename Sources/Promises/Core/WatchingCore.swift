@@ -10,8 +10,8 @@ extension PromiseCore {
 ///
 /// Each cancellation below a promise checks for other waiters. So that these checks need not walk past many watchers
 /// each time, each watcher remembers where the last walk over it ended.
-// @unchecked Sendable: as PromiseCore. `shortcut` is accessed only by `LockedWaiters`, of which only one thread at a
-// time has one.
+// @unchecked Sendable: for PromiseCore's reasons. Only `LockedWaiters`, which one thread at a time has, accesses
+// `shortcut`.
 final class WatchingCore: PromiseCore, @unchecked Sendable {
     /// An older node of the same list, such that no node between it and the watcher keeps work alive; `nil` if unknown.
     /// Unowned, because it is older than the watcher: nodes that are removed without resetting the shortcuts are newer
