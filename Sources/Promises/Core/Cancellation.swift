@@ -48,8 +48,8 @@ struct Cancellation {
 
     private init(_ start: PromiseCore) { self.start = start }
 
-    /// Cancels `core`, even if handlers wait for it. May be called on any thread; a promise that belongs to another
-    /// thread's loop is cancelled there, later.
+    /// Cancels `core`, even if handlers wait for it. May be called on any thread; another thread's promise is cancelled
+    /// there, later.
     /// - Parameter error: the error for `core` in place of `PromiseError.cancelled`; ignored if `core` was cancelled
     ///   before.
     static func cancel(_ core: PromiseCore, with error: (any Error)?) {
@@ -86,9 +86,8 @@ struct Cancellation {
     /// Detaches `waiter` from `core`, where the climb stops.
     private func leave(_ core: PromiseCore, by waiter: PromiseCore) {
         waiter.leaveSource()
-        // If `core` is another thread's promise, this call continues the climb there. If it is externally settled,
-        // another thread may have left it at the same time, because each saw the other's waiter. So each checks again
-        // after withdrawing.
+        // On another thread's promise, this call continues the climb there. From an externally settled one, two threads
+        // may leave at the same time, because each saw the other's waiter. So each checks again after withdrawing.
         if core !== start && (core.role.contains(.externallySettled) || !core.isHere) { core.cancelUnlessWanted() }
     }
 
@@ -135,7 +134,7 @@ struct Cancellation {
             combinator.beginCancelling(with: error)
             return .stopped
         }
-        // Dropping the work may run user code; a cancellation from there must have no effect.
+        // Dropping the work may run user code, whose cancellations must have no effect.
         producer.marks.insert(.willBeRejected)
         producer.code(producer, .stop)
         let hasStopped = producer.sourceWord.loadRelaxed() == .taken

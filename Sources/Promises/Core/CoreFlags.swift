@@ -86,8 +86,8 @@ struct SharedWord: ~Copyable {
 
     private static var annotationsMask: UInt32 { 31 }
 
-    /// Marks set by other parts of the library that refer to the core. A marked core is never reused. Any thread with a
-    /// reference may add a mark, and another thread may release the core.
+    /// A core with any of these is never reused. Any thread with a reference may add one, and another thread may
+    /// release the core.
     var annotations: CoreAnnotations {
         @inline(__always) get {
             CoreAnnotations(rawValue: UInt8(truncatingIfNeeded: word.load(ordering: .relaxed) & Self.annotationsMask))
@@ -139,13 +139,12 @@ struct CoreAnnotations: OptionSet {
     /// The core's thread may never drive its loop, so the call site is noted; see `EventLoop.note`.
     static var isNoted: CoreAnnotations { CoreAnnotations(rawValue: 1 << 1) }
     /// A rejected `when` no longer waits for the core. From then on, an unhandled rejection is not reported
-    /// (`destroyContents`). The core continues without a listener, but is cancelled like others when a later listener
-    /// leaves.
+    /// (`destroyContents`). The core continues without a listener, but is cancelled when a later listener leaves.
     static var isDetached: CoreAnnotations { CoreAnnotations(rawValue: 1 << 2) }
     /// After handing the core out once, its producer may hand it out again, or attach a waiter to it.
     static var isHandedOutAgain: CoreAnnotations { CoreAnnotations(rawValue: 1 << 3) }
-    /// A cancellation decides the outcome of the externally settled core: it rejects the core now, or after its
-    /// clean-ups or work. Cores made by `cancelled(with:)` have this mark too.
+    /// A cancellation decides the externally settled core's outcome: it rejects the core now, or after its clean-ups or
+    /// work. Cores of `cancelled(with:)` have this mark too.
     static var isDecidedByCancellation: CoreAnnotations { CoreAnnotations(rawValue: 1 << 4) }
     /// A core with one of these is never linked.
     static var ofUnlinked: CoreAnnotations { [.isDetached, .isHandedOutAgain] }

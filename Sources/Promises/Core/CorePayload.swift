@@ -29,7 +29,6 @@ package struct CorePayload {
     @inlinable @inline(__always)
     static func isTrivial<Value>(_ type: Value.Type) -> Bool { _isPOD(type) && isInline(type) }
 
-    /// Stores a value or an operation.
     @inlinable @inline(__always)
     package func store<Value: ~Copyable>(_ value: consuming Value) {
         if Self.isInline(Value.self) {

@@ -15,7 +15,6 @@ extension UnownedReference where Object: PromiseCore {
     @inlinable @inline(__always)
     var job: Unmanaged<Job> { .fromOpaque(pointer) }
 
-    /// The next older waiter in the list.
     @inline(__always)
     var next: CoreRef? {
         get { borrow { $0.nextWaiter } }

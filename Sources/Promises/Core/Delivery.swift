@@ -6,7 +6,7 @@ extension PromiseCore {
     /// - Returns: false if the waiter had been withdrawn; node and word have then been released.
     @discardableResult
     func deliver(_ word: SourceWord, toOwned node: CoreRef) -> Bool {
-        // Borrowing counts no reference: the waiter must be released where it is discarded, not inside this call.
+        // Borrowed, because the waiter must be released where it is discarded, not inside this call.
         let loop = node.borrow { $0.loop.unsafelyUnwrapped }
         guard offer(word, to: node) else { return false }
         let isDelivered = loop.borrow {
@@ -38,9 +38,9 @@ extension PromiseCore {
 
 /// The notification of several waiters, or of one that runs inline.
 ///
-/// Lives on the stack of the settling thread. An inline waiter's handler runs during the delivery, and may turn the
-/// loop, for instance by a `hang` for a derived promise whose node comes later in the list. So the turn first completes
-/// the delivery, through a pointer in the loop, and the frame that began the delivery finds nothing left to do.
+/// Lives on the settling thread's stack. An inline waiter's handler runs during the delivery, and may turn the loop,
+/// for instance by a `hang` for a derived promise whose node comes later in the list. So the turn first completes the
+/// delivery, through a pointer in the loop, and the frame that began the delivery finds nothing left to do.
 struct Delivery {
     // Held by the settling frame.
     private let core: CoreRef
@@ -95,12 +95,12 @@ struct Delivery {
         }
     }
 
-    /// Called by the loop when a running waiter turns it, before the turn.
+    /// Called by the loop before a running waiter turns it.
     private static let completion: InlineCompletion = { context in
         deliverRest(context.assumingMemoryBound(to: Delivery.self))
     }
 
-    /// Takes the waiters attached since the last batch. If there are none, ends the settlement.
+    /// Takes the waiters attached meanwhile; if none, ends the settlement.
     private mutating func takeLateWaiters() {
         var seen = core.borrow { $0.state.load() }
         repeat {

@@ -49,7 +49,6 @@ struct LockedWaiters: ~Copyable {
 
     // MARK: Removing
 
-    /// Removes the tombstones.
     consuming func sweep() {
         let core = core
         Self.release(from: removeAll { Self.isWithdrawn($0, from: core) })
@@ -114,7 +113,7 @@ struct LockedWaiters: ~Copyable {
         }
     }
 
-    /// Releases nodes taken out of a list, from `first` to the one before `end`.
+    /// Releases removed nodes, from `first` to the one before `end`.
     private static func release(from first: CoreRef?, upTo end: CoreRef? = nil) {
         var removed = first
         while let node = removed, node != end {
@@ -172,7 +171,6 @@ extension PromiseCore {
     func noteWithdrawal() {
         let excess = shared.countWithdrawal()
         guard excess >= 0 else { return }
-        // This thread may lock the list.
         if role.contains(.externallySettled) || loop == .ofThisThread { return sweep() }
         if excess == 0 { loop?.borrow { _ = $0.post(InternalJob { [self] in sweep() }) } }
     }

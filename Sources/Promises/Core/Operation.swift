@@ -75,7 +75,7 @@ package struct Source<Value> {
     @inlinable
     var result: Result<Value, any Error> { isFulfilled ? .success(value) : .failure(error) }
 
-    /// Returns the same source with a value of the given type, which the caller knows.
+    /// This source, whose value the caller knows to be an `Other`.
     @inlinable @inline(__always)
     func of<Other>(_ type: Other.Type) -> Source<Other> { Source<Other>(reference, isFulfilled: isFulfilled) }
 }
@@ -146,7 +146,7 @@ extension CoreCode {
     /// The code that performs an operation of that type from the core's payload.
     @inlinable @inline(__always)
     package static func of<Op: Operation>(_ type: Op.Type) -> CoreCode {
-        // For a type that it knows, the compiler makes a function. In unspecialised generic code the closure would
+        // The compiler makes a function for a type that it knows. In unspecialised generic code the closure would
         // capture the type.
         _isConcrete(type) ? CoreCode { PromiseCore.perform(Op.self, $0, $1) } : ofGeneric(type)
     }

@@ -10,8 +10,7 @@ extension PromiseCore {
     func attach(_ waiter: PromiseCore) { attach(waiter, owned: .retaining(waiter)) }
 
     /// Attaches `waiter`. The list takes over `node`, a counted reference to the waiter.
-    /// - Parameter passingReference: true to consume a reference to this core, which a waiter queued at once can take
-    ///   over.
+    /// - Parameter passingReference: true to consume a reference to this core, for a waiter that is queued at once.
     @inline(__always)
     package func attach(_ waiter: PromiseCore, owned node: CoreRef, passingReference: Bool = false) {
         if attachAtOnce(waiter, node, passingReference: passingReference) { return }
@@ -117,8 +116,8 @@ extension PromiseCore {
     @inline(__always)
     private func isOutside(_ home: LoopRef) -> Bool { role.contains(.externallySettled) || loop != home }
 
-    /// Returns true when another thread may post the waiter to its loop, where the waiter has no place yet. The waiter
-    /// of a `hang` needs none: it has captured nothing, and retains its loop.
+    /// Returns true when another thread may post the waiter to its loop, where it has no place yet. The waiter of a
+    /// `hang` needs none: it has captured nothing, and retains its loop.
     private func mustJoinLoop(_ waiter: PromiseCore) -> Bool {
         guard let loop = waiter.loop, !waiter.role.contains(.onlyWaking) else { return false }
         return isOutside(loop) && waiter.crossThreadNumber == 0
@@ -127,7 +126,6 @@ extension PromiseCore {
     /// Notes this waiter in its loop; returns false if the table has no room.
     @inline(__always)
     private func joinLoop(_ node: CoreRef) -> Bool {
-        // Checked by the caller: there is a loop.
         crossThreadNumber = loop.unsafelyUnwrapped.borrow { $0.addCrossThreadWaiter(node.job) }
         return crossThreadNumber != 0
     }
@@ -153,7 +151,6 @@ extension PromiseCore {
         crossThreadNumber = 0
     }
 
-    /// Makes the loop no longer count this waiter.
     @inline(__always)
     func stopCounting() {
         guard marks.contains(.countsAsWaiting) else { return }

@@ -7,7 +7,7 @@ extension PromiseCore {
     /// Stops the work above this core, and rejects the work's promise with `PromiseError.cancelled`; see
     /// `Cancellation`. This core is in the end rejected with `error`, if given. Has no effect on a settled core.
     ///
-    /// May be called on any thread; a core that belongs to another thread is cancelled there, later.
+    /// May be called on any thread; another thread's core is cancelled there, later.
     package func cancel(with error: (any Error)? = nil) { Cancellation.cancel(self, with: error) }
 
     /// Cancels a promise that its holder no longer needs, unless another handler waits for it. May be called on any
@@ -25,7 +25,6 @@ extension PromiseCore {
         source.cancelUnlessWanted()
     }
 
-    /// Rejects this core, which was cancelled.
     package func rejectCancelled(with error: (any Error)?, at callSite: CallSite?) {
         // An unhandled cancellation is not reported; the mark saves the core's deinit from examining the error.
         reject(error ?? PromiseError.asCancellation, at: callSite, as: error == nil ? .rejectedAndHandled : .rejected)
@@ -33,8 +32,7 @@ extension PromiseCore {
 
     // MARK: Questions
 
-    /// True when this thread may end the core: any thread if externally settled, otherwise the thread of its loop,
-    /// which has not ended.
+    /// True when this thread may end the core: any thread if externally settled, otherwise that of its living loop.
     var isHere: Bool {
         if role.contains(.externallySettled) { return true }
         guard let here = LoopRef.ofThisThreadIfAny, loop == here else { return false }
@@ -72,10 +70,10 @@ extension PromiseCore {
         return waiters
     }
 
-    /// True when a cancellation decides the outcome: it rejects the promise now, or after its clean-ups or work have ended.
+    /// True when a cancellation decides the outcome of this externally settled promise.
     package var isDecidedByCancellation: Bool {
         guard role.contains(.externallySettled) else { return false }
-        // The thread that has claimed it may be about to annotate or reject it.
+        // The claiming thread may be about to annotate or reject it.
         while case let seen = state.load(), seen.isPending && !seen.isClaimable && seen.isLocked { sched_yield() }
         return has(.isDecidedByCancellation)
     }
@@ -84,8 +82,7 @@ extension PromiseCore {
 
     /// Cancels a promise on the thread of its loop, unless it has settled by then.
     func postCancel(with error: (any Error)?, unlessWanted: Bool) {
-        // Otherwise this thread's own loop has ended, and its promises with it; or the promise has settled and has no
-        // loop.
+        // If not, this thread's own loop has ended, with its promises; or the promise has settled and has no loop.
         guard let loop, loop != LoopRef.ofThisThreadIfAny else { return }
         // A loop that has ended refuses the job. It has ended its promises itself, except those that wait in a circle.
         loop.borrow {

@@ -28,7 +28,6 @@ extension PromiseCore {
         self.init(state: .pending, loop: .ofThisThread, role: .externallySettled, code: .of(Follow<Value>.self))
     }
 
-    /// Makes a rejected core.
     @inlinable
     package convenience init(error: any Error, at callSite: CallSite? = nil) {
         self.init(state: .rejected, loop: nil, code: .none)

@@ -75,8 +75,8 @@ extension PromiseCore {
 
     /// Makes the stored payload this core's outcome, and notifies the waiters.
     ///
-    /// Consumes a reference to the core. In the common case, a single waiter on this loop, that waiter receives the
-    /// reference to its source, so nothing is retained.
+    /// Consumes a reference to the core. In the common case, a single waiter on this loop receives the reference, so
+    /// nothing is retained.
     @usableFromInline
     func settleAndRelease(_ outcome: StateWord) {
         if settleAtOnce(outcome, passingReference: true) { return }
@@ -124,8 +124,8 @@ extension PromiseCore {
         return isDone
     }
 
-    /// Returns true when no other thread can change the state, or has changed it since `seen`: the caller's reference
-    /// is the only one, and only the waiter, which belongs to this thread, knows the address.
+    /// Returns true when no other thread can change the state, or has changed it since `seen`: only the caller has a
+    /// reference, and only the waiter, of this thread, knows the address.
     @inline(__always)
     private func isUnshared(_ seen: StateWord, _ here: LoopRef) -> Bool {
         role.isEmpty && loop.is(here) && isReferencedOnce && state.load() == seen

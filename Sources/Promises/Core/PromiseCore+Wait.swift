@@ -66,13 +66,11 @@ extension PromiseCore {
         rootRef.borrow { _ = $0.marks.insert(.hasHadNextStep) }
     }
 
-    /// Runs the next step of a node whose source has settled.
     func runNextStep() {
         marks.remove(.hasNextStep)
         payload.take(NextStep.self).run(self)
     }
 
-    /// Drops the next step of a node that will never run.
     func dropNextStep() {
         marks.remove(.hasNextStep)
         _ = payload.take(NextStep.self)

@@ -23,8 +23,8 @@ import Reactor
 ///     rejected                       the error | file and line of the promise that was rejected first
 // @unchecked Sendable: `state` decides which thread may access the rest. While pending, `payload` belongs to the one
 // holder of the right to settle, and `next` to the list that contains the node. Once settled, `payload` is constant
-// until deinit. Each hand-over is a releasing write and an acquiring load of `state`, or goes through a loop's mailbox.
-// Values of a type that is not Sendable stay on one thread, because their Promise<T> is not Sendable either.
+// until deinit. Each hand-over is a releasing write and an acquiring load of `state`, or uses a loop's mailbox. Values
+// of a type that is not Sendable stay on one thread, because their Promise<T> is not Sendable either.
 @usableFromInline
 package class PromiseCore: Job, @unchecked Sendable {
     @usableFromInline final let state: AtomicState
@@ -98,7 +98,7 @@ package class PromiseCore: Job, @unchecked Sendable {
 
     // MARK: What kinds of cores differ in
 
-    /// The line that made this externally settled promise; `nil` for other promises.
+    /// The line that made the promise; `nil` unless externally settled.
     @usableFromInline
     var callSite: CallSite? { nil }
 
@@ -113,8 +113,8 @@ package class PromiseCore: Job, @unchecked Sendable {
     /// bring. Called on any thread.
     func cancellationDidClimb(over waiter: PromiseCore) {}
 
-    /// Finds the job that settles this externally settled promise: `isQueued` if it is in that pool's queue, `behind`
-    /// for the promise that must settle before there is a job. May be called on any thread.
+    /// Returns true if the job that settles this promise is in that pool's queue; `behind` must settle before there is
+    /// a job. May be called on any thread.
     func placeOfJob(in pool: ObjectIdentifier) -> (isQueued: Bool, behind: PromiseCore?) { (false, nil) }
 
     /// Cancels this source and takes `node` out of the list, whose reference the caller then owns. A fast path for a
@@ -127,7 +127,7 @@ package class PromiseCore: Job, @unchecked Sendable {
 
     // MARK: The core as a job
 
-    /// Fulfills this promise: the core is a timer's job.
+    /// Fulfills this promise, as a timer's job.
     package override func run() { fulfill(()) }
 
     package override func runAndRelease() {

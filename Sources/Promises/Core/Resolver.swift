@@ -106,7 +106,7 @@ extension Resolver where T == Void {
         let _: Bool = fulfill(())
     }
 
-    /// Settles the promise from callbacks of the form `(error?)`; `nil` fulfills it.
+    /// Settles the promise from callbacks of the form `(error?)`, where `nil` fulfills it.
     @inlinable
     public func resolve(_ error: (any Error)?) {
         if let error { reject(error) } else { fulfill(()) }

@@ -88,13 +88,13 @@ struct AtomicSourceWord: ~Copyable {
     @inlinable @inline(__always)
     func load() -> SourceWord { SourceWord(bits: word.load(ordering: .acquiring)) }
 
-    /// Loads the word for the party that changed it last, or that only compares it.
+    /// For the party that changed the word last, or that only compares it.
     @inlinable @inline(__always)
     func loadRelaxed() -> SourceWord { SourceWord(bits: word.load(ordering: .relaxed)) }
 
-    /// Stores the word for the node's own thread, or the party that delivers to the node, while no other may change the
-    /// word. Relaxed order suffices: the next thread that uses the address is the same one, or gets the node from a
-    /// list or a mailbox, and the push onto that publishes the word. Other threads only check for a change.
+    /// For the node's own thread, or the party that delivers to the node, while no other may change the word. Relaxed
+    /// order suffices: the next thread that uses the address is the same one, or gets the node from a list or a
+    /// mailbox, and the push onto that publishes the word. Other threads only check for a change.
     @inlinable @inline(__always)
     func store(_ sourceWord: SourceWord) { word.store(sourceWord.bits, ordering: .relaxed) }
 

@@ -2,14 +2,13 @@ import CLinux
 import ReactorLibc
 import Reactor
 
-// Reuse of cores. A chain makes a core for each step and releases it a moment later. Allocating and freeing a core
-// takes some 270 instructions, a quarter of a step's time. So each loop keeps a few released cores and makes new
-// promises from them.
+// A chain makes a core for each step and releases it a moment later. Allocating and freeing a core takes some 270
+// instructions, a quarter of a step. So each loop keeps a few released cores for new promises.
 //
 // Invariant: a core is kept only where its deinit would have run, and to every other party it is then like freed
 // memory.
 // - The releasing party has the only reference (`isOnlyReference`): the core is in no list, queue or owning word. A
-//   party that knows only the address has stopped using it before the last release, as if the core were freed.
+//   party with only the address has stopped using it before the last release.
 // - No table (`annotations`) and no weak reference (`hasSideTable`) leads to the core; a deinit would have updated
 //   both.
 // - The core is a plain `PromiseCore` of this thread's loop or of none, in the heap, and its contents have been
@@ -21,7 +20,7 @@ import Reactor
 // The functions that clients call are not static: another module would call a static one through a second function,
 // which drops the type. The uncommon parts are separate functions, so that the common ones need not save registers.
 
-/// Makes a pending core, of which the caller must store the operation.
+/// Makes a pending core; the caller stores the operation.
 @usableFromInline @inline(never)
 func makePendingCore(_ code: CoreCode, _ role: CoreRole) -> PromiseCore {
     guard let here = LoopRef.ofThisThreadIfAny, let spare = SpareCores.take(on: here) else {
@@ -35,7 +34,7 @@ private func makeNewPendingCore(_ code: CoreCode, _ role: CoreRole) -> PromiseCo
     PromiseCore(state: .pending, loop: .ofThisThread, role: role, code: code)
 }
 
-/// Makes a settled core, of which the caller must store the outcome. Makes no loop for a thread without one.
+/// Makes a settled core; the caller stores the outcome. Makes no loop for a thread without one.
 @usableFromInline @inline(never)
 func makeSettledCore(_ state: StateWord, _ code: CoreCode) -> PromiseCore {
     guard let here = LoopRef.ofThisThreadIfAny, let spare = SpareCores.take(on: here) else {
@@ -55,7 +54,7 @@ extension CoreRef {
     func releaseOrKeep() {
         guard let here = LoopRef.ofThisThreadIfAny else { return release() }
         var core = takeOver()
-        // (`borrow` uses this reference, which `core` has taken over, since passing `core` would retain it.)
+        // (`borrow`, since passing `core` would retain it.)
         guard SpareCores.isPlain(core, at: here), isOnlyReference(&core),
             borrow({ SpareCores.isForgotten($0) })
         else { return }
@@ -80,8 +79,8 @@ enum SpareCores {
         return spare.takeOver()
     }
 
-    /// Releases the caller's reference to a combinator's node, or keeps the node for reuse. The node must have left its
-    /// list or queue, and have nothing to destroy.
+    /// Releases the caller's reference to a combinator's node, or keeps the node, which has left its list or queue, and
+    /// has nothing to destroy.
     static func releaseOrKeep(node: CoreRef) {
         guard let here = LoopRef.ofThisThreadIfAny, node.borrow({ $0.state.loadRelaxed() == .pending }),
             node.borrow({ canKeep($0, at: here) })
@@ -99,15 +98,14 @@ enum SpareCores {
         return loop.borrow { $0.takeSpare() }.map { CoreRef($0) }
     }
 
-    /// Returns true when the class and loop of `core` allow the loop at `here` to keep it. The caller has the only
-    /// reference.
+    /// Returns true when the class and loop of `core` let the loop at `here` keep it.
     @inline(__always)
     fileprivate static func isPlain(_ core: PromiseCore, at here: LoopRef) -> Bool {
         type(of: core) == PromiseCore.self && (core.loop.is(here) || core.loop == nil)
     }
 
-    /// Returns true when no table and no weak reference leads to the core. Call this only once the caller's reference
-    /// is the only one: before that, another thread may annotate the core, or refer to it weakly.
+    /// Returns true when no table or weak reference leads to the core. Call this only once the caller has the only
+    /// reference; before, another thread may add either.
     @inline(__always)
     fileprivate static func isForgotten(_ core: PromiseCore) -> Bool {
         core.shared.annotations.isEmpty && !core.hasSideTable

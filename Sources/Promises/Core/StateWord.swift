@@ -107,7 +107,7 @@ struct StateWord: Equatable {
     @inlinable @inline(__always)
     var isOpen: Bool { isClaimable || bits & (Self.kindMask | Self.markBit) == Self.linkBits }
 
-    /// True when a rejection is handled. Only for a rejection.
+    /// Only for a rejection.
     @inline(__always)
     var isHandled: Bool { bits & Self.markBit != 0 }
 
@@ -116,7 +116,7 @@ struct StateWord: Equatable {
         bits & (Self.kindMask | Self.markBit) == Self.fulfilledBits | Self.markBit
     }
 
-    /// True when the list of waiters is locked. Only for a pending core.
+    /// Only for a pending core.
     @inline(__always)
     var isLocked: Bool { bits & Self.busyBit != 0 }
 
@@ -141,7 +141,7 @@ struct StateWord: Equatable {
     @inline(__always)
     var locked: StateWord { StateWord(bits: bits | Self.busyBit) }
 
-    /// Returns this word with the list unlocked and its newest waiter at `address`.
+    /// Unlocks the list, whose newest waiter is at `address`.
     @inline(__always)
     func unlocked(withWaiterAt address: UInt) -> StateWord {
         StateWord(bits: address | bits & ~Self.addressMask & ~Self.busyBit)
@@ -182,11 +182,11 @@ struct AtomicState: ~Copyable {
     @inlinable @inline(__always)
     func load() -> StateWord { StateWord(bits: word.load(ordering: .acquiring)) }
 
-    /// Loads the state for callers that need only the core's progress, and read nothing that depends on it.
+    /// For callers that need only the core's progress, and read nothing that depends on it.
     @inlinable @inline(__always)
     func loadRelaxed() -> StateWord { StateWord(bits: word.load(ordering: .relaxed)) }
 
-    /// Stores the state. The caller must have the only reference to the core.
+    /// The caller must have the only reference to the core.
     @inlinable @inline(__always)
     func store(_ state: StateWord) { word.store(state.bits, ordering: .relaxed) }
 
@@ -218,9 +218,9 @@ struct AtomicState: ~Copyable {
     /// Marks a link whose own producer is too late.
     func markClaimed() { word.bitwiseOr(StateWord.markBit, ordering: .relaxed) }
 
-    /// Marks a rejection as handled.
+    /// Only for a rejection.
     func markHandled() { word.bitwiseOr(StateWord.markBit, ordering: .relaxed) }
 
-    /// Unlocks the list. Only for the thread that has locked it.
+    /// Only for the thread that has locked the list.
     func unlock() { word.bitwiseAnd(~StateWord.busyBit, ordering: .releasing) }
 }

@@ -71,7 +71,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         case awaited(FirstCancellation)
         /// The cancellation has entered the awaited promise, and arrives as its outcome, or has arrived.
         case entered(FirstCancellation)
-        /// The cancellation came while the closure ran or was about to run; the closure's result does not count.
+        /// The cancellation came while the closure ran or was about to; its result does not count.
         case overruled(FirstCancellation)
 
         var first: FirstCancellation? {
@@ -163,7 +163,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
             progress.place = (core, waiter)
             return progress.awaitsCancellation || progress.isOverruled
         }
-        // Another thread has cancelled the promise, or it was cancelled while the closure ran.
+        // Another thread cancelled it, or it was cancelled while the closure ran.
         if isCancelled { cancel() }
     }
 
@@ -179,11 +179,11 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         switch plan(source) {
         case .pass(let outcome):
             guard let previous = leave(.waiting, for: .ended) else { return nil }
-            // Another thread has cancelled the promise after it received the outcome.
+            // Another thread has cancelled it after the outcome arrived.
             let isLate = previous.awaitsCancellation && !isCancellation
             return { self.conclude(isLate ? .error(PromiseError.asCancellation, from: nil) : outcome) }
         case .dispatch(let work):
-            // Begun before the job is queued, since another party may end the count from then on.
+            // Before the job is queued, since another party may then end the count.
             jobs.begin(home)
             if let previous = leave(.waiting, for: .queued, work) {
                 if previous.awaitsCancellation && !isCancellation { cancel() }
@@ -312,8 +312,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     private func dropJob(_ previous: Progress) {
         // Then the job no longer counts in the pool's queue.
         if let (workers, job) = previous.poolJob { workers.withdraw(job) }
-        // Begun before the job's count ends; otherwise a loop that waits only for the pool would end before the
-        // handlers run.
+        // Otherwise a loop that waits only for the pool would end before the handlers run.
         home.beginExternalWork()
         if claim() { rejectCancelled(with: previous.cancellation.first?.error, at: madeAt) }
         jobs.end(home)
@@ -361,8 +360,8 @@ private final class Ticket: Sendable {
 }
 
 extension Thenable {
-    /// Makes a promise of type `type` from this one, by a closure that `plan` makes and `dispatcher` runs; without a
-    /// dispatcher it runs inline.
+    /// Makes a promise of type `type` from this one. `plan` makes the closure; `dispatcher` runs it, or, if `nil`, it
+    /// runs inline.
     /// - Parameter cleansUp: true if a cancellation also runs the closure, with the cancellation as the outcome.
     func dispatched<Made: Thenable>(
         _ operation: StaticString, on dispatcher: (any Dispatcher)?, as type: Made.Type, isGuarantee: Bool = false,
@@ -373,7 +372,7 @@ extension Thenable {
         let promise = DispatchedPromise(
             of: Made.T.self, on: dispatcher, isGuarantee: isGuarantee, cleansUp: cleansUp, CallSite(file, line)
         ) { plan($0.of(T.self)) }
-        // Traced before the start, so that the promise that the closure returns is recorded with this one.
+        // Before the start, so that the promise that the closure returns is recorded with this one.
         _ = promise.traced(operation, after: source, type, file, line)
         promise.start(after: source)
         return promise
