@@ -64,7 +64,7 @@ struct CoreMarks: OptionSet {
     /// The core, or a core linked to it, has had a next step. `adoptionLeads` can find only such cores.
     static var hasHadNextStep: CoreMarks { CoreMarks(rawValue: 1 << 3) }
     /// The node has been cancelled; the mark stays. The first cancellation decides the error, if a cancellation rejects
-    /// the node. A series begins no further round. (Externally settled promises do not need the mark.)
+    /// the node. A series begins no further round. (Externally settled promises record this themselves.)
     static var isCancelled: CoreMarks { CoreMarks(rawValue: 1 << 4) }
 }
 

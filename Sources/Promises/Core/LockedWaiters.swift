@@ -10,7 +10,6 @@ import Reactor
 struct LockedWaiters: ~Copyable {
     // The caller holds the core.
     private let core: CoreRef
-    /// The first node of the list.
     let newest: CoreRef?
 
     /// Locks the list; `nil` if the core is not pending, or is claimed.

@@ -78,8 +78,7 @@ extension PromiseCore {
     }
 
     /// Returns true when only its producer and the caller, which has one reference, know a promise: nobody else can
-    /// read its outcome, attach a handler, or cancel it. False also if the promise does not belong to the loop at
-    /// `here`.
+    /// read its outcome, attach a handler, or cancel it. False for a promise of another loop than `here`.
     ///
     /// A pending promise's producer holds one reference. A combinator's sources hold one each, and the timer of
     /// `timeout` holds another, so the promises of `timeout`, and of several pending sources, are not linked. Nothing
@@ -107,7 +106,7 @@ extension PromiseCore {
         return true
     }
 
-    /// Notes that `inner` has been linked to this root; from now on the producer of `inner` settles it.
+    /// Notes that `inner`, linked to this root, settles it from now on.
     @inline(__always)
     private func didLink(from inner: PromiseCore) {
         let word = inner.sourceWord.loadRelaxed()

@@ -91,7 +91,6 @@ extension PromiseCore {
         notifyAtOnce(waiter, node, as: seen)
     }
 
-    /// Notifies a waiter of this settled core.
     private func notifyAtOnce(_ waiter: PromiseCore, _ node: CoreRef, as outcome: StateWord) {
         let here = LoopRef.ofThisThread
         if waiter.handles { markHandled() }

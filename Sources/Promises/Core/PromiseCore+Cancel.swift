@@ -51,7 +51,6 @@ extension PromiseCore {
         return word.isLinkedFrom ? word.core.object : self
     }
 
-    /// Returns true when this core is in the list of `source`.
     func waits(for source: PromiseCore) -> Bool { sourceWord.load() == .waiting(forCoreAt: source.address) }
 
     /// Calls `body` when this core has settled, on the settling thread. Keeps no work alive, but handles a rejection.
@@ -98,7 +97,7 @@ extension PromiseCore {
     ///
     /// The node stays in the source's list, as a tombstone, until the list is swept or delivered, because other threads
     /// may be pushing onto it.
-    /// - Returns: the source, on which the caller must call `noteWithdrawal`; `nil` without effect.
+    /// - Returns: the source, on which the caller must call `noteWithdrawal`; `nil` if it has settled.
     @inline(__always)
     private func beginWithdrawal() -> PromiseCore? {
         let word = sourceWord.load()

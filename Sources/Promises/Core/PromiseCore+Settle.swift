@@ -108,7 +108,7 @@ extension PromiseCore {
         let isDone = node.borrow { waiter in
             guard waiter.isLoneHandler(of: address, here) else { return false }
             if passingReference && isUnshared(seen, here) {
-                // A store takes a fraction of an atomic exchange's time.
+                // This takes a fraction of an atomic exchange's time.
                 state.store(outcome.handled)
             } else {
                 if !passingReference { retain() }

@@ -174,7 +174,7 @@ package class PromiseCore: Job, @unchecked Sendable {
     }
 
     package override var awaitedCallSite: CallSite? {
-        // Until this thread runs the waiter, `sourceWord` keeps the source alive.
+        // Until this thread runs the waiter, the source in `sourceWord` stays alive.
         let word = sourceWord.load()
         return word.isWaiting ? word.core.borrow { $0.callSite } : nil
     }

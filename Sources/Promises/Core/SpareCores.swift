@@ -54,7 +54,7 @@ extension CoreRef {
     func releaseOrKeep() {
         guard let here = LoopRef.ofThisThreadIfAny else { return release() }
         var core = takeOver()
-        // (`borrow`, since passing `core` would retain it.)
+        // (`borrow` is used, since passing `core` would retain it.)
         guard SpareCores.isPlain(core, at: here), isOnlyReference(&core),
             borrow({ SpareCores.isForgotten($0) })
         else { return }

@@ -162,8 +162,8 @@ struct StateWord: Equatable {
     @inline(__always)
     var handled: StateWord { isRejected ? StateWord(bits: bits | Self.markBit) : self }
 
-    /// Returns this word with the mark bit of `seen` added. For an outcome the bit means that the error has been read
-    /// (a fulfilled promise has the bit from the start, or never); for a new link, that its own producer is too late.
+    /// Adds the mark bit of `seen`. For an outcome the bit means that the error has been read (a fulfilled promise has
+    /// the bit from the start, or never); for a new link, that its own producer is too late.
     @inline(__always)
     func marked(asIn seen: StateWord) -> StateWord { StateWord(bits: bits | seen.bits & Self.markBit) }
 }
