@@ -37,7 +37,7 @@ struct Cancellation {
         case end(CombinatorCore)
     }
 
-    /// The cancelled promise. The climb reaches no other promise twice, because it enters a promise only from its sole
+    /// The cancelled promise. The climb reaches no other promise twice, since it enters only from a promise's sole
     /// waiter that counts.
     private let start: PromiseCore
     /// The branches still to climb; the next one is last.
@@ -86,8 +86,9 @@ struct Cancellation {
     /// Detaches `waiter` from `core`, where the climb stops.
     private func leave(_ core: PromiseCore, by waiter: PromiseCore) {
         waiter.leaveSource()
-        // On another thread's promise, this call continues the climb there. From an externally settled one, two threads
-        // may leave at the same time, because each saw the other's waiter. So each checks again after withdrawing.
+        // For another thread's promise, this call continues the climb there. From an externally settled one, two
+        // threads may leave at the same time, because each saw the other's waiter. So each checks again after
+        // withdrawing.
         if core !== start && (core.role.contains(.externallySettled) || !core.isHere) { core.cancelUnlessWanted() }
     }
 

@@ -1,8 +1,8 @@
 import CLinux
 import Reactor
 
-/// The loop of a core, to which each core counts one reference. A loop that has ended before its core refuses jobs, and
-/// no other loop gets its address. See `EventLoop+References.swift`.
+/// The loop of a core, to which each core counts one reference. A loop that ends before its core refuses jobs, and no
+/// other loop gets its address. See `EventLoop+References.swift`.
 @usableFromInline typealias LoopRef = UnownedReference<EventLoop>
 
 extension UnownedReference where Object == EventLoop {

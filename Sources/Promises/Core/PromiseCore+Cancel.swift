@@ -32,7 +32,8 @@ extension PromiseCore {
 
     // MARK: Questions
 
-    /// True when this thread may end the core: any thread if externally settled, otherwise that of its living loop.
+    /// True when this thread may end the core: any thread if externally settled, otherwise its loop's thread, until the
+    /// loop ends.
     var isHere: Bool {
         if role.contains(.externallySettled) { return true }
         guard let here = LoopRef.ofThisThreadIfAny, loop == here else { return false }

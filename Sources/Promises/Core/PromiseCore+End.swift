@@ -68,7 +68,7 @@ extension PromiseCore {
     @inline(never)
     func dropTakenOperation() {
         if marks.contains(.hasNextStep) { return dropNextStep() }
-        // A thread without a loop may be ending, so this makes none.
+        // A thread without a loop may be ending, so no loop is made.
         guard !role.contains(.isNotifiedOfDrop), let loop = LoopRef.ofThisThreadIfAny else { return code(self, .drop) }
         loop.borrow { loop in
             if loop.jobs.isDiscarding {
