@@ -37,7 +37,7 @@ struct Cancellation {
         case end(CombinatorCore)
     }
 
-    /// The cancelled promise. The climb reaches no other promise twice, since it enters only from a promise's sole
+    /// The cancelled promise. The climb reaches no other promise twice, since it enters a promise only from its sole
     /// waiter that counts.
     private let start: PromiseCore
     /// The branches still to climb; the next one is last.

@@ -166,7 +166,7 @@ extension PromiseCore {
         return waiters.containsListener(besides: waiter?.ref)
     }
 
-    /// Counts a waiter in the list that has become a tombstone.
+    /// Counts a waiter that has become a tombstone.
     func noteWithdrawal() {
         let excess = shared.countWithdrawal()
         guard excess >= 0 else { return }
