@@ -1,25 +1,25 @@
-/// A combinator's waiter for one source: a core whose payload holds the combinator and the source's number.
+/// A combinator's waiter for one source: a core whose payload holds the combinator and the source's index.
 struct InputNode {
     let core: CoreRef
 
     private struct Input {
-        // Owned until the node has notified it or has left. Not an ordinary reference: moving it out took two atomic
-        // operations.
+        // Owned until the node has notified the combinator or has left. Moving an ordinary reference out took two
+        // atomic operations.
         var combinator: UnownedReference<CombinatorCore>?
         let index: Int
-        /// True when the node, which runs inline, brings a value in a job.
+        /// True when the node runs inline, but brings a value in a job.
         var bringsValueLater = false
     }
 
-    /// - Parameter role: `inlineAtHome` for a node that runs when its source settles.
+    /// - Parameter role: `inlineAtHome` for a node that runs at once when its source settles.
     @inline(__always)
     init(of combinator: CombinatorCore, _ index: Int, role: CoreRole = []) {
-        // The combinator does not own the node, and forgets its address when the operation is dropped.
+        // The combinator does not own the node, and forgets it when the operation is dropped.
         core = .retaining(PromiseCore.pending(Self.code, role: role.union(.isNotifiedOfDrop)))
         core.payload.store(Input(combinator: .retaining(combinator), index: index))
     }
 
-    /// Makes a node that brings a rejection when its source settles, and a value in a job.
+    /// Makes a node that brings a rejection at once when its source settles, but a value in a job.
     init(bringingValuesLaterTo combinator: CombinatorCore, _ index: Int) {
         core = .retaining(PromiseCore.pending(Self.laterCode, role: [.inlineAtHome, .isNotifiedOfDrop]))
         core.payload.store(Input(combinator: .retaining(combinator), index: index, bringsValueLater: true))
@@ -36,7 +36,7 @@ struct InputNode {
                     $0.inputDidSettle($1, AnySource(word.core, isFulfilled: word.isFulfilled))
                 }
                 SpareCores.releaseOrKeep(node: core.ref)
-            // No outcome will come, or the combinator has left the source and is forgotten here.
+            // No outcome will come; or the combinator has left the source, and `combinator` is `nil`.
             case .drop: notifyCombinator(of: core) { $0.inputWillNotCome($1) }
             case .destroy, .stop, .input: break
             }
@@ -53,7 +53,7 @@ struct InputNode {
         }
     }
 
-    /// True once for a node that runs inline, and has a value to bring in a job.
+    /// Returns true, once, for a node that runs inline and has a value to bring in a job.
     private static func bringsValueLater(_ core: PromiseCore) -> Bool {
         let input = core.payload.pointer(to: Input.self)
         guard input.pointee.bringsValueLater, core.sourceWord.loadRelaxed().isFulfilled else { return false }
@@ -78,9 +78,9 @@ struct InputNode {
     func leave() -> PromiseCore? {
         // Retained, because the list or queue may release the node during this call.
         let node = core.object
-        // If taken, the loop's end has dropped the payload.
+        // If taken, the ending loop has dropped the payload.
         guard !node.sourceWord.load().isTaken else { return nil }
-        // First, so that the drop below notifies nobody.
+        // Done first, so that dropping the operation notifies nobody.
         releaseCombinator()
         if let source = node.withdraw() { return source }
         // The node is queued.
@@ -89,10 +89,10 @@ struct InputNode {
         return nil
     }
 
-    /// Withdraws from the source, which continues, and whose outcome is not reported.
+    /// Withdraws from the source, which continues; its unhandled error is not reported.
     func detachFromSource() {
         let word = core.borrow { $0.sourceWord.load() }
-        // The source exists while this thread does not run its waiter: see `SourceWord`.
+        // The source stays alive until this thread runs its waiter: see `SourceWord`.
         if word.isWaiting { word.core.borrow { $0.annotate(.isDetached) } }
         _ = leave()
     }
@@ -101,7 +101,7 @@ struct InputNode {
     func withdrawAndCancel() {
         let isCancelled = core.borrow { node in
             let word = node.sourceWord.load()
-            // Retained, because its resolvers may release it once it is claimed.
+            // The source is retained, because its resolvers may release it once claimed.
             return word.isWaiting && word.core.object.cancel(ifOnly: core)
         }
         guard isCancelled else { return withdrawAndCancelSlow() }

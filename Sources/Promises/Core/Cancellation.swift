@@ -2,22 +2,23 @@ import Reactor
 
 /// A cancellation: an error that begins at the work.
 ///
-/// It climbs from the cancelled promise to its source, and so on up to the work, as long as no other handler waits there.
-/// From a combinator it climbs to each source. It stops the work, and rejects the promise of the work. From there the
-/// error travels as any other: each promise below is a waiter of the promise above, and stays its waiter.
+/// It climbs from the cancelled promise to its source, and so on up to the work, as long as no other handler waits for
+/// that source. From a combinator it climbs to each source. At the top it stops the work and rejects the work's
+/// promise. From there the error travels like any other, because each promise below is still a waiter of the promise
+/// above.
 ///
 ///     work ─▶ map ─▶ ensure ─▶ then ◀─ cancel()
 ///
 /// If the climb cannot continue, the waiter below leaves its source and receives the cancellation as if the source
 /// had been rejected (`leaveSource`). The climb cannot enter a promise that
-/// - another handler waits for, even one that a later branch of this cancellation reaches;
-/// - work settles that cannot be stopped, or that another thread is about to settle;
-/// - another cancellation is stopping, or whose operation runs for one (`willBeRejected`);
+/// - another handler waits for, even if a later branch of this cancellation reaches that handler;
+/// - has work that cannot be stopped, or that another thread is about to settle;
+/// - another cancellation is stopping, or whose operation another cancellation runs (`willBeRejected`);
 /// - belongs to another thread's loop: `leave` posts the rest of the climb there;
-/// - is the cancelled one, which waits for itself in a circle.
+/// - is the cancelled promise itself, in a circle.
 ///
-/// A branch ends below a settled source: the promise there, which is queued, receives the cancellation in place of the
-/// outcome. A promise whose operation is running is rejected at once.
+/// A branch ends at a settled source: the queued promise below receives the cancellation in place of the outcome. A
+/// promise whose operation is running is rejected at once.
 struct Cancellation {
     /// The result of stopping one promise.
     enum Step {
@@ -25,7 +26,7 @@ struct Cancellation {
         case stopped
         /// The promise stays as it is.
         case cannotStop
-        /// The climb continues at the source, in whose list `over` waits on behalf of the promise `of`.
+        /// The climb continues at the source `to`. `over` waits in its list, on behalf of the promise `of`.
         case climb(to: PromiseCore, over: PromiseCore, of: PromiseCore)
     }
 
@@ -36,20 +37,21 @@ struct Cancellation {
         case end(CombinatorCore)
     }
 
-    /// The cancelled promise. The climb reaches no other promise twice, since it enters a promise only over its one
+    /// The cancelled promise. The climb reaches no other promise twice, since it enters a promise only from its sole
     /// waiter that counts.
     private let start: PromiseCore
-    /// The rest of the climb, the next branch last.
+    /// The branches still to climb; the next one is last.
     private var branches: [Branch] = []
-    /// Operations that will not run. They are dropped last: that runs user code, which may change the promises on the
-    /// way.
+    /// Operations that will not run. They are dropped after the climb, because dropping them runs user code, which may
+    /// change promises on the path.
     private var dropped: [PromiseCore] = []
 
     private init(_ start: PromiseCore) { self.start = start }
 
-    /// Cancels `core`, even if handlers wait for it. Any thread; a promise of another thread's loop is cancelled there,
-    /// later.
-    /// - Parameter error: rejects `core`, in place of `PromiseError.cancelled`, unless it has been cancelled before.
+    /// Cancels `core`, even if handlers wait for it. May be called on any thread; another thread's promise is cancelled
+    /// there, later.
+    /// - Parameter error: the error for `core` in place of `PromiseError.cancelled`; ignored if `core` was cancelled
+    ///   before.
     static func cancel(_ core: PromiseCore, with error: (any Error)?) {
         guard core.isHere else { return core.postCancel(with: error, unlessWanted: false) }
         var cancellation = Cancellation(core)
@@ -57,7 +59,7 @@ struct Cancellation {
         while let branch = cancellation.branches.popLast() {
             switch branch {
             case .input(let source, let node):
-                // Code that has run since then may have withdrawn the node.
+                // Code that ran after the branch was added may have withdrawn the node.
                 if node.waits(for: source) { cancellation.climb(.climb(to: source, over: node, of: node)) }
             case .end(let combinator): combinator.inputDidEnd()
             }
@@ -65,14 +67,14 @@ struct Cancellation {
         withExtendedLifetime(cancellation.dropped) {}
     }
 
-    /// Continues after `step` to the end of a branch. Until there, no user code runs but `conf.logHandler`; see
+    /// Climbs from `step` to the end of its branch. The only user code that may run is `conf.logHandler`; see
     /// `isWanted`.
     private mutating func climb(_ step: Step) {
         var step = step
         while case .climb(let core, let waiter, let below) = step {
             let isReached = core !== start && core.isHere && !core.isWanted(besides: waiter)
             step = isReached ? stopOrClimb(core, with: nil) : .cannotStop
-            // Another cancellation that has claimed it rejects it after its clean-ups.
+            // Another cancellation that has claimed `core` rejects it after its clean-ups.
             if case .cannotStop = step, !core.isDecidedByCancellation {
                 leave(core, by: waiter)
             } else {
@@ -81,25 +83,26 @@ struct Cancellation {
         }
     }
 
-    /// Detaches `waiter`, over which the climb came, from `core`, where the climb stops.
+    /// Detaches `waiter` from `core`, where the climb stops.
     private func leave(_ core: PromiseCore, by waiter: PromiseCore) {
         waiter.leaveSource()
-        // Another thread's promise: this is how the climb continues there. An externally settled one: another thread may
-        // have left it at the same time, since each saw the other's waiter. So both look again after they have withdrawn.
+        // For another thread's promise, this call continues the climb there. From an externally settled one, two
+        // threads may leave at the same time, because each saw the other's waiter. So each checks again after
+        // withdrawing.
         if core !== start && (core.role.contains(.externallySettled) || !core.isHere) { core.cancelUnlessWanted() }
     }
 
     private mutating func stopOrClimb(_ core: PromiseCore, with error: (any Error)?) -> Step {
         if core.role.contains(.externallySettled) { return core.cancelExternally(with: error) }
-        // Code that has run since the climb began may have settled it.
+        // Code that ran during the climb may have settled it.
         guard core.state.load().isClaimable else { return .cannotStop }
         let isFirst = core.marks.insert(.isCancelled).inserted
         let error = isFirst ? error : nil
         let producer = core.settlingCore
         switch producer.sourceWord.load().mark {
         case .waiting, .fulfilled, .rejected: return cancelWaiting(producer, error)
-        // Another cancellation is stopping it, or its operation runs for one, which rejects it afterwards. The waiter below
-        // leaves: that operation may be what has cancelled it, and may wait for it.
+        // Another cancellation is stopping `core`, or running its operation, and will reject it. The waiter below
+        // leaves `core`, because that operation may have cancelled the waiter, and may wait for it.
         case _ where producer.marks.contains(.willBeRejected): return .cannotStop
         case .none: return stopWork(of: producer, for: core, error)
         // The operation is running.
@@ -107,13 +110,13 @@ struct Cancellation {
         }
     }
 
-    /// Cancels a promise that waits for a source, or is queued with the outcome of one.
+    /// Cancels a promise that waits for a source, or is queued with its source's outcome.
     private mutating func cancelWaiting(_ producer: PromiseCore, _ error: (any Error)?) -> Step {
-        // A dropped operation brings no outcome.
+        // A dropped operation passes on no error.
         let isDropped = !producer.role.isDisjoint(with: .droppedByCancellation)
         let rejection = error ?? (isDropped ? PromiseError.asCancellation : nil)
         if let rejection, let operation = producer.rejectAfterSource(with: rejection) { dropped.append(operation) }
-        // A clean-up in progress must end.
+        // A clean-up in progress must not be stopped.
         if producer.role.contains(.shielding) { return .stopped }
         // One load decides. With two, another thread could settle the source between them, and the cancellation would be
         // lost.
@@ -132,12 +135,12 @@ struct Cancellation {
             combinator.beginCancelling(with: error)
             return .stopped
         }
-        // Meanwhile another cancellation has no effect: user code may run when the work is dropped.
+        // Dropping the work may run user code, whose cancellations must have no effect.
         producer.marks.insert(.willBeRejected)
         producer.code(producer, .stop)
         let hasStopped = producer.sourceWord.loadRelaxed() == .taken
-        // Work that cannot be stopped keeps its own promise pending. If that is only linked to `core`, nobody else waits
-        // for it, and `core` is rejected all the same.
+        // Work that cannot be stopped keeps its own promise pending. If that promise is linked to `core`, nothing else
+        // waits for it, and `core` is rejected all the same.
         guard hasStopped || producer !== core else {
             producer.marks.remove(.willBeRejected)
             return .cannotStop
@@ -145,7 +148,7 @@ struct Cancellation {
         return reject(core, insteadOf: producer, error)
     }
 
-    /// Rejects `core` now. The outcome of `producer` comes too late.
+    /// Rejects `core` now; a later outcome of `producer` is ignored.
     private func reject(_ core: PromiseCore, insteadOf producer: PromiseCore, _ error: (any Error)?) -> Step {
         if producer !== core { producer.state.markClaimed() }
         // Code that ran when an operation was dropped may have settled it.
@@ -154,14 +157,14 @@ struct Cancellation {
     }
 }
 
-/// The cancellation that decides a promise's error: the first one.
+/// A promise's first cancellation, which decides its error.
 struct FirstCancellation {
-    /// An error in place of `PromiseError.cancelled`.
+    /// The error that replaces `PromiseError.cancelled`, if any.
     let error: (any Error)?
 }
 
 extension PromiseError {
-    /// Shared by all cancellations: each conversion of an enumeration to `any Error` makes a box, and a race cancels
-    /// all promises but one.
+    /// Shared by all cancellations, because each conversion of an enumeration to `any Error` allocates a box, and a
+    /// race cancels all promises but one.
     @usableFromInline package static let asCancellation: any Error = PromiseError.cancelled
 }

@@ -4,7 +4,7 @@ import Reactor
 // @unchecked: accessed only on its loop's thread, with PromiseCore's exceptions.
 @usableFromInline
 class CombinatorCore: PromiseCore, @unchecked Sendable {
-    /// Nodes that have not run, plus one for the code that is adding sources.
+    /// The number of nodes that have not run, plus one while sources are being added.
     @exclusivity(unchecked) private final var outstanding = 1
     /// The cancellation that rejects the result once the remaining sources have settled.
     private var cancellation: FirstCancellation?
@@ -23,20 +23,21 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
     /// True when the result cannot be fulfilled before all sources have settled.
     var needsAllInputs: Bool { true }
 
-    /// Consumes the reference to the source. Must end with `inputDidEnd`.
+    /// Handles a source's outcome, and consumes the reference to the source. Must end by calling `inputDidEnd`.
     func inputDidSettle(_ index: Int, _ source: AnySource) { preconditionFailure("abstract") }
 
-    /// Like `inputDidSettle`, for a source that brings no outcome: a cancellation has left it, or the loop is ending.
+    /// Like `inputDidSettle`, for a source without an outcome: a cancellation has left the source, or the loop is
+    /// ending.
     func inputWillNotCome(_ index: Int) { preconditionFailure("abstract") }
 
-    /// Releases what is kept for the result: settled sources, or closures.
+    /// Releases the settled sources or closures kept for the result.
     func releaseKept() { preconditionFailure("abstract") }
 
     // MARK: Counting
 
     final func begin() { outstanding += 1 }
 
-    /// Counts a source that has settled, or is no longer awaited. The last one settles the result.
+    /// Counts a source that has settled, or is no longer awaited. The last call settles the result.
     final func inputDidEnd(_ error: @autoclosure () -> PromiseError = .noProducer) {
         outstanding -= 1
         guard outstanding == 0, isOpen else { return }
@@ -50,10 +51,10 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
 
     // MARK: Cancellation
 
-    /// True when a cancellation will reject the result. Until then the outcomes of sources are only counted.
+    /// True when a cancellation will reject the result. Until then sources are counted, and their outcomes ignored.
     final var isCancelling: Bool { cancellation != nil }
 
-    /// Begins a cancellation of the result and its sources. A call of `inputDidEnd` must follow.
+    /// Begins a cancellation of the result and its sources. The caller must then call `inputDidEnd`.
     final func beginCancelling(with error: (any Error)?) {
         begin()
         if cancellation == nil { cancellation = FirstCancellation(error: error) }

@@ -4,7 +4,7 @@
 ///     bits 48 … 62    the role
 ///
 /// Calling it retains nothing, because functions and metadata are never freed.
-// On Linux no address of a process is above bit 47, unless the process asks for it, or for tags.
+// On Linux no address has a bit above 47 set, unless the process asks for higher addresses or for tags.
 @usableFromInline
 package struct CoreCode {
     @usableFromInline let bits: UInt
@@ -31,7 +31,7 @@ package struct CoreCode {
         self.init(bits: address | Self.genericBit)
     }
 
-    /// For a core without an operation whose value needs no destruction.
+    /// The code for a core that has no operation, and whose value needs no destruction.
     @inlinable
     static var none: CoreCode {
         @inline(__always) get { CoreCode { _, _ in } }
@@ -63,8 +63,8 @@ package struct CoreCode {
 
     // MARK: Words
 
-    // A closure is two words: its function, and the object with its captures or zero. In a struct, because a bare
-    // closure would first be wrapped in another one.
+    // A closure is two words: its function, and the object that holds its captures, or zero. This struct wraps the
+    // closure, because a bare one would be wrapped in another closure.
     @usableFromInline
     struct Closure {
         @usableFromInline let call: (PromiseCore, CorePhase) -> Void

@@ -1,7 +1,7 @@
 import Synchronization
 
-// The small fields of a core, by who writes them: nobody, the thread of its loop, any thread. `PromiseCore` has a word
-// for each.
+// The small fields of a core, grouped by writer: nobody, the thread of its loop, any thread. `PromiseCore` has one word
+// per group.
 
 // MARK: Nobody
 
@@ -21,57 +21,57 @@ package struct CoreRole: OptionSet {
     static var onlyWaking: CoreRole { CoreRole(rawValue: 1 << 3) }
     /// The loop does not count a node with one of these roles among its waiting handlers.
     static var uncounted: CoreRole { [.keepsNoWorkAlive, .onlyWaking] }
-    /// A node with one of these roles is excluded from the fast path of settling, which runs handlers later and marks a
+    /// The fast path of settling excludes nodes with one of these roles, because it queues handlers and marks a
     /// rejection as handled.
     static var slowlyNotified: CoreRole { [.inlineAtHome, .leavesUnhandled] }
-    /// Any thread that has claimed the core may settle it: a resolver, or a job of a dispatcher.
+    /// Any thread that has claimed the core may settle it, through a resolver or in a dispatcher's job.
     @usableFromInline static var externallySettled: CoreRole { CoreRole(rawValue: 1 << 4) }
-    /// The operation observes the source's outcome: a later cancellation does not replace that.
+    /// The operation observes the source's outcome: a later cancellation does not replace the outcome.
     @usableFromInline package static var observes: CoreRole { CoreRole(rawValue: 1 << 5) }
-    /// The operation holds a place that others may take when it is cancelled, as the reader of a connection: it is dropped
-    /// then, although the core waits for its source.
+    /// The operation holds a place, like the reader of a connection, that others may take after a cancellation. So a
+    /// cancellation drops it, although the core still waits for its source.
     @usableFromInline package static var isDroppedWhenCancelled: CoreRole { CoreRole(rawValue: 1 << 6) }
-    /// A clean-up of a resolver's promise, which a cancellation rejects only after it.
+    /// The node is a clean-up of a resolver's promise. A cancellation rejects the promise only after the clean-up.
     static var cleansUp: CoreRole { CoreRole(rawValue: 1 << 7) }
-    /// Stops the work of a resolver's promise. If that has clean-ups, it is notified with them.
+    /// The node stops the work of a resolver's promise. If the promise has clean-ups, the node is notified with them.
     static var stopsWork: CoreRole { CoreRole(rawValue: 1 << 8) }
-    /// Waits for a clean-up in progress. A cancellation does not continue to its source, and rejects the node when the
-    /// source has settled.
+    /// The node waits for a clean-up in progress. A cancellation does not climb to the source, and rejects the node
+    /// when the source has settled.
     @usableFromInline static var shielding: CoreRole { CoreRole(rawValue: 1 << 9) }
     /// A cancellation drops the operation of a node with one of these roles.
     static var droppedByCancellation: CoreRole { [.isDroppedWhenCancelled, .shielding] }
-    /// A timer, or the peer's end, may cancel the node before its source settles.
+    /// A timer, or a peer that goes away, may cancel the node before its source settles.
     @usableFromInline package static var hasDeadline: CoreRole { CoreRole(rawValue: 1 << 10) }
-    /// Dropping the operation notifies the combinator or the task that waits for the node. So it is dropped at once, not put
-    /// off, and a cancellation withdraws the node in place of running it.
+    /// Dropping the operation notifies the combinator or the task that waits for the node. So the operation is always
+    /// dropped at once, and a cancellation withdraws the node instead of running it.
     static var isNotifiedOfDrop: CoreRole { CoreRole(rawValue: 1 << 11) }
 }
 
 // MARK: The thread of the core's loop
 
-/// Progress of a node. At most five marks: see `PromiseCore.marks`.
+/// The progress of a node. `PromiseCore.marks` has room for five marks.
 @usableFromInline
 struct CoreMarks: OptionSet {
     @usableFromInline let rawValue: UInt8
     @inlinable init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    /// The payload has the next step of the node, set by `continueBy`: to adopt an outcome, or to be rejected.
+    /// The payload holds the node's next step, set by `continueBy`: to adopt an outcome, or to be rejected.
     static var hasNextStep: CoreMarks { CoreMarks(rawValue: 1 << 0) }
-    /// A cancellation will reject the node, whatever its source's outcome: by the next step, or when the work has ended.
+    /// A cancellation will reject the node, whatever its source's outcome, in the next step or when the work has ended.
     static var willBeRejected: CoreMarks { CoreMarks(rawValue: 1 << 1) }
     /// The loop counts the node among its waiting handlers.
     static var countsAsWaiting: CoreMarks { CoreMarks(rawValue: 1 << 2) }
-    /// The core, or a core linked to it, has had a next step. Only then may `adoptionLeads` find it.
+    /// The core, or a core linked to it, has had a next step. `adoptionLeads` can find only such cores.
     static var hasHadNextStep: CoreMarks { CoreMarks(rawValue: 1 << 3) }
-    /// It has been cancelled, which it stays: the first cancellation decides its error, if one rejects it, and no series
-    /// begins another round. (Externally settled promises know that by themselves.)
+    /// The node has been cancelled; the mark stays. The first cancellation decides the error, if a cancellation rejects
+    /// the node. A series begins no further round. (Externally settled promises record this themselves.)
     static var isCancelled: CoreMarks { CoreMarks(rawValue: 1 << 4) }
 }
 
 // MARK: Any thread
 
-/// State of a core that several threads may change, in one word. It tells nothing about the rest of the core, so every
-/// access is relaxed: `state` orders what threads do with a core.
+/// The state of a core that several threads may change, in one word. It tells nothing about the rest of the core, so
+/// every access is relaxed; `state` orders the threads' accesses to a core.
 ///
 ///     bits 0 … 4     the annotations
 ///     bits 8 … 31    the count of withdrawals, signed
@@ -86,8 +86,8 @@ struct SharedWord: ~Copyable {
 
     private static var annotationsMask: UInt32 { 31 }
 
-    /// Marks of other parts of the library that refer to the core. A marked core is never reused. Any thread that has a
-    /// reference may add a mark, and another thread may release the core.
+    /// A core with any of these is never reused. Any thread with a reference may add one, and another thread may
+    /// release the core.
     var annotations: CoreAnnotations {
         @inline(__always) get {
             CoreAnnotations(rawValue: UInt8(truncatingIfNeeded: word.load(ordering: .relaxed) & Self.annotationsMask))
@@ -98,23 +98,24 @@ struct SharedWord: ~Copyable {
 
     // MARK: Withdrawals
 
-    // The number of waiters withdrawn since the last sweep, which is at least the number of tombstones in the list. The
-    // list is swept when they outnumber the other nodes, so that a withdrawal costs the same however long the list is.
-    // The count begins at zero or below, and a sweep is due at 16. It wraps around at its largest number.
+    // The number of waiters withdrawn since the last sweep; the list has no more tombstones than that. When the
+    // withdrawn waiters outnumber the other nodes, the list is swept, so that a withdrawal costs the same however long
+    // the list is. The count begins at zero or below, and a sweep is due at 16. The count wraps around.
 
     private static var countShift: UInt32 { 8 }
     private static var countWhenDue: Int32 { 16 }
-    /// Longer lists are also swept after this many withdrawals: each then costs a few visits.
+    /// The most withdrawals between sweeps, also for longer lists, where each withdrawal then costs a few visits.
     private static var mostBetweenSweeps: Int { 1 << 22 }
 
-    /// Counts a withdrawn waiter. Any thread.
-    /// - Returns: the count beyond the one that makes a sweep due; zero for the withdrawal that does.
+    /// Counts a withdrawn waiter, on any thread.
+    /// - Returns: the count minus 16: zero for the withdrawal that makes a sweep due.
     func countWithdrawal() -> Int32 {
         let word = word.wrappingAdd(1 << Self.countShift, ordering: .relaxed).newValue
         return Int32(bitPattern: word) >> Int32(Self.countShift) - Self.countWhenDue
     }
 
-    /// The list has been swept. The next sweep follows after as many withdrawals as there are nodes left, at least 16.
+    /// Restarts the count after a sweep. The next sweep is due after as many withdrawals as nodes are left, but at
+    /// least 16.
     func restartCount(nodesLeft left: Int) {
         let count = Self.countWhenDue - Int32(max(Int(Self.countWhenDue), min(left, Self.mostBetweenSweeps)))
         let bits = UInt32(bitPattern: count << Int32(Self.countShift))
@@ -129,21 +130,21 @@ struct SharedWord: ~Copyable {
     }
 }
 
-/// Marks of other parts of the library that refer to a core.
+/// Marks set by other parts of the library that refer to a core.
 struct CoreAnnotations: OptionSet {
     let rawValue: UInt8
 
-    /// `TraceRegistry` has an entry for it. Set under the lock there.
+    /// `TraceRegistry` has an entry for the core. Set under the registry's lock.
     static var isRecorded: CoreAnnotations { CoreAnnotations(rawValue: 1 << 0) }
-    /// Its thread may never drive its loop, so the call site is noted; see `EventLoop.note`.
+    /// The core's thread may never drive its loop, so the call site is noted; see `EventLoop.note`.
     static var isNoted: CoreAnnotations { CoreAnnotations(rawValue: 1 << 1) }
-    /// A rejected `when` no longer waits for it. From then on, its rejection is not reported if it has no handler (`end`).
-    /// It continues without a listener, but is cancelled like others when a later listener leaves.
+    /// A rejected `when` no longer waits for the core. From then on, an unhandled rejection is not reported
+    /// (`destroyContents`). The core continues without a listener, but is cancelled when a later listener leaves.
     static var isDetached: CoreAnnotations { CoreAnnotations(rawValue: 1 << 2) }
-    /// Its producer may hand it out, or attach a waiter to it, after it has handed it out once.
+    /// After handing the core out once, its producer may hand it out again, or attach a waiter to it.
     static var isHandedOutAgain: CoreAnnotations { CoreAnnotations(rawValue: 1 << 3) }
-    /// A cancellation decides the outcome of the externally settled core: rejects it now, or after its clean-ups or work.
-    /// Or it is one of `cancelled(with:)`.
+    /// A cancellation decides the externally settled core's outcome: it rejects the core now, or after its clean-ups or
+    /// work. Cores of `cancelled(with:)` have this mark too.
     static var isDecidedByCancellation: CoreAnnotations { CoreAnnotations(rawValue: 1 << 4) }
     /// A core with one of these is never linked.
     static var ofUnlinked: CoreAnnotations { [.isDetached, .isHandedOutAgain] }

@@ -3,9 +3,9 @@ import Reactor
 // Layout that the compiler does not check.
 
 extension PromiseCore {
-    /// The first misplaced field of this new core, which no other party has seen, and the code that relies on its
-    /// place. A debug build checks each new core, so that a stored property added to `Job` or `PromiseCore` ends the
-    /// first program that makes a promise, instead of corrupting memory.
+    /// Describes the first misplaced field of this new core, which no other party may have seen, and the code that
+    /// relies on its place; `nil` if there is none. A debug build checks each new core: after a stored property is
+    /// added to `Job` or `PromiseCore`, the first promise ends the program, instead of corrupting memory.
     final func layoutFault(payloadOffset: Int = CorePayload.offset) -> String? {
         if address & ~StateWord.addressMask != 0 {
             return "the address of a core has low bits, which StateWord uses for its marks"
@@ -20,8 +20,8 @@ extension PromiseCore {
         return nil
     }
 
-    /// True when the runtime counts the references in a side table, as from the first weak reference on. The word after
-    /// the metadata then has its two highest bits set.
+    /// True when the runtime counts the references in a side table, as it does after the first weak reference. The word
+    /// after the metadata then has its two highest bits set.
     @inline(__always)
     final var hasSideTable: Bool { (ref.pointer + 8).load(as: UInt.self) >> 62 == 3 }
 }

@@ -1,6 +1,7 @@
 import Reactor
 
-/// The three words of a core that hold its operation, its value or its error. `PromiseCore` has a table of them.
+/// The three words of a core that hold its operation, its value or its error. `PromiseCore` lists the possible
+/// contents.
 ///
 /// Accessed by address and never by name, so that the optimiser sees stored closures escape. A typed pointer from
 /// `withUnsafeMutablePointer` hid that, and `var done = false; p.done { done = true }; while !done { … }` became an
@@ -10,7 +11,7 @@ import Reactor
 package struct CorePayload {
     @usableFromInline let address: UnsafeMutableRawPointer
 
-    /// The caller holds the core.
+    /// Refers to the payload of a core that the caller holds.
     @inlinable @inline(__always)
     init(ofCoreAt core: UnsafeMutableRawPointer) { address = core + Self.offset }
 
@@ -18,7 +19,7 @@ package struct CorePayload {
     @usableFromInline static var offset: Int { 16 + 8 + 8 + 8 + 8 }
     static var size: Int { 24 }
 
-    /// If false, the payload points to a separate block.
+    /// Returns true when a value fits in the payload. Otherwise the payload points to a separate block.
     @inlinable @inline(__always)
     static func isInline<Value: ~Copyable>(_ type: Value.Type) -> Bool {
         MemoryLayout<Value>.size <= 24 && MemoryLayout<Value>.alignment <= 8
@@ -28,7 +29,6 @@ package struct CorePayload {
     @inlinable @inline(__always)
     static func isTrivial<Value>(_ type: Value.Type) -> Bool { _isPOD(type) && isInline(type) }
 
-    /// Stores a value or an operation.
     @inlinable @inline(__always)
     package func store<Value: ~Copyable>(_ value: consuming Value) {
         if Self.isInline(Value.self) {
@@ -69,7 +69,7 @@ package struct CorePayload {
 
     func takeError() -> any Error { address.assumingMemoryBound(to: (any Error).self).move() }
 
-    /// The call site of the promise that was rejected first; nil if an operator made it.
+    /// The call site of the promise that was rejected first; `nil` if an operator made that promise.
     @usableFromInline
     var callSite: CallSite? { (address + 8).load(as: CallSite?.self) }
 
@@ -79,7 +79,7 @@ package struct CorePayload {
     }
 
     #if DEBUG
-    // For a core that is kept and unused.
+    // For cores kept for reuse.
 
     private static var poison: (UInt, UInt, UInt) { (UInt.max / 3, UInt.max / 5, UInt.max / 15) }
 

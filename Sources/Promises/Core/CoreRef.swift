@@ -11,11 +11,10 @@ extension UnownedReference where Object: PromiseCore {
     @inlinable @inline(__always)
     package var payload: CorePayload { CorePayload(ofCoreAt: pointer) }
 
-    /// The same reference, as an entry of a loop's queues.
+    /// This reference as an entry in a loop's queues.
     @inlinable @inline(__always)
     var job: Unmanaged<Job> { .fromOpaque(pointer) }
 
-    /// The next older waiter in the list.
     @inline(__always)
     var next: CoreRef? {
         get { borrow { $0.nextWaiter } }
@@ -29,8 +28,8 @@ extension UnownedReference where Object == PromiseCore {
 
     var list: some Sequence<CoreRef> { sequence(first: self) { $0.next } }
 
-    /// Turns the list around by its links.
-    /// - Returns: its new first waiter.
+    /// Reverses the list by changing its links.
+    /// - Returns: the new first waiter.
     func reverseInPlace() -> CoreRef { CoreRef(at: Job.reversed(job)!.toOpaque()) }
 
     /// The caller knows the class.
@@ -39,10 +38,10 @@ extension UnownedReference where Object == PromiseCore {
 }
 
 extension CoreRef {
-    /// The number of counted references to the core: one, if only the caller has one. Exact unless other threads
-    /// release theirs during the call. A party without a reference cannot get one.
+    /// The number of counted references to the core, including the caller's. Exact unless other threads release theirs
+    /// during the call, since a party without a reference cannot get one.
     ///
-    /// The fence orders other parties' accesses before their release before the caller's next accesses.
+    /// After the fence, the caller sees all that other parties did before they released their references.
     var referenceCount: Int {
         defer { atomicMemoryFence(ordering: .acquiring) }
         return clinux_reference_count(pointer)
@@ -50,7 +49,7 @@ extension CoreRef {
 }
 
 extension PromiseCore {
-    /// The next older waiter. The lists of cores contain nothing but cores.
+    /// The next older waiter. A core's list contains only cores.
     @inline(__always)
     final var nextWaiter: CoreRef? {
         get { next.map { CoreRef(at: $0.toOpaque()) } }
@@ -81,7 +80,7 @@ extension PromiseCore {
     /// True when the caller's reference is the only one; see `isOnlyReference`.
     @inlinable @inline(__always)
     final var isReferencedOnce: Bool {
-        // Takes the reference over and gives it back, so that the check counts no further one.
+        // This takes the reference over and gives it back, so that the check counts no further reference.
         var core = ref.takeOver()
         let isOnly = isOnlyReference(&core)
         _ = CoreRef.retaining(core)
@@ -89,13 +88,13 @@ extension PromiseCore {
     }
 }
 
-/// Returns true when this reference to a core is the only one. The caller then sees the accesses of other parties
-/// before their release. Load what they may have changed after this call, not before.
+/// Returns true when this reference to a core is the only one. The caller then sees all that other parties did before
+/// their release. Call this first; then load what they may have changed.
 @inlinable @inline(__always)
 func isOnlyReference(_ core: inout PromiseCore) -> Bool {
     guard isKnownUniquelyReferenced(&core) else { return false }
-    // The release is a releasing operation on the count, but this reads the count relaxed: ARM64 may do later loads
-    // before it. On x86-64 the fence is no instruction.
+    // A release changes the count with releasing order, but this check reads it relaxed, so ARM64 may move later loads
+    // before the check. On x86-64 the fence is no instruction.
     atomicMemoryFence(ordering: .acquiring)
     return true
 }
@@ -113,7 +112,7 @@ extension SourceWord {
     @inlinable @inline(__always)
     var core: CoreRef { CoreRef(address: address) }
 
-    /// The source, if the node is in its list. Counted, so that it outlives a withdrawal.
+    /// The source, if the node is in its list. The reference is counted, so that the source outlives a withdrawal.
     var source: PromiseCore? { isWaiting ? core.object : nil }
 
     func release() { CoreRef(addressOrZero: address)?.release() }

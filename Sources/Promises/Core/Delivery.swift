@@ -1,12 +1,12 @@
 import Reactor
 
 extension PromiseCore {
-    /// Notifies a waiter of this core that does not run inline, and schedules it on its loop. `word`, with its
-    /// reference, becomes the waiter's `sourceWord`. Consumes the list's reference to the waiter.
-    /// - Returns: false if the waiter had been withdrawn. Releases node and word then.
+    /// Notifies a waiter that does not run inline, and schedules it on its loop. `word`, with its reference, becomes
+    /// the waiter's `sourceWord`. Consumes the list's reference to the waiter.
+    /// - Returns: false if the waiter had been withdrawn; node and word have then been released.
     @discardableResult
     func deliver(_ word: SourceWord, toOwned node: CoreRef) -> Bool {
-        // Counts no reference: the waiter must be released where it is discarded, not nested inside this call.
+        // Borrowed, because the waiter must be released where it is discarded, not inside this call.
         let loop = node.borrow { $0.loop.unsafelyUnwrapped }
         guard offer(word, to: node) else { return false }
         let isDelivered = loop.borrow {
@@ -14,7 +14,7 @@ extension PromiseCore {
             $0.enqueueOwned(node.job)
             return true
         }
-        // Only for a `hang` on an ended loop, which has captured nothing.
+        // Only for the waiter of a `hang` on an ended loop; it has captured nothing.
         if !isDelivered { EventLoop.ofCurrentThread.jobs.discard(node.job) }
         return true
     }
@@ -29,7 +29,7 @@ extension PromiseCore {
         return false
     }
 
-    /// True when a waiter runs at once on the notifying thread. Without a loop it always does.
+    /// Returns true when this waiter runs at once on the notifying thread, as a waiter without a loop always does.
     @inline(__always)
     func runsInline(at here: LoopRef) -> Bool {
         loop == nil || loop == here && role.contains(.inlineAtHome)
@@ -38,13 +38,13 @@ extension PromiseCore {
 
 /// The notification of several waiters, or of one that runs inline.
 ///
-/// Lives on the stack of the settling thread. The handler of an inline waiter runs in the middle of it, and may turn
-/// the loop, for instance by a `hang` for a derived promise whose node is further down in the list. So the turn first
-/// completes the delivery, through a pointer in the loop, and the frame that began it finds nothing left to do.
+/// Lives on the settling thread's stack. An inline waiter's handler runs during the delivery, and may turn the loop,
+/// for instance by a `hang` for a derived promise whose node comes later in the list. So the turn first completes the
+/// delivery, through a pointer in the loop, and the frame that began the delivery finds nothing left to do.
 struct Delivery {
     // Held by the settling frame.
     private let core: CoreRef
-    /// The waiters to notify, oldest first. Owned. `nil` between two batches too.
+    /// The waiters still to notify, oldest first, owned by the delivery. Also `nil` between two batches.
     private var rest: CoreRef?
     private var outcome: StateWord
     private var isComplete = false
@@ -55,14 +55,14 @@ struct Delivery {
         rest = oldest
     }
 
-    /// The core must be marked as settling.
+    /// Notifies `oldest` and the later waiters. The core must be marked as settling.
     @inline(never)
     static func deliverAll(_ outcome: StateWord, of core: PromiseCore, to oldest: CoreRef) {
         var delivery = Delivery(outcome, of: core, to: oldest)
         withUnsafeMutablePointer(to: &delivery) { deliverRest($0) }
     }
 
-    /// By pointer, because a waiter that it runs may call it again.
+    /// Takes a pointer, because a waiter that runs here may call this function again.
     private static func deliverRest(_ delivery: UnsafeMutablePointer<Delivery>) {
         let core = delivery.pointee.core
         let here = LoopRef.ofThisThread
@@ -71,7 +71,7 @@ struct Delivery {
                 delivery.pointee.rest = node.next
                 core.borrow { send(node, of: $0, in: delivery, here) }
             }
-            // The last waiter that ran may have completed it.
+            // The last waiter that ran may have completed the delivery.
             guard !delivery.pointee.isComplete else { return }
             delivery.pointee.takeLateWaiters()
         }
@@ -82,12 +82,12 @@ struct Delivery {
         _ node: CoreRef, of core: PromiseCore, in delivery: UnsafeMutablePointer<Delivery>, _ here: LoopRef
     ) {
         let (runsInline, handles) = node.borrow { ($0.runsInline(at: here), $0.handles) }
-        // With a reference for the waiter.
+        // The waiter receives this reference.
         core.retain()
         let word = SourceWord.settled(core.address, as: delivery.pointee.outcome)
         if runsInline {
             guard core.offer(word, to: node) else { return }
-            // Noted before it runs, because its handler may complete the delivery.
+            // Before the waiter runs, because its handler may complete the delivery.
             if handles { delivery.pointee.noteHandled() }
             here.borrow { $0.jobs.runInline(node.job, interrupting: delivery, complete: completion) }
         } else if core.deliver(word, toOwned: node) && handles {
@@ -95,12 +95,12 @@ struct Delivery {
         }
     }
 
-    /// Called by the loop before a turn inside a running waiter.
+    /// Called by the loop before a running waiter turns it.
     private static let completion: InlineCompletion = { context in
         deliverRest(context.assumingMemoryBound(to: Delivery.self))
     }
 
-    /// Ends the settlement if no waiter was attached since.
+    /// Takes the waiters attached meanwhile; if none, ends the settlement.
     private mutating func takeLateWaiters() {
         var seen = core.borrow { $0.state.load() }
         repeat {

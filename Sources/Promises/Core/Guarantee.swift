@@ -8,8 +8,8 @@ import Reactor
 ///     .done { print($0) }              // no error can reach the end of this chain
 /// ```
 ///
-/// `after` returns a guarantee, and so does `Connection.read`, whose failures are part of its value. A throwing closure
-/// makes an operator return a `Promise`. Threads and order are as for `Promise`.
+/// `after` returns a guarantee, and so does `Connection.read`, whose failures are part of its value. With a throwing
+/// closure an operator returns a `Promise`. Handlers run on the same threads, and in the same order, as a promise's.
 public struct Guarantee<T> {
     @usableFromInline package let core: PromiseCore
 
@@ -18,8 +18,8 @@ public struct Guarantee<T> {
 
     /// Makes a guarantee that `body` fulfills, now or later.
     ///
-    /// Only `cancel()` cancels it, not a race or another promise that no longer needs it, because the closure could not
-    /// be notified.
+    /// Only `cancel()` cancels it; a race, or another promise that no longer needs it, does not, because the closure
+    /// could not be notified.
     /// - Parameter body: runs at once, with the closure that fulfills the guarantee.
     @inlinable
     public init(_ file: StaticString = #fileID, _ line: UInt = #line, resolver body: (@escaping (T) -> Void) -> Void) {
@@ -35,7 +35,7 @@ public struct Guarantee<T> {
     /// race(after(.seconds(1)), stop)          // may be written again, round by round: the race does not cancel `stop`
     /// ```
     ///
-    /// Only `cancel()` cancels it, as for the initializer.
+    /// Only `cancel()` cancels it: see the initializer.
     @inlinable
     public static func pending(
         _ file: StaticString = #fileID, _ line: UInt = #line
@@ -77,7 +77,7 @@ extension Guarantee where T == Void {
     @inlinable
     public init() { self = .value }
 
-    /// A fulfilled guarantee. Always the same one, without an allocation.
+    /// A fulfilled guarantee: always the same one, so nothing is allocated.
     @inlinable
     public static var value: Guarantee<Void> { Guarantee(PromiseCore.void) }
 }
@@ -107,12 +107,12 @@ extension Guarantee: Thenable {
 }
 
 extension Guarantee: CustomStringConvertible, CustomDebugStringConvertible {
-    /// `Guarantee(3)`, or `Guarantee(…Int)` while pending; with its name `Guarantee("idle": 3)`.
+    /// `Guarantee(3)`, or `Guarantee(…Int)` while pending; if named, `Guarantee("idle": 3)`.
     public var description: String {
         settledValue.map { "Guarantee(\(core.label)\($0))" } ?? "Guarantee(\(core.label)…\(T.self))"
     }
 
-    /// `Guarantee<Int>.pending`, `Guarantee<Int>.fulfilled(3)`, followed by the name and the trace, if any.
+    /// `Guarantee<Int>.pending` or `Guarantee<Int>.fulfilled(3)`, followed by the name and the trace, if any.
     public var debugDescription: String {
         let outcome = settledValue.map { "fulfilled(\(String(reflecting: $0)))" } ?? "pending"
         return "Guarantee<\(T.self)>.\(outcome)\(core.remarks)"

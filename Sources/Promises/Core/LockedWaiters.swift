@@ -1,19 +1,18 @@
 import ReactorLibc
 import Reactor
 
-/// The list of a pending core's waiters, locked against the threads that would take it, to read it or to remove nodes.
-/// Nodes can still be pushed. The end of the value unlocks it.
+/// The list of a pending core's waiters, locked so that no thread takes it while its holder reads it or removes nodes.
+/// Nodes can still be pushed. The value's deinit unlocks the list.
 ///
-/// No node may be removed from the list while the holder of the right to settle reads it. For an externally settled
-/// promise the holder has claimed it first, which `init` detects. Any other holder settles on the thread of the core's
-/// loop without claiming, so only that thread may lock the list.
+/// No node may be removed while the holder of the right to settle reads the list. The holder has claimed an externally
+/// settled promise first, which `init` detects. Any other promise is settled without a claim, on the thread of its
+/// loop, so only that thread may lock its list.
 struct LockedWaiters: ~Copyable {
-    // The caller holds it.
+    // The caller holds the core.
     private let core: CoreRef
-    /// The first node of the list.
     let newest: CoreRef?
 
-    /// `nil` if the core is not pending, or is claimed.
+    /// Locks the list; `nil` if the core is not pending, or is claimed.
     @inline(__always)
     init?(of core: PromiseCore) {
         var seen = core.state.load()
@@ -32,8 +31,8 @@ struct LockedWaiters: ~Copyable {
 
     deinit { core.borrow { $0.state.unlock() } }
 
-    /// Returns true when a node of the list is a tombstone, which no longer waits for this core. It is never attached again
-    /// while it is here, since its `next` belongs to this list.
+    /// Returns true when a node of the list is a tombstone, which no longer waits for this core. A tombstone is never
+    /// attached again, since its `next` belongs to this list.
     func isWithdrawn(_ node: CoreRef) -> Bool { Self.isWithdrawn(node, from: core) }
 
     private static func isWithdrawn(_ node: CoreRef, from core: CoreRef) -> Bool {
@@ -49,13 +48,12 @@ struct LockedWaiters: ~Copyable {
 
     // MARK: Removing
 
-    /// Removes the tombstones.
     consuming func sweep() {
         let core = core
         Self.release(from: removeAll { Self.isWithdrawn($0, from: core) })
     }
 
-    /// Removes these waiters, and unlocks the list.
+    /// Removes the waiters that match, and unlocks the list.
     /// - Returns: the removed waiters, oldest first, with the references that the list held.
     consuming func removeAll(where isToGo: (CoreRef) -> Bool) -> CoreRef? {
         var kept: CoreRef?
@@ -73,7 +71,7 @@ struct LockedWaiters: ~Copyable {
                 if let last { last.next = node } else { kept = node }
                 last = node
                 left += 1
-                // The node that the shortcut leads to may have been removed.
+                // The shortcut's target may have been removed.
                 WatchingCore.forgetShortcut(at: node)
             }
         }
@@ -88,7 +86,7 @@ struct LockedWaiters: ~Copyable {
     /// core.
     @inline(__always)
     consuming func takeAndClaim(only node: CoreRef) -> Bool {
-        // A claim, or another waiter, changes the word.
+        // A claim or another waiter would have changed the word.
         let own = StateWord.pending.pushing(waiterAt: node.address).locked
         guard newest == node, node.next == nil, core.borrow({ $0.state.replace(own, by: StateWord.pending.claimed) })
         else {
@@ -99,7 +97,7 @@ struct LockedWaiters: ~Copyable {
         return true
     }
 
-    /// Unlocks the list, with `kept` in place of `newest` and all older nodes.
+    /// Replaces `newest` and all older nodes by `kept`, and unlocks the list.
     private consuming func unlock(keeping kept: CoreRef?) {
         let (core, newest) = (core, newest)
         discard self
@@ -114,7 +112,7 @@ struct LockedWaiters: ~Copyable {
         }
     }
 
-    /// Releases nodes taken out of a list, up to `end`, which stays.
+    /// Releases removed nodes, from `first` to the one before `end`.
     private static func release(from first: CoreRef?, upTo end: CoreRef? = nil) {
         var removed = first
         while let node = removed, node != end {
@@ -125,14 +123,14 @@ struct LockedWaiters: ~Copyable {
 }
 
 extension LockedWaiters {
-    /// Tells if another node than `node` keeps the producer working, and unlocks the list. May remove tombstones.
+    /// Returns true when a node other than `node` keeps the producer working. Unlocks the list; may remove tombstones.
     consuming func containsListener(besides node: CoreRef?) -> Bool {
         var kept = newest
         let newer = passTombstones(&kept)
         var listener = newestListener(from: newer.end)
         var older: (end: CoreRef?, unlinked: CoreRef?) = (nil, nil)
         if let node, listener == node {
-            // It is in the list once.
+            // `node` is in the list only once.
             var rest = node.next
             older = passTombstones(&rest)
             node.next = rest
@@ -144,10 +142,10 @@ extension LockedWaiters {
         return listener != nil
     }
 
-    /// Passes the tombstones at the head of `list`, a part of this one, and unlinks them once there are 16: a caller that
-    /// withdraws one waiter after the other would walk past all the tombstones that it has left.
-    /// - Returns: the node after them, and the first one if they have been unlinked, to be released when the list is
-    ///   unlocked.
+    /// Skips the tombstones at the head of `list`, a part of this list, and unlinks them if there are at least 16.
+    /// Otherwise a caller that withdraws one waiter after the other would walk past all its earlier tombstones.
+    /// - Returns: the node after the tombstones and, if they were unlinked, the first of them. The caller must release
+    ///   them after unlocking the list.
     private func passTombstones(_ list: inout CoreRef?) -> (end: CoreRef?, unlinked: CoreRef?) {
         let first = list
         var (count, end) = (0, first)
@@ -160,19 +158,18 @@ extension LockedWaiters {
 }
 
 extension PromiseCore {
-    /// Returns true when a handler other than `waiter`, or a `hang`, waits here, or while a thread settles the core. Locks
-    /// the list, and may remove tombstones from it, whose release may call `conf.logHandler`.
+    /// Returns true when a handler other than `waiter`, or a `hang`, waits for this core, or a thread is settling it.
+    /// Locks the list, and may remove tombstones, whose release may call `conf.logHandler`.
     func isWanted(besides waiter: PromiseCore?) -> Bool {
         if isAlwaysWanted { return true }
         guard let waiters = LockedWaiters(of: self) else { return true }
         return waiters.containsListener(besides: waiter?.ref)
     }
 
-    /// Counts a waiter of the list that has become a tombstone.
+    /// Counts a waiter that has become a tombstone.
     func noteWithdrawal() {
         let excess = shared.countWithdrawal()
         guard excess >= 0 else { return }
-        // This thread may lock the list.
         if role.contains(.externallySettled) || loop == .ofThisThread { return sweep() }
         if excess == 0 { loop?.borrow { _ = $0.post(InternalJob { [self] in sweep() }) } }
     }

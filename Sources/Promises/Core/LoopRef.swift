@@ -1,12 +1,12 @@
 import CLinux
 import Reactor
 
-/// The loop of a core. Each core counts one reference to its loop. A loop that ends before refuses jobs, and its
-/// address is no other loop's. See `EventLoop+References.swift`.
+/// The loop of a core, to which each core counts one reference. A loop that ends before its core refuses jobs, and no
+/// other loop gets its address. See `EventLoop+References.swift`.
 @usableFromInline typealias LoopRef = UnownedReference<EventLoop>
 
 extension UnownedReference where Object == EventLoop {
-    /// The loop of this thread, made if there is none.
+    /// The loop of this thread, made on first use.
     @inlinable @inline(__always)
     static var ofThisThread: LoopRef { LoopRef(at: EventLoop.addressOfThisThread) }
 

@@ -1,10 +1,11 @@
 import Reactor
 
-/// The code that a waiting core runs once its source has settled. `map`, `then`, `catch` and so on each have a type of it.
+/// The code that a waiting core runs once its source has settled. `map`, `then`, `catch` and so on each have their own
+/// type.
 ///
 /// An operation is stored in its core, in three words: enough for a closure and one more word. A larger operation gets
-/// a block of its own. It is a struct with a closure as its field, not the closure itself: a function stored as a bare
-/// generic value would first be wrapped in another function.
+/// its own block. It is a struct with a closure in a field, because a function stored as a bare generic value would be
+/// wrapped in another function.
 @usableFromInline
 package protocol Operation<Input, Output>: ~Copyable {
     /// The value of the source.
@@ -12,18 +13,18 @@ package protocol Operation<Input, Output>: ~Copyable {
     /// The value that the operation settles its core with.
     associatedtype Output = Void
 
-    /// Runs on the core's loop, or inline. Ends with one `finish`, `wait` or `enqueueAgain`, each of which consumes the
-    /// running reference to `core`.
+    /// Runs the operation, on the core's loop or inline. Must end with one `finish`, `wait` or `enqueueAgain`, which
+    /// consumes the running reference to `core`.
     consuming func run(_ source: Source<Input>, _ core: PromiseCore)
 
-    /// A cancellation has reached `core`, which has no source: ends the work that this operation, in its payload,
-    /// represents. On the core's loop.
-    /// - Returns: true if it has ended the work, and dropped the operation unless that is trivial. False if the work
-    ///   continues; then the core stays pending.
+    /// Ends the work that this operation represents, because a cancellation has reached `core`, which has no source and
+    /// holds the operation in its payload. Called on the core's loop.
+    /// - Returns: true if it has ended the work, and dropped the operation unless that is trivial; false if the work
+    ///   continues and the core stays pending.
     static func stop(_ core: PromiseCore) -> Bool
 
-    /// `core`, with this operation in its payload, has waited for input, which has arrived, or will not come. On the
-    /// core's loop. Consumes a reference to the core.
+    /// Continues this operation, in the payload of `core`, after the awaited input has arrived, or when it will not
+    /// come. Called on the core's loop. Consumes a reference to the core.
     static func inputDidArrive(_ core: PromiseCore)
 }
 
@@ -55,8 +56,8 @@ package struct Source<Value> {
     @inlinable @inline(__always)
     var value: Value { reference.payload.value(as: Value.self) }
 
-    /// The value, moved out of the source if this node has the only reference to it, and copied otherwise. So an array
-    /// that a handler receives is not shared with the promise. Only if fulfilled, and only as the last use of the
+    /// Returns the value: moved out if this node has the only reference to the source, otherwise copied. So an array
+    /// that is moved to a handler is not shared with the promise. Only if fulfilled, and only as the last use of the
     /// source.
     @inlinable @inline(__always)
     func takeValue() -> Value {
@@ -67,19 +68,19 @@ package struct Source<Value> {
     @inlinable @inline(__always)
     package var error: any Error { reference.payload.error }
 
-    /// The call site of the promise that was rejected first, if it is known. Only if rejected.
+    /// The call site of the promise that was rejected first, if known. Only if rejected.
     @usableFromInline
     var callSite: CallSite? { reference.payload.callSite }
 
     @inlinable
     var result: Result<Value, any Error> { isFulfilled ? .success(value) : .failure(error) }
 
-    /// The same core, whose value is known to have that type.
+    /// This source, whose value the caller knows to be an `Other`.
     @inlinable @inline(__always)
     func of<Other>(_ type: Other.Type) -> Source<Other> { Source<Other>(reference, isFulfilled: isFulfilled) }
 }
 
-/// The source of an operation that does not read the value, and so need not know its type: the operation's `Input` is
+/// The source of an operation that does not read the value and need not know its type; the operation's `Input` is
 /// `Never`.
 @usableFromInline package typealias AnySource = Source<Never>
 
@@ -105,8 +106,8 @@ extension PromiseCore {
         }
     }
 
-    /// The value of a fulfilled promise: moved out if the caller's reference is the only one, since then nobody can
-    /// read it again; otherwise a copy.
+    /// Returns the value of a fulfilled promise: moved out if the caller's reference is the only one, since nobody can
+    /// then read it again; otherwise copied.
     @inlinable @inline(__always)
     final func takeOrCopy<Value>(_ type: Value.Type) -> Value {
         guard isReferencedOnce else { return payload.value(as: Value.self) }
@@ -116,7 +117,7 @@ extension PromiseCore {
     }
 }
 
-/// Settles as its source did. Also the operation of a core without one: it is empty, and knows the value's type.
+/// Settles as its source did. Cores without an operation use its code too: it is empty, and knows the value's type.
 @usableFromInline
 struct Follow<Value>: Operation {
     @usableFromInline typealias Output = Value
@@ -142,11 +143,11 @@ struct Notification: Operation {
 }
 
 extension CoreCode {
-    /// Performs an operation of that type from the core's payload.
+    /// The code that performs an operation of that type from the core's payload.
     @inlinable @inline(__always)
     package static func of<Op: Operation>(_ type: Op.Type) -> CoreCode {
-        // The compiler makes a function for a type that it knows. In unspecialised generic code a closure would capture the
-        // type.
+        // The compiler makes a function for a type that it knows. In unspecialised generic code the closure would
+        // capture the type.
         _isConcrete(type) ? CoreCode { PromiseCore.perform(Op.self, $0, $1) } : ofGeneric(type)
     }
 

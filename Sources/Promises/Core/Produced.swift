@@ -1,16 +1,16 @@
 import Reactor
 
-/// An object that settles promises when descriptors are ready, and can stop working for one of them.
+/// An object that settles promises when descriptors are ready, and can stop working for any one promise.
 package protocol CancellableWork: AnyObject {
-    /// Drops the cancelled `promise`, which it has not settled.
-    /// - Returns: false if it cannot, or does not work for that promise now.
+    /// Drops the cancelled `promise`, which is still unsettled.
+    /// - Returns: false if the object cannot stop, or is not working for that promise.
     func stop(_ promise: PromiseCore) -> Bool
 }
 
-/// Stands for work that a producer will finish, as the operation of the promise that the producer settles.
+/// The operation of a promise that a producer settles; it stands for the producer's work.
 // Unowned and unsafe: an owned or unowned reference would be counted for each read, and the payload is overwritten when
-// the core settles. Sound because the producer settles the core, also when the loop ends, before it is released. Both,
-// and `stop`, happen on the loop's thread.
+// the core settles. Sound because the producer settles the core before it is itself released, also when the loop ends.
+// Settling, release and `stop` happen on the loop's thread.
 @usableFromInline
 struct Produced<Value>: Operation {
     @usableFromInline typealias Output = Value

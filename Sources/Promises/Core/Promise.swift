@@ -22,7 +22,7 @@ public struct Promise<T> {
     package init(_ core: PromiseCore) { self.core = core }
 
     /// Makes a promise that `body` settles, now or later, through the resolver. `body` runs at once. An error that it
-    /// throws rejects the promise, unless already settled.
+    /// throws rejects the promise, unless that has settled.
     ///
     /// ```swift
     /// let answer = Promise<Answer> { resolver in
@@ -49,7 +49,7 @@ public struct Promise<T> {
     public static func pending(
         _ file: StaticString = #fileID, _ line: UInt = #line
     ) -> (promise: Promise<T>, resolver: Resolver<T>) {
-        // Inlined, so that a resolver that its caller releases is not allocated.
+        // Inlined, so that no resolver is allocated if the caller itself releases it.
         let core = ResolverCore(of: T.self, file, line).traced(Self.self, file, line)
         return (Promise(core), Resolver(core))
     }
@@ -71,11 +71,11 @@ public struct Promise<T> {
         core = PromiseCore(error: error, at: CallSite(file, line)).traced(Self.self, file, line)
     }
 
-    /// Makes a rejected promise whose reports name no line, which would be the library's.
+    /// Makes a rejected promise whose reports name no line, since that would be the library's.
     @usableFromInline
     package init(refused error: any Error) { core = PromiseCore(error: error) }
 
-    /// Makes a promise that settles as `other`, a guarantee or your own thenable.
+    /// Makes a promise that settles as `other` does: a guarantee, or your own thenable.
     @inlinable
     public init<Other: Thenable>(_ other: Other) where Other.T == T { self = other.asPromise() }
 }
@@ -85,17 +85,17 @@ extension Promise where T == Void {
     @inlinable
     public init() { self = .value }
 
-    /// A fulfilled promise. Always the same one, without an allocation.
+    /// A fulfilled promise: always the same one, so nothing is allocated.
     @inlinable
     public static var value: Promise<Void> { Promise(PromiseCore.void) }
 }
 
-// Sound by PromiseCore's own rules: the shared state consists of values of T, which may cross threads.
+// Sound by PromiseCore's own rules: all that is shared are values of T, which may cross threads.
 extension Promise: Sendable where T: Sendable {}
 
 extension Promise: Catchable {
-    /// Calls `handler` once the promise settles: on the settling thread, inside the settling call, or at once if
-    /// settled. Combinators are built on this. Everywhere else use `done`, `catch` or `tap`.
+    /// Calls `handler` once the promise settles, on the settling thread, inside the settling call; if already settled,
+    /// at once. Combinators are built on this. Elsewhere use `done`, `catch` or `tap`.
     /// - Parameter handler: called exactly once, with the outcome.
     @inlinable
     public func pipe(to handler: @escaping @Sendable (Result<T, any Error>) -> Void) {
@@ -123,7 +123,7 @@ extension Promise: Catchable {
 }
 
 extension Promise: CustomStringConvertible, CustomDebugStringConvertible {
-    /// `Promise(3)`, `Promise(theError)`, `Promise(…Int)` while pending; with its name `Promise("login": 3)`.
+    /// `Promise(3)`, `Promise(theError)`, or `Promise(…Int)` while pending; if named, `Promise("login": 3)`.
     public var description: String {
         switch outcome {
         case nil: "Promise(\(core.label)…\(T.self))"
@@ -132,8 +132,9 @@ extension Promise: CustomStringConvertible, CustomDebugStringConvertible {
         }
     }
 
-    /// `Promise<Int>.pending`, `Promise<Int>.fulfilled(3)`, `Promise<Int>.rejected(theError)`, followed by the name and
-    /// the trace, if known: `Promise<Int>.pending "login" (made at App/Login.swift:12 → map at App/Login.swift:14)`.
+    /// `Promise<Int>.pending`, `Promise<Int>.fulfilled(3)` or `Promise<Int>.rejected(theError)`, followed by the name
+    /// and the trace, if known: `Promise<Int>.pending "login" (made at App/Login.swift:12 → map at
+    /// App/Login.swift:14)`.
     public var debugDescription: String {
         let outcome =
             switch outcome {

@@ -3,16 +3,16 @@ import Reactor
 // Adopting the outcome of another core.
 
 extension PromiseCore {
-    /// Settles this core as the promise that `next` makes.
+    /// Settles this core as the promise that `next` makes settles.
     ///
-    /// A closure makes it, so that here only `follow` has a reference to it, in debug builds too: how the promise is
-    /// followed depends on whether others refer to it.
+    /// A closure makes the promise, so that here only `follow` refers to it, in debug builds too: how it is followed
+    /// depends on other references.
     @inlinable @inline(__always)
     package func finish<Next: Thenable>(following next: @autoclosure () throws -> Next) rethrows {
         finish(followingOwned: CoreRef.retaining(try next().asPromise().core), as: Next.T.self)
     }
 
-    /// Settles this core as `inner` settles. For a guarantee, which cannot report a cycle as an error.
+    /// Settles this core as `inner` settles. Traps at a circle, which a guarantee cannot report as an error.
     @inlinable @inline(__always)
     func finish<Value>(followingGuarantee next: @autoclosure () -> Guarantee<Value>) {
         finish(following: checked(next()))
@@ -24,16 +24,16 @@ extension PromiseCore {
         return next
     }
 
-    /// Settles this core, whose operation has run, as `inner` settles. If the core must wait, `adopt` settles it: the code
-    /// of an operation that passes on the outcome of its source, and nothing else. Consumes a reference to this core, and
-    /// one to `inner`, which must be the caller's last.
+    /// Settles this core, whose operation has run, as `inner` settles. If the core must wait, `adopt` settles it: the
+    /// code of an operation that only passes on its source's outcome. Consumes a reference to this core, and the
+    /// caller's last reference to `inner`.
     ///
     /// If possible, `inner` is linked: its producer then settles this core's root itself. A link points to the root
-    /// directly, so recursion through `then` has one level however long it runs, and each level's promises are freed as
-    /// it goes.
+    /// directly, so recursion through `then` has one level however long it runs, and frees each level's promises as it
+    /// goes.
     ///
-    /// The two then are one promise, with one outcome, and cancelling one cancels the other. So only a promise is
-    /// linked that no other code can read, or attach to: see `isKnownToProducerOnly`.
+    /// The two then are one promise, with one outcome, and cancelling one cancels the other. So a promise is linked
+    /// only if no other code can read it or attach to it: see `isKnownToProducerOnly`.
     @usableFromInline
     func follow(owned inner: CoreRef, by adopt: @escaping (PromiseCore) -> Void) {
         if !linkAtOnce(inner, .ofThisThread) { followSlow(inner, by: adopt) }
@@ -45,13 +45,14 @@ extension PromiseCore {
     @inline(__always)
     private func linkAtOnce(_ inner: CoreRef, _ here: LoopRef) -> Bool {
         let own = state.load()
-        // A state of exactly `.pending`: not claimed, not locked, no waiters. `marks` last, since they may be read only once
-        // it is known to belong to this thread. With `.hasHadNextStep` it may wait for this core, which `followSlow` finds out.
+        // A state of exactly `.pending`: not claimed, not locked, no waiters. `marks` come last, since they may be read
+        // only once `inner` is known to belong to this thread. With `.hasHadNextStep`, `inner` may wait for this core,
+        // which `followSlow` finds out.
         guard !Tracing.isOn, own.isOpen, inner.borrow({ $0.state.load() == .pending }),
             Self.isKnownToProducerOnly(inner, here), inner.borrow({ !$0.marks.contains(.hasHadNextStep) })
         else { return false }
         if own.isPending {
-            // The running reference becomes the link's.
+            // The running reference becomes the link's reference.
             guard inner != ref && loop.is(here),
                 inner.borrow({ $0.state.replace(.pending, by: .link(toAddress: address)) })
             else { return false }
@@ -62,7 +63,8 @@ extension PromiseCore {
         return own.root.borrow { root in
             guard root.state.load().isPending && inner != own.root && root.loop.is(here) else { return false }
             if SpareCores.canKeep(self, at: here) {
-                // Nothing else refers to this core: its link, with the reference to the root, becomes `inner`'s.
+                // Nothing else refers to this core, so its link, with the reference to the root, becomes `inner`'s
+                // link.
                 guard inner.borrow({ $0.state.replace(.pending, by: own) }) else { return false }
                 inner.borrow { root.didLink(from: $0) }
                 SpareCores.keepWithoutLink(self, at: here)
@@ -75,21 +77,22 @@ extension PromiseCore {
         }
     }
 
-    /// Returns true when only the caller, which has one reference, and its producer know a promise: nobody else can read its
-    /// outcome, attach a handler, or cancel it. On the thread at `here`, to which it must belong.
+    /// Returns true when only its producer and the caller, which has one reference, know a promise: nobody else can
+    /// read its outcome, attach a handler, or cancel it. False for a promise of another loop than `here`.
     ///
-    /// The producer of a pending promise holds one reference; a combinator's holds one per pending source, and the timer
-    /// of `timeout` another one: so the promises of `timeout`, and of several pending sources, are not linked. Nothing that
-    /// runs on this thread releases it meanwhile.
+    /// A pending promise's producer holds one reference. A combinator's sources hold one each, and the timer of
+    /// `timeout` holds another, so the promises of `timeout`, and of several pending sources, are not linked. Nothing
+    /// on this thread releases the promise meanwhile.
     @inline(__always)
     private static func isKnownToProducerOnly(_ inner: CoreRef, _ here: LoopRef) -> Bool {
-        // The count before the annotations: another thread may have made one before it released the core.
+        // The count is read before the annotations, because another thread may have annotated the core before releasing
+        // it.
         inner.borrow { $0.loop.is(here) && !$0.role.contains(.externallySettled) } && inner.referenceCount == 2
             && inner.borrow { $0.shared.annotations.isDisjoint(with: .ofUnlinked) }
     }
 
-    /// Makes this core, which was pending without a waiter, a link to `root`. Its producer settles the root from now
-    /// on.
+    /// Makes this core, which was pending without a waiter, a link to `root`. From now on this core's producer settles
+    /// the root.
     /// - Returns: false, without any effect, if the state is no longer `seen`.
     @inline(__always)
     func link(to root: PromiseCore, from seen: StateWord) -> Bool {
@@ -103,15 +106,15 @@ extension PromiseCore {
         return true
     }
 
-    /// Notes that `inner` has been linked to this root, and settles it from now on.
+    /// Notes that `inner`, linked to this root, settles it from now on.
     @inline(__always)
     private func didLink(from inner: PromiseCore) {
         let word = inner.sourceWord.loadRelaxed()
         sourceWord.store(word.isLinkedFrom ? word : .linkedFrom(inner.address))
     }
 
-    /// The other cases. A circle is found before anything waits for `inner`, and a link, which leaves no waiter, is tried
-    /// before a waiter.
+    /// Handles the other cases of `follow`. It checks for a circle before anything waits for `inner`, and tries a link,
+    /// which leaves no waiter, before it attaches one.
     @inline(never)
     private func followSlow(_ inner: CoreRef, by adopt: @escaping (PromiseCore) -> Void) {
         defer { inner.release() }
@@ -119,13 +122,14 @@ extension PromiseCore {
         let here = LoopRef.ofThisThread
         let root = rootRef
 
-        // Cancelled while its operation ran: the promise that the operation returned is no longer wanted.
+        // This core was cancelled while its operation ran, so the promise that the operation returned is no longer
+        // wanted.
         guard isOpen else {
             inner.borrow { $0.cancelUnlessWanted() }
             return release()
         }
 
-        // A circle. Only a core of this thread can wait for the root, and few have had a next step.
+        // A circle. Only a core of this thread can wait for the root, and few cores have had a next step.
         let mayWaitForUs = inner.borrow { $0.loop == here && $0.marks.contains(.hasHadNextStep) }
         if inner == root || mayWaitForUs && Self.adoptionLeads(from: root, to: inner, here) {
             payload.storeError(PromiseError.returnedSelf, at: nil)
@@ -142,8 +146,8 @@ extension PromiseCore {
             return adopt(self)
         }
 
-        // Linked, unless it has waiters, which keep their order, or another thread may settle it, or has just attached a
-        // waiter, and released it.
+        // `inner` is linked, unless it has waiters, whose order must stay, or another thread may settle it, or has just
+        // attached a waiter and released `inner`.
         if seen.waiters == nil && !seen.isLocked && root.borrow({ $0.loop == here }),
             Self.isKnownToProducerOnly(inner, here),
             root.borrow({ root in inner.borrow { $0.link(to: root, from: seen) } })
@@ -151,7 +155,7 @@ extension PromiseCore {
             return release()
         }
 
-        // In place of this core, its only adopter waits.
+        // The only adopter of this core waits in its place.
         if let adopter = takeSoleAdopter(root, here) {
             adopter.borrow { adopter in
                 adopter.leaveLoop()
@@ -163,13 +167,12 @@ extension PromiseCore {
         inner.borrow { wait(for: $0, then: adopt) }
     }
 
-    /// The waiter of this core's root, if it waits to adopt the root's outcome, or to be rejected after that, and nothing
-    /// else knows the root or this core. It is taken out of the list, with the list's reference, and can adopt `inner` in
-    /// this core's place.
+    /// Takes out the waiter of this core's root, with the list's reference, so that it can adopt `inner` in this core's
+    /// place. `nil` unless it is the only waiter, waits to adopt the root's outcome, or to be rejected after that, and
+    /// nothing else knows the root or this core.
     ///
-    /// So a recursion takes constant memory even if its promises are not linked because a variable refers to each of
-    /// them, as in `current = step(); return current`: a level that is replaced in the variable leaves the chain of
-    /// waiters.
+    /// So a recursion takes constant memory even when a variable that refers to each promise prevents links, as in
+    /// `current = step(); return current`: a level that is replaced in the variable leaves the chain of waiters.
     private func takeSoleAdopter(_ root: CoreRef, _ here: LoopRef) -> CoreRef? {
         guard !Tracing.isOn, ref.referenceCount == 1, root == ref || root.referenceCount == 1 else { return nil }
         return root.borrow { root in
@@ -185,11 +188,11 @@ extension PromiseCore {
         }
     }
 
-    /// Returns true when `target` waits for `root` with a next step, perhaps through other cores. Then `root` must not wait
-    /// for it.
+    /// Returns true when `target` waits for `root` with a next step, perhaps through other cores. If so, `root` must
+    /// not wait for `target`.
     ///
-    /// This thread holds the right to settle `root`, and all that has such a step waits for that, so no node leaves these
-    /// lists now.
+    /// No node leaves these lists now, because all the cores with such a step wait for `root`, which this thread has
+    /// the right to settle.
     private static func adoptionLeads(from root: CoreRef, to target: CoreRef, _ here: LoopRef) -> Bool {
         var rest = [root]
         while let next = rest.popLast() {

@@ -1,7 +1,7 @@
 import Reactor
 
-// Adding a waiter to the list of a core, or scheduling it at once if the core has settled. PromiseCore+Settle.swift
-// says which thread may do what.
+// Adds a waiter to a core's list, or schedules it at once if the core has settled. PromiseCore+Settle.swift says which
+// thread may do what.
 
 extension PromiseCore {
     /// Makes `waiter` run once this core has settled. If the waiter has a loop, which must be this thread's, it runs
@@ -9,8 +9,8 @@ extension PromiseCore {
     @usableFromInline
     func attach(_ waiter: PromiseCore) { attach(waiter, owned: .retaining(waiter)) }
 
-    /// Attaches `waiter`. The list takes over `node`, a reference to the waiter.
-    /// - Parameter passingReference: whether to consume a reference to this core, for a waiter that is queued at once.
+    /// Attaches `waiter`. The list takes over `node`, a counted reference to the waiter.
+    /// - Parameter passingReference: true to consume a reference to this core, for a waiter that is queued at once.
     @inline(__always)
     package func attach(_ waiter: PromiseCore, owned node: CoreRef, passingReference: Bool = false) {
         if attachAtOnce(waiter, node, passingReference: passingReference) { return }
@@ -18,9 +18,10 @@ extension PromiseCore {
         if passingReference { release() }
     }
 
-    /// The common cases.
-    /// - Returns: false in any other case. The waiter is then in no list. It has been counted, unless its loop counts no
-    ///   such waiter, and may be among the `CrossThreadWaiters` and have `sourceWord` stored, as `attachSlow` wants it.
+    /// Attaches the waiter in the common cases.
+    /// - Returns: false in any other case. The waiter is then in no list, but has been counted, unless its loop counts
+    ///   no such waiter. It may be among the `CrossThreadWaiters`, and have `sourceWord` stored; `attachSlow` accepts
+    ///   both.
     @inline(__always)
     private func attachAtOnce(_ waiter: PromiseCore, _ node: CoreRef, passingReference: Bool) -> Bool {
         var seen = state.load()
@@ -50,8 +51,8 @@ extension PromiseCore {
     @inline(__always)
     private var isQueuedByItsLoop: Bool { loop != nil && role.isDisjoint(with: .slowlyNotified) }
 
-    /// A handler of this thread is attached to an already fulfilled core, such as most writes. Consumes a reference to
-    /// this core.
+    /// Queues a handler of this thread for this core, which is already fulfilled, like most writes. Consumes a
+    /// reference to this core.
     @inline(never)
     private func scheduleAsFulfilled(_ waiter: PromiseCore, _ node: CoreRef) {
         // Checked by the caller: the waiter has a loop, which is this thread's.
@@ -69,14 +70,15 @@ extension PromiseCore {
         }
     }
 
-    /// Tries once to make `waiter` the newest in the list.
+    /// Tries once to make `waiter` the list's newest.
     @inline(__always)
     private func push(_ waiter: PromiseCore, _ node: CoreRef, _ seen: inout StateWord) -> Bool {
         waiter.nextWaiter = seen.waiters
         return state.push(waiterAt: node.address, &seen)
     }
 
-    /// The uncommon cases: the core has settled, or is settling; another thread has pushed at the same time.
+    /// Attaches the waiter in the uncommon cases: the core has settled or is settling, or another thread has pushed at
+    /// the same time.
     @inline(never)
     private func attachSlow(_ waiter: PromiseCore, _ node: CoreRef) {
         if mustJoinLoop(waiter), !waiter.joinLoopSlow(node) { return }
@@ -89,7 +91,6 @@ extension PromiseCore {
         notifyAtOnce(waiter, node, as: seen)
     }
 
-    /// Notifies a waiter of this core, which has settled.
     private func notifyAtOnce(_ waiter: PromiseCore, _ node: CoreRef, as outcome: StateWord) {
         let here = LoopRef.ofThisThread
         if waiter.handles { markHandled() }
@@ -100,37 +101,36 @@ extension PromiseCore {
     }
 }
 
-/// As `attach` of `source`, but consumes a reference to `source`, a promise without other uses.
-// Not a method: a static one would receive the metadata of the class.
+/// Attaches `waiter` to `source`, a promise without other uses, and consumes a reference to `source`.
+// Not a static method, which would receive the class's metadata.
 @usableFromInline
 func attachWaiter(_ waiter: PromiseCore, consuming source: CoreRef) {
     source.borrow { $0.attach(waiter, owned: .retaining(waiter), passingReference: true) }
 }
 
-// The loop of a waiter. It counts its waiting handlers, and at its end must find those that another thread may post.
+// A waiter's loop counts its waiting handlers, and when it ends must find those that another thread may post.
 
 extension PromiseCore {
-    /// True when another thread may settle this core and then post a waiter of the loop at `home`.
+    /// Returns true when another thread may settle this core and then post a waiter to the loop at `home`.
     @inline(__always)
     private func isOutside(_ home: LoopRef) -> Bool { role.contains(.externallySettled) || loop != home }
 
-    /// True when another thread may post the waiter to its loop, which has no place for it yet. A `hang` needs none: it has
-    /// captured nothing, and retains its loop.
+    /// Returns true when another thread may post the waiter to its loop, where it has no place yet. The waiter of a
+    /// `hang` needs none: it has captured nothing, and retains its loop.
     private func mustJoinLoop(_ waiter: PromiseCore) -> Bool {
         guard let loop = waiter.loop, !waiter.role.contains(.onlyWaking) else { return false }
         return isOutside(loop) && waiter.crossThreadNumber == 0
     }
 
-    /// Notes this waiter in its loop, if the table has room.
+    /// Notes this waiter in its loop; returns false if the table has no room.
     @inline(__always)
     private func joinLoop(_ node: CoreRef) -> Bool {
-        // Checked by the caller: there is a loop.
         crossThreadNumber = loop.unsafelyUnwrapped.borrow { $0.addCrossThreadWaiter(node.job) }
         return crossThreadNumber != 0
     }
 
     /// Notes this waiter in its loop.
-    /// - Returns: false if the loop is ending; the waiter has been discarded, with the reference in `node`.
+    /// - Returns: false if the loop is ending; the waiter, and the reference in `node`, have then been discarded.
     private func joinLoopSlow(_ node: CoreRef) -> Bool {
         let here = loop.unsafelyUnwrapped
         if here.borrow({ $0.makeRoomForCrossThreadWaiter() }) { return joinLoop(node) }
@@ -139,8 +139,8 @@ extension PromiseCore {
         return false
     }
 
-    /// Leaves its loop's `CrossThreadWaiters`: it has arrived on that loop's thread, or has been withdrawn there, so no other
-    /// thread will post it.
+    /// Takes this waiter out of its loop's `CrossThreadWaiters`. It has arrived, or has been withdrawn, on that loop's
+    /// thread, so no other thread will post it.
     @inline(__always)
     func leaveCrossThreadWaiters() {
         let number = crossThreadNumber
@@ -150,12 +150,11 @@ extension PromiseCore {
         crossThreadNumber = 0
     }
 
-    /// The loop no longer counts this waiter.
     @inline(__always)
     func stopCounting() {
         guard marks.contains(.countsAsWaiting) else { return }
         marks.remove(.countsAsWaiting)
-        // It was counted by its loop.
+        // A counted waiter has a loop.
         loop.unsafelyUnwrapped.borrow { $0.handlerDidDetach() }
     }
 

@@ -1,30 +1,30 @@
 import Reactor
 import ReactorLibc
 
-// The parts of a cancellation in one promise; see `Cancellation`.
+// The steps of a cancellation within one promise; see `Cancellation`.
 
 extension PromiseCore {
-    /// Ends the work above this core, whose promise is rejected with `PromiseError.cancelled`; see `Cancellation`. With
-    /// `error`, this core is rejected with that in the end. If the core has settled, nothing happens.
+    /// Stops the work above this core, and rejects the work's promise with `PromiseError.cancelled`; see
+    /// `Cancellation`. This core is in the end rejected with `error`, if given. Has no effect on a settled core.
     ///
-    /// Any thread; a core that belongs to another thread is cancelled there, later.
+    /// May be called on any thread; another thread's core is cancelled there, later.
     package func cancel(with error: (any Error)? = nil) { Cancellation.cancel(self, with: error) }
 
-    /// Cancels a promise that its holder no longer needs, unless another handler waits for it. Any thread.
+    /// Cancels a promise that its holder no longer needs, unless another handler waits for it. May be called on any
+    /// thread.
     func cancelUnlessWanted() {
         if !isHere { postCancel(with: nil, unlessWanted: true) } else if !isWanted(besides: nil) { cancel() }
     }
 
-    /// Rejects this waiting core with `error`, in a job, without waiting for its source, which is cancelled unless
-    /// another handler waits for it. If the core has been cancelled before, the cancellation rejects it now. On the core's
-    /// thread.
+    /// Rejects this waiting core with `error`, in a job, without waiting for its source, and cancels the source unless
+    /// another handler waits for it. If the core has been cancelled before, that cancellation's error rejects it.
+    /// Called on the core's thread.
     package func cancelNow(with error: any Error) {
         guard let source = sourceWord.load().source else { return }
         leaveSource(for: marks.contains(.isCancelled) ? .plainlyCancelled : .cancelled(with: error))
         source.cancelUnlessWanted()
     }
 
-    /// Rejects this core, which was cancelled.
     package func rejectCancelled(with error: (any Error)?, at callSite: CallSite?) {
         // An unhandled cancellation is not reported; the mark saves the core's deinit from examining the error.
         reject(error ?? PromiseError.asCancellation, at: callSite, as: error == nil ? .rejectedAndHandled : .rejected)
@@ -32,48 +32,48 @@ extension PromiseCore {
 
     // MARK: Questions
 
-    /// True when this thread may end it: any thread if it is externally settled, otherwise the thread of its living loop.
+    /// True when this thread may end the core: any thread if externally settled, otherwise its loop's thread, until the
+    /// loop ends.
     var isHere: Bool {
         if role.contains(.externallySettled) { return true }
         guard let here = LoopRef.ofThisThreadIfAny, loop == here else { return false }
         return here.borrow { !$0.hasEnded }
     }
 
-    /// True when a cancellation has reached this promise of this thread, whose operation begins no other work then.
+    /// True when a cancellation has reached this promise of this thread; its operation then begins no more work.
     @usableFromInline
     var hasBeenCancelled: Bool { settled != nil || root.marks.contains(.isCancelled) }
 
-    /// The core whose operation settles this one: itself, or the core that a handler has returned and that is linked to
-    /// it. One step leads there: a link leads to the last root, and `didLink` copies what the linked core has noted.
+    /// The core whose operation settles this one: itself, or the core that a handler has returned, which is linked to
+    /// this one. One step leads there, because a link leads to the last root, and `didLink` copies the linked core's
+    /// own note.
     var settlingCore: PromiseCore {
         let word = sourceWord.load()
         return word.isLinkedFrom ? word.core.object : self
     }
 
-    /// Tells if it is in the list of that core.
     func waits(for source: PromiseCore) -> Bool { sourceWord.load() == .waiting(forCoreAt: source.address) }
 
-    /// Calls `body` when this core has settled, on the thread that settles it. It keeps no work alive, and handles a
-    /// rejection.
+    /// Calls `body` when this core has settled, on the settling thread. Keeps no work alive, but handles a rejection.
     package func whenSettled(_ body: @escaping () -> Void) {
         attach(PromiseCore(inline: Notification { _ in body() }, role: .keepsNoWorkAlive))
     }
 
     // MARK: Externally settled promises, on any thread
 
-    /// Claims the promise for a cancellation, which then rejects it.
-    /// - Returns: the list of its waiters as it was when it was locked. A clean-up that is pushed later comes too late: it
-    ///   runs when the promise is rejected. `nil` if the promise has settled, or another party has claimed it.
+    /// Claims the promise for a cancellation, which must then reject it.
+    /// - Returns: the locked list of its waiters; `nil` if the promise has settled, or another party has claimed it. A
+    ///   clean-up pushed after the lock runs only when the promise is rejected.
     func claimForCancellation() -> LockedWaiters? {
         guard let waiters = LockedWaiters(of: self), claim() else { return nil }
         annotate(.isDecidedByCancellation)
         return waiters
     }
 
-    /// True when a cancellation decides the outcome: it rejects the promise now, or after its clean-ups or work have ended.
+    /// True when a cancellation decides the outcome of this externally settled promise.
     package var isDecidedByCancellation: Bool {
         guard role.contains(.externallySettled) else { return false }
-        // That thread may be about to annotate it, or to reject it.
+        // The claiming thread may be about to annotate or reject it.
         while case let seen = state.load(), seen.isPending && !seen.isClaimable && seen.isLocked { sched_yield() }
         return has(.isDecidedByCancellation)
     }
@@ -82,9 +82,9 @@ extension PromiseCore {
 
     /// Cancels a promise on the thread of its loop, unless it has settled by then.
     func postCancel(with error: (any Error)?, unlessWanted: Bool) {
-        // This thread's own loop has ended, and its promises with it; or the promise has settled and has no loop.
+        // If not, this thread's own loop has ended, with its promises; or the promise has settled and has no loop.
         guard let loop, loop != LoopRef.ofThisThreadIfAny else { return }
-        // A loop that has ended refuses the job: it has ended its promises itself, but for those that wait in a circle.
+        // A loop that has ended refuses the job. It has ended its promises itself, except those that wait in a circle.
         loop.borrow {
             _ = $0.post(InternalJob { [self] in unlessWanted ? cancelUnlessWanted() : cancel(with: error) })
         }
@@ -92,19 +92,18 @@ extension PromiseCore {
 
     // MARK: Leaving the source, on the core's own thread
 
-    /// Withdraws this waiter, whose operation the caller must take out. If its source has settled, perhaps on another
-    /// thread, nothing happens: the waiter has run, or is about to. If another thread may run the waiter, which has no
-    /// loop then, or takes it without a reference, as from a `hang`, the caller must hold the core that the waiter was
-    /// attached to.
+    /// Withdraws this waiter, whose operation the caller must then take out. Has no effect if the source has settled,
+    /// perhaps on another thread: the waiter has run, or is about to. The caller must hold the source if another thread
+    /// may run the waiter (one without a loop), or may take it without a reference (one of a `hang`).
     ///
-    /// The node stays in the source's list, as a tombstone, until that is swept or delivered: other threads may be
-    /// pushing onto the list.
-    /// - Returns: the source, which the caller must call `noteWithdrawal` of.
+    /// The node stays in the source's list, as a tombstone, until the list is swept or delivered, because other threads
+    /// may be pushing onto it.
+    /// - Returns: the source, on which the caller must call `noteWithdrawal`; `nil` if it has settled.
     @inline(__always)
     private func beginWithdrawal() -> PromiseCore? {
         let word = sourceWord.load()
-        // Retained before the node withdraws: afterwards nothing keeps the source alive on its behalf. A source that settles
-        // between the load and this is kept alive by the reference that it delivers to the waiter.
+        // Retained before the node withdraws, since afterwards nothing keeps the source alive on its behalf. If the
+        // source settles after the load, the reference that it delivers to the waiter keeps it alive.
         guard let source = word.source, sourceWord.replace(word, by: .taken) else { return nil }
         leaveCrossThreadWaiters()
         return source
@@ -120,11 +119,11 @@ extension PromiseCore {
         return source
     }
 
-    /// Leaves the source, which continues. The operation receives the cancellation in place of the outcome, in a job; an
-    /// operation without a loop, and the node of a combinator, at once.
+    /// Leaves the source, which continues. The operation receives the cancellation in place of the outcome: in a job,
+    /// or at once if it has no loop or the node is a combinator's.
     func leaveSource(for cancellation: PromiseCore = .plainlyCancelled) {
         if role.contains(.isNotifiedOfDrop) {
-            // A combinator's: it only counts that no outcome will come.
+            // A combinator only counts that no outcome will come.
             withdraw()
         } else if let source = beginWithdrawal() {
             moveOperation(receiving: cancellation)
@@ -132,14 +131,14 @@ extension PromiseCore {
             // Last, since it may run user code.
             source.noteWithdrawal()
         } else if loop != nil {
-            // It is queued, or in the mail. (Without a loop it has run, or is about to, on the thread that has settled the
-            // source.)
+            // The node is queued, or in the mail. (Without a loop it has run, or is about to, on the thread that
+            // settled the source.)
             receiveCancellation(cancellation)
         }
     }
 
-    /// Moves the operation to another core, which is queued with the cancellation as the outcome of its source. That core
-    /// is linked to this one, as if an operation here had returned it: the node of this one is still in a list.
+    /// Moves the operation to another core, because this one is still in a list, and queues that core with the
+    /// cancellation as its source's outcome. It is linked to this core, as if an operation here had returned it.
     private func moveOperation(receiving cancellation: PromiseCore) {
         let operation = PromiseCore(operationOf: self)
         _ = operation.link(to: root, from: .pending)
@@ -153,12 +152,12 @@ extension PromiseCore {
         }
     }
 
-    /// Replaces the outcome of the source with a cancellation, for a core that is queued to receive it. An observer
-    /// receives the outcome, which may be a resource that nothing else would release, and ends with the cancellation.
+    /// Replaces the source's outcome with a cancellation, for a queued core. An observer still receives the outcome,
+    /// which may be a resource that nothing else would release, and is then rejected by the cancellation.
     func receiveCancellation(_ cancellation: PromiseCore = .plainlyCancelled) {
         let word = sourceWord.load()
         guard word.mark == .fulfilled || word.mark == .rejected else { return }
-        // It has arrived, and tells where it comes from.
+        // A cancellation has arrived already, with its origin.
         if word.mark == .rejected, word.core.payload.error as? PromiseError == .cancelled { return }
         if role.contains(.observes) {
             let dropped = rejectAfterSource(with: cancellation.payload.error)
@@ -176,12 +175,12 @@ extension PromiseCore {
 
     // MARK: Rejected after the source
 
-    /// Makes this core, which has a source or its outcome, reject with `error` when the source has settled. Its operation
-    /// still runs, unless it only passes an outcome on, or is dropped when cancelled.
+    /// Makes this core, which has a source or its outcome, reject with `error` when the source has settled. The
+    /// operation still runs, unless it only passes an outcome on, or is dropped when cancelled.
     /// - Returns: an operation that will not run, for the caller to release.
     func rejectAfterSource(with error: any Error) -> PromiseCore? {
         if marks.contains(.willBeRejected) { return nil }
-        // It moves to a new core, which no other code refers to. The next step takes its place here.
+        // The operation moves to a new core, which no other code refers to. The next step takes its place here.
         let operation = PromiseCore(operationOf: self)
         let isDropped = operation.marks.contains(.hasNextStep) || !role.isDisjoint(with: .droppedByCancellation)
         if isDropped { continueBy { $0.finishRejected(with: error) } } else { rejectAfter(operation, with: error) }
@@ -189,8 +188,8 @@ extension PromiseCore {
         return isDropped ? operation : nil
     }
 
-    /// Makes `operation` of this core run when the source has settled, and its result not count. The source appears to it
-    /// as cancelled. An observer sees an outcome that has arrived already, or else `error`.
+    /// Makes `operation`, taken from this core, run when the source has settled, and ignores its result. To the
+    /// operation the source appears cancelled; an observer receives the outcome if it has arrived, or else `error`.
     private func rejectAfter(_ operation: PromiseCore, with error: any Error) {
         let received: PromiseCore? =
             if !role.contains(.observes) {
@@ -209,8 +208,8 @@ extension PromiseCore {
 
     /// Rejects this core once `operation`, which has run, has settled. Consumes a reference to this core.
     private func finish(throwing error: any Error, after operation: PromiseCore) {
-        // Nobody wants the promise that the operation has returned, but its clean-ups must end first. If the operation has
-        // returned this promise, it leaves it.
+        // Nobody wants the promise that the operation has returned, but its clean-ups must end first. If that is this
+        // core's own promise, the operation leaves it.
         operation.cancelUnlessWanted()
         if operation.settled != nil || !isOpen {
             operation.markHandled()
@@ -227,7 +226,7 @@ extension PromiseCore {
 
     // MARK: The error
 
-    /// A core rejected by a cancellation, as a source.
+    /// Makes a core rejected by a cancellation, to serve as a source.
     package static func cancelled(with error: any Error) -> PromiseCore {
         let core = PromiseCore(error: error)
         core.markHandled()

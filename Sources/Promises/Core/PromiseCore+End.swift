@@ -1,12 +1,12 @@
 import Reactor
 import ReactorLibc
 
-// The ends of a core: its last reference is released, its producer ends without settling it, or its operation is dropped,
-// which releases the user's closure and its captures. A `deinit` there may cancel the next promise, and so on for as long
-// as such objects refer to each other. (An operation is dropped, a value destroyed.)
+// How a core ends: its last reference is released, its producer ends without settling it, or its operation is dropped,
+// which releases the user's closure and its captures. A `deinit` of a capture may cancel another promise, and so on
+// along a chain of such objects. (Operations are dropped, values destroyed.)
 
 extension PromiseCore {
-    /// Destroys the outcome or drops the operation, for the deinit. Reports an unhandled error.
+    /// Destroys the outcome or drops the operation, and reports an unhandled error. For the deinit.
     func destroyContents(_ record: TraceRecord? = nil) {
         let seen = state.load()
         switch seen.kind {
@@ -17,7 +17,7 @@ extension PromiseCore {
             if seen.isHandled || has(.isDetached) { return }
             Reports.unhandled(error, TraceRegistry.provenance(record, callSite: payload.callSite))
         case .link:
-            // The loop that kept it has ended: there is nothing to destroy.
+            // The loop that kept this spare core has ended; nothing is left to destroy.
             if seen == .spare { return }
             dropOperation()
             Self.releaseLinks(seen)
@@ -27,14 +27,14 @@ extension PromiseCore {
         }
     }
 
-    /// A chain of links can be a million long; a loop releases it, because nested deinits would overflow the stack.
+    /// Releases a chain of links iteratively: it can be a million long, and nested deinits would overflow the stack.
     private static func releaseLinks(_ first: StateWord) {
         var word = first
         while word.isLink {
             var core = word.root.takeOver()
             guard isOnlyReference(&core) else { return }
             word = core.state.load()
-            // This thread has the only reference, so it may take the link. The core is released as pending, without
+            // This thread has the only reference, so it may take the link. What is released is a pending core without
             // waiters.
             if word.isLink { core.state.store(.pending) }
         }
@@ -42,8 +42,8 @@ extension PromiseCore {
 
     // MARK: Without a producer
 
-    /// The producer of this core has ended, or is about to: the waiters are notified, each on its own loop. The
-    /// producer calls this while it still holds the core.
+    /// Rejects this core, if open, because its producer has ended or is about to. The producer calls this while it
+    /// still holds the core.
     package func producerDidEnd(_ error: @autoclosure () -> PromiseError = .noProducer) {
         guard isOpen else { return }
         reject(error(), at: nil)
@@ -51,7 +51,7 @@ extension PromiseCore {
 
     // MARK: Without running
 
-    /// Drops the operation, if it has not been taken out, and releases the source, if that has settled.
+    /// Drops the operation, if not taken out, and releases the source, if settled.
     func dropOperation() {
         let word = sourceWord.takeOut()
         switch word.mark {
@@ -63,16 +63,16 @@ extension PromiseCore {
         }
     }
 
-    /// Drops what a core has in its payload that waits or was about to run: its operation or, after that has run, its next
-    /// step. The caller has taken its right to run.
+    /// Drops the operation or the next step in the payload of a core that waits or was about to run. The caller has
+    /// taken the right to run it.
     @inline(never)
     func dropTakenOperation() {
         if marks.contains(.hasNextStep) { return dropNextStep() }
-        // A thread without a loop may be ending: do not make a loop for this.
+        // A thread without a loop may be ending, so no loop is made.
         guard !role.contains(.isNotifiedOfDrop), let loop = LoopRef.ofThisThreadIfAny else { return code(self, .drop) }
         loop.borrow { loop in
             if loop.jobs.isDiscarding {
-                // Inside a `deinit` that another dropped operation runs: do it afterwards, not nested.
+                // This runs in a `deinit` that another drop has caused; drop afterwards, not nested.
                 let operation = PromiseCore(operationOf: self)
                 operation.sourceWord.store(.taken)
                 loop.jobs.discard(.passRetained(InternalJob({}) { operation.code(operation, .drop) }))

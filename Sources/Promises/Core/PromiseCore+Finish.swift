@@ -1,9 +1,10 @@
 import Reactor
 
-// How an operation ends, or waits by `wait` or `enqueueAgain`. Each of these consumes the running reference to the core.
+// How an operation ends. (`wait` and `enqueueAgain` make it wait.) Each of these consumes the running reference to the
+// core.
 
 extension PromiseCore {
-    /// True while the outcome of an operation counts. False once its promise has been cancelled, perhaps while it ran.
+    /// True while an operation's outcome counts: until its promise is cancelled, perhaps while the operation runs.
     @inlinable @inline(__always)
     package var isOpen: Bool { state.loadRelaxed().isOpen }
 
@@ -23,7 +24,7 @@ extension PromiseCore {
         settleAndRelease(.rejected)
     }
 
-    /// Rejects this core as the source was rejected.
+    /// Rejects this core with the error and call site of `source`.
     @usableFromInline
     package func finish(rejectedAs source: CoreRef) {
         guard isOpen else { return release() }
@@ -39,7 +40,7 @@ extension PromiseCore {
     /// Settles this core as `inner` settles. Consumes a reference to `inner`.
     @inlinable @inline(__always)
     func finish<Value>(followingOwned inner: CoreRef, as type: Value.Type) {
-        // Nothing to wait for. Taking the value here, where its type is known, saves three indirect calls.
+        // Nothing to wait for. Taking the value here, where the type is known, saves three indirect calls.
         if inner.borrow({ $0.state.load().isFulfilled }) {
             let source = Source<Value>(inner, isFulfilled: true)
             // Usually the shared promise of Void.

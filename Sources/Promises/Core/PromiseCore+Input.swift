@@ -1,8 +1,8 @@
-// A core whose operation waits for input, not for another core. The payload holds the operation, and a connection the
+// A core whose operation waits for input, not for another core. The payload holds the operation; a connection holds the
 // reference to the core. See `Operation.inputDidArrive`.
 
 extension CoreRef {
-    /// Waits for input from now on. A cancellation calls `stop` of the operation.
+    /// Makes the core wait for input. A cancellation calls the operation's `stop`.
     @inlinable @inline(__always)
     package func storeWaiting<Op: Operation & ~Copyable>(_ operation: consuming Op) {
         payload.store(operation)
@@ -17,7 +17,7 @@ extension CoreRef {
         return operation
     }
 
-    /// Called when the input has arrived or will not come. Consumes a reference to the core.
+    /// Continues the operation, since the input has arrived or will not come. Consumes a reference to the core.
     @inline(__always)
     package func inputDidArrive() { borrow { $0.code($0, .input) } }
 

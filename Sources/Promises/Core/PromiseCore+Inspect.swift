@@ -2,35 +2,35 @@ import Reactor
 
 // Reads a pending core for a console, and changes nothing.
 
-/// The work at the root of a chain, as far as the core tells.
+/// The work at the root of a chain, as far as the core shows.
 package enum PromiseWork: Sendable, Hashable {
     /// A timer that is due in this number of nanoseconds.
     case timer(Int64)
-    /// Input of the connection with this peer, or descriptor.
+    /// Input on the connection with this peer or descriptor.
     case input(String)
     /// A resolver, which any thread may use.
     case resolver
     /// A job of the thread pool with this identity in `InspectedFacts`, or of another dispatcher.
     case job(pool: ObjectIdentifier?)
-    /// A place of a limiter, which has these numbers.
+    /// A place in a limiter, with the limiter's numbers.
     case place(limit: Int, inUse: Int, waiting: Int)
     case ready
     /// A promise that was made before tracing began, at this line if known.
     case untraced(CallSite?)
-    /// This number of unsettled sources. The first is the parent.
+    /// This number of unsettled sources, of which the first is the parent.
     case sources(Int)
     case unknown
 }
 
 extension TraceRegistry.TracedPromises {
-    /// Finds the reason why a core is pending: another recorded promise, or work. On the thread of the core's loop,
+    /// Finds the recorded promise or the work that a pending core waits for. Called on the thread of the core's loop,
     /// under the lock.
     func wait(of traced: TracedCore) -> (source: TraceRecord?, work: PromiseWork) {
         // The core is alive: its `deinit` would need the lock.
         CoreRef(at: traced.address).borrow { core in
             let word = core.sourceWord.load()
             if word.isWaiting {
-                // Only the address, because the source may be another thread's, which may release it unless it is
+                // Only the address is read, because another thread may own the source, and release it unless it is
                 // recorded.
                 let source = self.record(at: word.core.pointer)
                 guard core.sourceWord.load() == word else { return (nil, .ready) }

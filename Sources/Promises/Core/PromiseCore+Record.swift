@@ -3,10 +3,10 @@ import Reactor
 // Information about a core beyond its state, for reports and descriptions.
 
 extension PromiseCore {
-    /// The record of this core, which the caller retains.
+    /// The record of this core, retained for the caller.
     var record: TraceRecord? {
         guard has(.isRecorded) else { return nil }
-        // Makes `conf` install its handler for the report.
+        // Makes `conf` install its report handler.
         _ = conf
         return TraceRegistry.withLock { Tracing.record(of: self, in: $0) }
     }
@@ -16,7 +16,7 @@ extension PromiseCore {
         TraceRegistry.provenance(record, type: type, callSite: callSite)
     }
 
-    /// Out of line, so that other cores do not pay for it.
+    /// Ends an annotated core. Out of line, so that other cores do not pay for it.
     @inline(never)
     func endAnnotated() {
         if has(.isNoted) { leaveUndrivenWork() }

@@ -1,23 +1,23 @@
 import Reactor
 import ReactorLibc
 
-// Settling a core. This file, its neighbours on attaching, delivering, adopting and the deinit, and Cancellation are
-// all of it. Only `fulfill` is generic, since operations have stored the values as words.
+// Settles a core, together with the files on attaching, delivering, adopting, the deinit and cancellation. Only
+// `fulfill` is generic, since operations have stored the values as words.
 //
 // Threads:
 // - Any thread may push a waiter onto a pending core's list, by CAS.
-// - One party holds the right to settle: the operation of a child, or the resolver that has won `claim`. Only that
-//   party takes the list of waiters, so it may read the list before it takes it. (Nodes are removed from a list on that
-//   party's thread. For an externally settled core, a thread that has not claimed it may do so too, and keeps the
-//   claiming party waiting: see `LockedWaiters`.)
-// - That party holds the core by a reference until it has notified all waiters.
-// - A link is made, and its target settled, only on the thread of both cores' loop. (The link of an operation without a
-//   loop, which has left its source, is made on the thread that has withdrawn it.) So two threads cannot build a cycle of
-//   links, and an externally settled promise, which any thread may settle, is never linked.
+// - One party holds the right to settle: a child's operation, or the resolver that has won `claim`. Only that party
+//   takes the list of waiters, so it may read the list before taking it. (Nodes are removed from a list on that party's
+//   thread. From the list of an externally settled core, a thread that has not claimed the core may also remove nodes,
+//   and keeps the claiming party waiting: see `LockedWaiters`.)
+// - That party holds a reference to the core until it has notified all waiters.
+// - A link is made, and its target settled, only on the thread of both cores' loop. (An operation without a loop that
+//   has left its source is linked on the thread that withdrew it.) So two threads cannot build a cycle of links, and an
+//   externally settled promise, which any thread may settle, is never linked.
 
 extension PromiseCore {
-    /// The core at the end of the links, which holds state and value for all cores linked to it. Lives as long as this
-    /// core: a link owns its root, and never changes.
+    /// The core at the end of the links, which holds state and value for all cores linked to it. It lives as long as
+    /// this core, since a link owns its root, and never changes.
     @usableFromInline
     var rootRef: CoreRef {
         var core = ref
@@ -31,7 +31,7 @@ extension PromiseCore {
     @usableFromInline
     var root: PromiseCore { rootRef.object }
 
-    /// The core with the outcome, which lives as long as this one; nil while pending.
+    /// The core that holds the outcome, which lives as long as this one; `nil` while pending.
     @inlinable @inline(__always)
     package var settled: AnySource? { settled(state.load()) }
 
@@ -45,8 +45,8 @@ extension PromiseCore {
     @usableFromInline @inline(never)
     var settledRoot: AnySource? { root.settled }
 
-    /// Claims the right to settle a core shared by several resolvers.
-    /// - Returns: false if another one has claimed it already.
+    /// Claims the right to settle this core, which several parties share.
+    /// - Returns: false if another party has claimed it, or the core has settled.
     @usableFromInline
     package func claim() -> Bool {
         var seen = state.loadRelaxed()
@@ -65,8 +65,8 @@ extension PromiseCore {
     @usableFromInline
     package func reject(_ error: any Error) { reject(error, at: callSite) }
 
-    /// Rejects with an error from another call site than this core's.
-    /// - Parameter outcome: a rejection, already handled if the error needs no handler.
+    /// Rejects with `error`, reported with `callSite` instead of this core's own.
+    /// - Parameter outcome: `rejected`, or `rejectedAndHandled` if the error needs no handler.
     @inline(__always)
     func reject(_ error: any Error, at callSite: CallSite?, as outcome: StateWord = .rejected) {
         payload.storeError(error, at: callSite)
@@ -75,8 +75,8 @@ extension PromiseCore {
 
     /// Makes the stored payload this core's outcome, and notifies the waiters.
     ///
-    /// Consumes a reference to the core. A single waiter on this loop, the common case, receives it as its source, so
-    /// that a hop retains nothing.
+    /// Consumes a reference to the core. In the common case, a single waiter on this loop receives the reference, so
+    /// nothing is retained.
     @usableFromInline
     func settleAndRelease(_ outcome: StateWord) {
         if settleAtOnce(outcome, passingReference: true) { return }
@@ -92,7 +92,7 @@ extension PromiseCore {
         if state.load().isLink { settleRoot(outcome) } else { settleSlow(outcome) }
     }
 
-    /// The common cases: no waiter, or a lone handler of this thread.
+    /// Settles in the common cases: no waiter, or a lone handler of this thread.
     /// - Parameter passingReference: true to consume a reference to the core.
     /// - Returns: false, without any effect, in any other case.
     @inline(__always)
@@ -108,7 +108,7 @@ extension PromiseCore {
         let isDone = node.borrow { waiter in
             guard waiter.isLoneHandler(of: address, here) else { return false }
             if passingReference && isUnshared(seen, here) {
-                // A fraction of the time of an atomic exchange.
+                // This takes a fraction of an atomic exchange's time.
                 state.store(outcome.handled)
             } else {
                 if !passingReference { retain() }
@@ -124,22 +124,23 @@ extension PromiseCore {
         return isDone
     }
 
-    /// True when no other thread can change the state after `seen`, or has changed it before it released the core: the
-    /// caller's reference is the only one, and the waiter, which belongs to this thread, alone knows the address.
+    /// Returns true when no other thread can change the state, or has changed it since `seen`: only the caller has a
+    /// reference, and only the waiter, of this thread, knows the address.
     @inline(__always)
     private func isUnshared(_ seen: StateWord, _ here: LoopRef) -> Bool {
         role.isEmpty && loop.is(here) && isReferencedOnce && state.load() == seen
     }
 
-    /// For the newest waiter of a list: true when it is the only one, belongs to this thread, is queued and not run
-    /// inline, receives the outcome, and has not been withdrawn.
+    /// For the newest waiter of a list. Returns true when it is the only one, belongs to this thread, will be queued,
+    /// receives the outcome, and has not been withdrawn.
     @inline(__always)
     private func isLoneHandler(of source: UInt, _ here: LoopRef) -> Bool {
         next == nil && loop.is(here) && sourceWord.loadRelaxed() == .waiting(forCoreAt: source)
             && role.isDisjoint(with: .slowlyNotified)
     }
 
-    /// Several waiters, a waiter of another thread, or an inline waiter. The caller holds the core.
+    /// Settles in the other cases: several waiters, a waiter of another thread, or an inline waiter. The caller holds
+    /// the core.
     @inline(never)
     private func settleSlow(_ outcome: StateWord) {
         while true {
@@ -154,12 +155,13 @@ extension PromiseCore {
                 continue
             }
             if newest.borrow({ $0.isLoneWakeUp }) {
-                // It receives no outcome, since it checks the promise itself.
+                // A `hang` receives no outcome, since it checks the promise itself.
                 guard state.replace(seen, by: outcome) else { continue }
                 deliver(.taken, toOwned: newest)
                 return
             }
-            // A later waiter must not overtake these on its own loop, so it queues here until all have been notified.
+            // A later waiter must not overtake these on its own loop, so it stays in this list until all have been
+            // notified.
             if state.replace(seen, by: outcome.settling) {
                 return Delivery.deliverAll(outcome, of: self, to: newest.reverseInPlace())
             }
@@ -168,8 +170,8 @@ extension PromiseCore {
 
     /// Settles the root in place of this linked core, and releases this core.
     ///
-    /// At the end of a recursion through `then` nothing else refers to the core. Its reference to the root then settles
-    /// the root, and the core is kept.
+    /// At the end of a recursion through `then` nothing else refers to this core. The root then consumes this core's
+    /// reference to it, and this core is kept for reuse.
     @inline(never)
     private func settleRootAndRelease(_ outcome: StateWord) {
         let root = state.load().root
@@ -187,11 +189,11 @@ extension PromiseCore {
     private func settleRoot(_ outcome: StateWord) {
         // Nothing is left for the deinit.
         sourceWord.store(.taken)
-        // The root was cancelled, and the producer of this core could not stop.
+        // The root was cancelled, and this core's producer could not stop.
         guard isOpen else { return destroyUnusedOutcome(outcome) }
-        // There may be a million links on the way.
+        // `root` follows all the links, of which there may be a million.
         let root = self.root
-        // A later result of its producer is too late.
+        // Any later result of the producer is ignored.
         state.markClaimed()
         root.payload.move(from: payload)
         root.retain()
@@ -206,8 +208,7 @@ extension PromiseCore {
         }
     }
 
-    /// For the newest waiter of a list: true when it is a `hang`, and the only waiter, so that no other queues after
-    /// it.
+    /// For the newest waiter of a list: true when it is the only one and a `hang`, so that no other queues after it.
     private var isLoneWakeUp: Bool { next == nil && role.contains(.onlyWaking) }
 
     /// True when this waiter handles its source's rejection by receiving it.

@@ -1,9 +1,9 @@
 import Reactor
 
-// A core whose operation has run waits again: a sequence of promises is one core, which runs after each of them.
+// A core whose operation has run waits again, so one core serves a sequence of promises, and runs after each.
 
 extension PromiseCore {
-    /// Makes this core, whose operation has run, run another one after `inner`. Consumes a reference to this core.
+    /// Makes this core, whose operation has run, run `operation` after `inner`. Consumes a reference to this core.
     @inlinable
     package func wait<Op: Operation & ~Copyable>(for inner: PromiseCore, andRun operation: consuming Op) {
         guard prepareToWait(for: inner) else { return release() }
@@ -27,7 +27,7 @@ extension PromiseCore {
         return true
     }
 
-    /// Makes this core, whose operation has run, run another one in a job. Consumes a reference to this core.
+    /// Makes this core, whose operation has run, run `operation` in a job. Consumes a reference to this core.
     @inlinable
     package func enqueueAgain<Op: Operation & ~Copyable>(_ operation: consuming Op) {
         guard isOpen else { return release() }
@@ -43,7 +43,7 @@ extension PromiseCore {
         marks.insert(.countsAsWaiting)
         LoopRef.ofThisThread.borrow {
             $0.handlerDidAttach()
-            // As for a handler attached to a settled promise.
+            // Like a handler attached to a settled promise, it must not overtake earlier outcomes.
             $0.takeMail()
             $0.enqueueOwned(ref.job)
         }
@@ -51,7 +51,7 @@ extension PromiseCore {
 
     // MARK: Next steps
 
-    /// Runs `next` once `inner` has settled, in place of the operation, which has run. Consumes a reference to this core.
+    /// Makes this core, whose operation has run, run `next` after `inner`. Consumes a reference to this core.
     func wait(for inner: PromiseCore, then next: @escaping (PromiseCore) -> Void) {
         continueBy(next)
         inner.attach(self)
@@ -66,13 +66,11 @@ extension PromiseCore {
         rootRef.borrow { _ = $0.marks.insert(.hasHadNextStep) }
     }
 
-    /// Runs the next step of a node whose source has settled.
     func runNextStep() {
         marks.remove(.hasNextStep)
         payload.take(NextStep.self).run(self)
     }
 
-    /// Drops the next step of a node that will never run.
     func dropNextStep() {
         marks.remove(.hasNextStep)
         _ = payload.take(NextStep.self)
@@ -80,7 +78,7 @@ extension PromiseCore {
 }
 
 /// The next step of a core, run in place of its operation when its source has settled.
-// In a struct, as an operation.
+// A struct for the same reason as `Operation`.
 private struct NextStep {
     let run: (PromiseCore) -> Void
 }

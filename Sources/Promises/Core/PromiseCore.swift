@@ -2,13 +2,13 @@ import Reactor
 
 /// The one object behind a promise: its state, its value, its place in every queue, and the operation that settles it.
 ///
-/// `map` makes one of these and nothing else: the child promise *is* the waiter in its parent's list, *is* the job in
-/// the loop's ready queue, *is* the mail to another thread. So a hop needs two blocks: the user's closure, and the
-/// core, which often comes from the loop's spare ones: see `SpareCores`.
+/// `map` makes one core and nothing else: the child promise *is* the waiter in its parent's list, *is* the job in the
+/// loop's ready queue, *is* the mail to another thread. So a step of a chain needs two blocks: the user's closure, and
+/// the core, often one of the loop's spare cores: see `SpareCores`.
 ///
-/// The class is not generic, since a generic class's methods run unspecialised through its vtable, and its `deinit`
-/// would look up metadata for every value. The specialised code is a function, made in `@inlinable` code that knows the
-/// types: see `CoreCode`.
+/// The class is not generic: a generic class's methods would run unspecialised through its vtable, and its `deinit`
+/// would look up metadata for every value. Functions made in `@inlinable` code, which knows the types, are the
+/// specialised code: see `CoreCode`.
 ///
 /// The contents of the `payload`, three words:
 ///
@@ -23,12 +23,13 @@ import Reactor
 ///     rejected                       the error | file and line of the promise that was rejected first
 // @unchecked Sendable: `state` decides which thread may access the rest. While pending, `payload` belongs to the one
 // holder of the right to settle, and `next` to the list that contains the node. Once settled, `payload` is constant
-// until deinit. Each hand-over is a releasing write and an acquiring load of `state`, or a loop's mailbox. Values of a
-// type that is not Sendable stay on one thread because Promise<T> then is not Sendable either.
+// until deinit. Each hand-over is a releasing write and an acquiring load of `state`, or uses a loop's mailbox. Values
+// of a type that is not Sendable stay on one thread, because their Promise<T> is not Sendable either.
 @usableFromInline
 package class PromiseCore: Job, @unchecked Sendable {
     @usableFromInline final let state: AtomicState
-    /// The loop whose thread runs this node's operation. `nil` runs it inline, on the thread that settles the source.
+    /// The loop whose thread runs this node's operation; `nil` if the operation runs inline, on the thread that settles
+    /// the source.
     // Constant, like `code`, from `init` or `reset` on. Exclusivity is unchecked, because only `reset` writes them.
     @exclusivity(unchecked) @usableFromInline private(set) final var loop: LoopRef?
     @exclusivity(unchecked) private(set) final var code: CoreCode
@@ -37,7 +38,8 @@ package class PromiseCore: Job, @unchecked Sendable {
     private final var payloadWords: (UInt, UInt, UInt) = (0, 0, 0)
     /// The node's source, and the progress of the wait for it.
     @usableFromInline final let sourceWord = AtomicSourceWord()
-    /// Accessed only on the thread of the core's loop: the marks in the low five bits, and above them a number.
+    /// The marks, in the low five bits, and above them `crossThreadNumber`. Accessed only on the thread of the core's
+    /// loop.
     @exclusivity(unchecked) private final var threadWord: UInt32 = 0
     final let shared = SharedWord()
 
@@ -46,7 +48,7 @@ package class PromiseCore: Job, @unchecked Sendable {
         self.state = AtomicState(state)
         self.loop = loop
         self.code = code.with(role)
-        // Before `super.init`, after which the compiler would retain this core for the call.
+        // After `super.init` the compiler would retain this core for the call.
         loop?.coreDidBegin()
         super.init()
         #if DEBUG
@@ -54,10 +56,10 @@ package class PromiseCore: Job, @unchecked Sendable {
         #endif
     }
 
-    /// Makes a kept core, to which the caller has the only reference, a new one without contents.
+    /// Turns a kept core, to which the caller has the only reference, into a new one without contents.
     @inline(__always)
     final func reset(_ state: StateWord, _ loop: LoopRef?, _ code: CoreCode) {
-        // Two loops are the same one, since only that keeps the core.
+        // If both loops exist they are the same, since only its own loop keeps a core.
         if loop == nil { self.loop?.coreDidEnd() } else if self.loop == nil { loop?.coreDidBegin() }
         self.loop = loop
         self.code = code
@@ -67,7 +69,7 @@ package class PromiseCore: Job, @unchecked Sendable {
         shared.clear()
     }
 
-    /// For `layoutFault`: returns true when these words are the payload, which is empty.
+    /// Returns true when `words` are this core's payload, which must be empty. For `layoutFault`.
     final func hasPayload(at words: UnsafeMutablePointer<UInt>) -> Bool {
         payloadWords = (1, 2, 3)
         defer { payloadWords = (0, 0, 0) }
@@ -83,7 +85,7 @@ package class PromiseCore: Job, @unchecked Sendable {
         @inline(__always) set { threadWord = threadWord & ~0x1F | UInt32(newValue.rawValue) }
     }
 
-    /// The number of the waiter among its loop's `CrossThreadWaiters`, or zero. It has 27 bits, the limit there.
+    /// The waiter's number among its loop's `CrossThreadWaiters`, or zero. It has 27 bits, which is the limit there.
     final var crossThreadNumber: UInt32 {
         @inline(__always) get { threadWord >> 5 }
         @inline(__always) set { threadWord = threadWord & 0x1F | newValue << 5 }
@@ -96,27 +98,27 @@ package class PromiseCore: Job, @unchecked Sendable {
 
     // MARK: What kinds of cores differ in
 
-    /// The line that made the promise, if it is externally settled.
+    /// The line that made the promise; `nil` unless externally settled.
     @usableFromInline
     var callSite: CallSite? { nil }
 
-    /// This core, if it settles when its several sources have. (A cast would take twenty instructions.)
+    /// This core, if it is a combinator's. (A cast would take twenty instructions.)
     var asCombinator: CombinatorCore? { nil }
 
-    /// Ends the work that would settle this externally settled promise, and rejects the promise, now or when the work
-    /// has ended, or returns where the climb continues. Any thread.
+    /// Stops the work of this externally settled promise, and rejects the promise, now or when the work has ended; or
+    /// returns where the climb continues. Called on any thread.
     func cancelExternally(with error: (any Error)?) -> Cancellation.Step { .cannotStop }
 
-    /// Handles the arrival at the source of the cancellation that `cancelExternally` has let climb. `waiter` will bring
-    /// the source's error. Any thread.
+    /// Notes that the cancellation that `cancelExternally` let climb has reached the source, whose error `waiter` will
+    /// bring. Called on any thread.
     func cancellationDidClimb(over waiter: PromiseCore) {}
 
-    /// Returns whether the job that settles this externally settled promise is in the queue of that pool, and the
-    /// promise that must settle before there is a job. Any thread.
+    /// Returns true if the job that settles this promise is in that pool's queue; `behind` must settle before there is
+    /// a job. May be called on any thread.
     func placeOfJob(in pool: ObjectIdentifier) -> (isQueued: Bool, behind: PromiseCore?) { (false, nil) }
 
-    /// The fast path for a source that only `node` has ever waited for, like most losers of a race: cancels it and
-    /// takes the node out of the list, whose reference the caller then owns.
+    /// Cancels this source and takes `node` out of the list, whose reference the caller then owns. A fast path for a
+    /// source that only `node` has ever waited for, like most losers of a race.
     /// - Returns: false, without any effect, in all other cases.
     func cancel(ifOnly node: CoreRef) -> Bool { false }
 
@@ -125,23 +127,24 @@ package class PromiseCore: Job, @unchecked Sendable {
 
     // MARK: The core as a job
 
-    /// As the job of a timer: its promise is fulfilled.
+    /// Fulfills this promise, as a timer's job.
     package override func run() { fulfill(()) }
 
     package override func runAndRelease() {
         leaveLoop()
         let word = sourceWord.loadRelaxed()
         if !word.isTaken { return marks.contains(.hasNextStep) ? runNextStep() : code(self, .run) }
-        // Its combinator no longer needs it, or its loop has ended.
+        // The combinator no longer needs this node, or the node's loop has ended.
         release()
     }
 
     package override var isCountedAsWaiting: Bool { marks.contains(.countsAsWaiting) }
 
-    /// Called under a lock that its deinit would need, so it is not retained: it may be about to be released.
+    /// Called under a lock that the core's deinit would need. So the core, which may be about to be released, is not
+    /// retained.
     package override var isStillWaiting: Bool {
         let seen = rootRef.borrow { $0.state.load() }
-        // A link that was made since.
+        // A link was made after `rootRef` was read.
         return seen.isPending || seen.isLink
     }
 
@@ -152,7 +155,7 @@ package class PromiseCore: Job, @unchecked Sendable {
     package override var handlerCallSite: CallSite? { record?.step.flatMap { $0.callSite.isKnown ? $0.callSite : nil } }
     package override var subject: (any AnyObject & Sendable)? { record }
 
-    /// On the thread of the handler's loop, which is ending.
+    /// Called on the thread of this core's loop, which is ending.
     package override func discardAndRelease() {
         leaveLoop()
         dropOperation()
@@ -161,17 +164,17 @@ package class PromiseCore: Job, @unchecked Sendable {
     }
 
     package override func discardIfWaiting() -> Bool {
-        // Another thread that has taken the list releases the tombstone as soon as it finds it.
+        // Another thread that has taken the list may release the tombstone as soon as it finds it.
         let node = CoreRef.retaining(self)
         defer { node.release() }
-        // If not withdrawn here, it is on its way to the loop's mailbox, or there.
+        // If not withdrawn here, the node is in the loop's mailbox, or about to be.
         guard withdraw() != nil else { return false }
         producerDidEnd(.loopEnded)
         return true
     }
 
     package override var awaitedCallSite: CallSite? {
-        // Until this thread runs the waiter, the word keeps the source, waiting or settled.
+        // Until this thread runs the waiter, the source in `sourceWord` stays alive.
         let word = sourceWord.load()
         return word.isWaiting ? word.core.borrow { $0.callSite } : nil
     }
@@ -189,7 +192,7 @@ package class PromiseCore: Job, @unchecked Sendable {
 
 @usableFromInline
 package enum CorePhase {
-    /// The source has settled: run the operation, which consumes the caller's reference to the node.
+    /// The source has settled: run the operation. That consumes the caller's reference to the node.
     case run
     /// The operation will not run: drop it.
     case drop

@@ -6,8 +6,8 @@
 /// resolver.fulfill(42)
 /// ```
 ///
-/// Any thread may settle, if the value is `Sendable`. Copies share one right to settle. Releasing the last copy without
-/// settling *abandons* the promise: this is logged with the line that made it, and rejects it with
+/// Any thread may settle the promise if the value is `Sendable`. Copies share one right to settle. Releasing the last
+/// copy without settling *abandons* the promise: the library logs the line that made the promise, and rejects it with
 /// `PromiseError.abandoned`, so that its waiters do not wait forever.
 public struct Resolver<T> {
     @usableFromInline let token: ResolverToken
@@ -16,7 +16,7 @@ public struct Resolver<T> {
     package init(_ core: PromiseCore) { token = ResolverToken(core) }
 
     /// True while a settlement would still count: the promise has neither settled nor been cancelled. Work in pieces
-    /// ends when it is false. Any thread may read it, and another may settle the promise a moment later.
+    /// should stop when false. May be read on any thread; another thread may settle the promise a moment later.
     public var isPending: Bool { token.core.ref.borrow { $0.state.load().isClaimable } }
 
     /// Fulfills the promise with `value`, on any thread. Ignored if the promise has been settled or cancelled.
@@ -40,36 +40,37 @@ public struct Resolver<T> {
     @discardableResult
     public func reject(_ error: any Error) -> Bool { token.reject(error) }
 
-    /// The form without a result, for callbacks: `ask(resolver.fulfill)`.
+    /// The overload without a result, for callbacks: `ask(resolver.fulfill)`.
     @inlinable
     @_disfavoredOverload
     public func fulfill(_ value: T) {
         let _: Bool = fulfill(value)
     }
 
-    /// The form without a result.
+    /// The overload without a result.
     @_disfavoredOverload
     public func reject(_ error: any Error) {
         let _: Bool = reject(error)
     }
 
-    /// Settles with a result, of any error type.
+    /// Settles the promise with a result of any error type.
     ///
-    /// `resolve` fits callbacks of the usual shapes: `Promise<Page> { fetch($0.resolve) }`. (Swift 6 mode needs the
-    /// type of the value, there or by the context.)
+    /// `resolve` fits callbacks of the usual shapes: `Promise<Page> { fetch($0.resolve) }`. (In Swift 6 mode the
+    /// value's type must be written, or follow from the context.)
     @inlinable
     public func resolve<E: Error>(_ result: Result<T, E>) {
         switch result {
         case .success(let value): fulfill(value)
         case .failure(let error):
             // Converting an `E` to `any Error` boxes it. If `E` is `any Error`, the new box would contain the old one,
-            // so casting and releasing the error would take time proportional to the relays.
+            // so casting and releasing the error would take longer with each relay.
             if case .failure(let error)? = result as? Result<T, any Error> { reject(error) } else { reject(error) }
         }
     }
 
-    /// For callbacks of the forms `(value?, error?)` and `(value, error?)`. The error takes precedence. If both are
-    /// nil, rejects with `PromiseError.invalidCallingConvention`, but fulfills a promise of an `Optional` with nil.
+    /// Settles the promise from callbacks of the forms `(value?, error?)` and `(value, error?)`. An error takes
+    /// precedence. If both are `nil`, fulfills a promise of an `Optional` with `nil`, and rejects any other with
+    /// `PromiseError.invalidCallingConvention`.
     @inlinable
     public func resolve(_ value: T?, _ error: (any Error)?) {
         if let error {
@@ -83,40 +84,40 @@ public struct Resolver<T> {
         }
     }
 
-    // If both orders fit, because the value is itself an error, the first one applies.
+    // If both orders fit, because the value is itself an error, the one above applies.
 
-    /// For callbacks of the forms `(error?, value?)` and `(error?, value)`.
+    /// Settles the promise from callbacks of the forms `(error?, value?)` and `(error?, value)`.
     @inlinable
     @_disfavoredOverload
     public func resolve(_ error: (any Error)?, _ value: T?) { resolve(value, error) }
 }
 
 extension Resolver where T == Void {
-    /// Settles with Void.
+    /// Fulfills the promise.
     /// - Returns: true if this settled the promise.
     @inlinable
     @discardableResult
     public func fulfill() -> Bool { fulfill(()) }
 
-    /// The form without a result, for callbacks: `begin(resolver.fulfill)`.
+    /// The overload without a result, for callbacks: `begin(resolver.fulfill)`.
     @inlinable
     @_disfavoredOverload
     public func fulfill() {
         let _: Bool = fulfill(())
     }
 
-    /// For callbacks of the form `(error?)`: `nil` fulfills the promise.
+    /// Settles the promise from callbacks of the form `(error?)`, where `nil` fulfills it.
     @inlinable
     public func resolve(_ error: (any Error)?) {
         if let error { reject(error) } else { fulfill(()) }
     }
 
-    /// For callbacks that only report the end of their work.
+    /// Fulfills the promise, for callbacks that only report that their work has ended.
     @inlinable
     public func resolve() { fulfill(()) }
 }
 
-/// `Optional`, of any type. (Other types may have `nil` as a literal too, and mean something else by it.)
+/// `Optional`, of any type. (Other types may also accept a `nil` literal, with another meaning.)
 @usableFromInline
 protocol OptionalType {
     static var none: Self { get }
@@ -124,10 +125,10 @@ protocol OptionalType {
 
 extension Optional: OptionalType {}
 
-// Sound as for Promise: only values of T cross threads through it.
+// Sound because only values of T cross threads through it.
 extension Resolver: Sendable where T: Sendable {}
 
-/// Shared by a resolver's copies. Its deinit marks the end of the last one.
+/// Shared by a resolver's copies; its deinit runs when the last copy is released.
 @usableFromInline
 final class ResolverToken: Sendable {
     @usableFromInline let core: PromiseCore
@@ -141,7 +142,7 @@ final class ResolverToken: Sendable {
     }
 
     deinit {
-        // Usually it has settled. This check retains nothing.
+        // Usually the promise has settled. This check retains nothing.
         guard core.ref.borrow({ $0.claim() }) else { return }
         conf.log(.abandoned(core.provenance(callSite: core.callSite)))
         core.reject(PromiseError.noProducer)

@@ -4,11 +4,11 @@ import Reactor
 @usableFromInline
 final class ResolverCore: PromiseCore, @unchecked Sendable {
     private let madeAt: CallSite
-    /// True when a closure of `Guarantee` fulfills it. The closure cannot be notified of a cancellation, so no
-    /// withdrawing waiter ends the promise: a later value would be lost silently.
+    /// True when the closure of a `Guarantee` fulfills it. That closure cannot be notified of a cancellation, and its
+    /// later value would be lost silently, so withdrawing waiters never end the promise.
     private let isOfGuarantee: Bool
 
-    /// Returns true for a clean-up of the promise. A cancellation runs it first, and then rejects the promise.
+    /// Returns true for a clean-up, which a cancellation runs before it rejects the promise.
     private static func isCleanUp(_ node: CoreRef) -> Bool { node.borrow { $0.role.contains(.cleansUp) } }
 
     private static func isNotifiedFirst(_ node: CoreRef) -> Bool {
@@ -21,7 +21,7 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
             // Not empty: only this thread removes nodes from the locked list.
             rejectAfterCleanUps(from: waiters.removeAll(where: Self.isNotifiedFirst), with: error)
         } else {
-            // Unlocks the list, which `reject` waits for.
+            // Unlocks the list; `reject` waits for that.
             _ = consume waiters
             rejectCancelled(with: error, at: callSite)
         }
@@ -32,7 +32,7 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
         guard !isOfGuarantee, let waiters = LockedWaiters(of: self), waiters.takeAndClaim(only: node) else {
             return false
         }
-        // After the end of the lock, unlike in `claimForCancellation`: where no clean-up waits, nobody needs to know who brings
+        // Unlike in `claimForCancellation`, after unlocking: where no clean-up waits, nobody needs to know who brings
         // the error.
         annotate(.isDecidedByCancellation)
         node.borrow {
@@ -44,7 +44,7 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
         return true
     }
 
-    /// Notifies these nodes, oldest first, and rejects this core when the last clean-up has ended, or never will. The
+    /// Notifies the nodes from `oldest` on, and rejects this core when the last clean-up has ended or been dropped. The
     /// caller has claimed the core.
     private func rejectAfterCleanUps(from oldest: CoreRef?, with error: (any Error)?) {
         let end = OnDeinit { [self] in rejectCancelled(with: error, at: callSite) }

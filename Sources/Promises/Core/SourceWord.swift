@@ -4,16 +4,16 @@ import Synchronization
 ///
 /// | Mark | Address | Meaning | Changed next by |
 /// | --- | --- | --- | --- |
-/// | `none` | 0 | Waits for no core: the work that its operation represents, a combinator or a resolver settles it; or its loop is ending | the thread that attaches it, before it pushes it; the node's thread: `taken` (stop, input), `fulfilled` (`enqueueAgain`), `rejected` (`rejectRead`) |
-/// | `waiting` | the source, not owned | Is in the list of that core | CAS, or a store if that thread has taken the list with this node only, by the thread that settles the source (to the outcome), or by the node's own thread, which withdraws it (to `taken`); a node without a loop, by any thread that cancels |
-/// | `fulfilled` | the source, owned | The source was fulfilled; the node is scheduled to run | the node's thread: takes the operation out (to `taken`), or a cancellation replaces the outcome (to `rejected`) |
+/// | `none` | 0 | Waits for no core: the node is settled by the work of its operation, by a combinator or by a resolver; or its loop is ending | the thread that attaches the node, before pushing it; the node's thread: `taken` (stop, input), `fulfilled` (`enqueueAgain`), `rejected` (`rejectRead`) |
+/// | `waiting` | the source, not owned | The node is in the source's list | the thread that settles the source (to the outcome), by CAS, or by a store if it has taken the list and the list has no other node; the node's own thread, or for a node without a loop any cancelling thread, by CAS (withdrawn, to `taken`) |
+/// | `fulfilled` | the source, owned | The source was fulfilled; the node is scheduled to run | the node's thread: takes the operation out (to `taken`), or replaces the outcome by a cancellation (to `rejected`) |
 /// | `rejected` | the source, owned; or a core with the cancellation | The source was rejected; the node is scheduled to run | as above |
-/// | `linkedFrom` | the core linked to it, not owned | Another core is linked to it, and settles it: the promise that its operation has returned, or the core that got its operation when it left its source | the loop's thread: the core linked next, or `taken` |
-/// | `taken` | 0 | The operation has been taken out, to run or to be dropped; of a `hang`, it has been woken | the node's thread: `linkedFrom` (it has left its source), or, if it waits again, `linkedFrom`, `waiting`, `none` (`InputLoop.wait`), `fulfilled` (`enqueueAgain`), an outcome (`followSlow`) |
+/// | `linkedFrom` | the linked core, not owned | Another core is linked to this node, and settles it: the promise that the node's operation returned, or the core that took over the operation when the node left its source | the loop's thread: the core linked next, or `taken` |
+/// | `taken` | 0 | The operation has been taken out, to run or to be dropped; a `hang` has been woken | the node's thread: `linkedFrom` (the node has left its source), or, if the node waits again, `linkedFrom`, `waiting`, `none` (`InputLoop.wait`), `fulfilled` (`enqueueAgain`), an outcome (`followSlow`) |
 ///
-/// While the mark is `waiting`, the address is not owned, but valid: the producer of a pending core holds that core,
-/// and notifies every waiter, with a reference except to a lone `hang`, before it releases the core. A cancellation
-/// climbs by this word.
+/// While the mark is `waiting`, the address is not owned, but valid: the producer of a pending core holds the core
+/// until it has notified every waiter, each with a reference to the core, except a lone `hang`. A cancellation climbs
+/// along this word.
 @usableFromInline
 struct SourceWord: Equatable {
     @usableFromInline enum Mark { case none, waiting, fulfilled, rejected, linkedFrom, taken }
@@ -43,7 +43,7 @@ struct SourceWord: Equatable {
 
     // MARK: Words
 
-    /// Waits for no core.
+    /// The node waits for no core.
     @inlinable @inline(__always)
     static var none: SourceWord { SourceWord(bits: 0) }
 
@@ -77,7 +77,7 @@ struct SourceWord: Equatable {
     var isTaken: Bool { bits & Self.takenBit != 0 }
 }
 
-/// The source word of a core; the table of `SourceWord` names the threads that change it.
+/// The source word of a core. The table at `SourceWord` names the threads that change it.
 @usableFromInline
 struct AtomicSourceWord: ~Copyable {
     @usableFromInline let word = Atomic<UInt>(0)
@@ -92,13 +92,13 @@ struct AtomicSourceWord: ~Copyable {
     @inlinable @inline(__always)
     func loadRelaxed() -> SourceWord { SourceWord(bits: word.load(ordering: .relaxed)) }
 
-    /// For the node's own thread, or the party that delivers to it, while no other may change the word. Relaxed
-    /// suffices: the next to read more than whether it has changed is the same thread, or one that gets the node from a
-    /// list or a mailbox, and the push that puts it there publishes the word.
+    /// For the node's own thread, or the party that delivers to the node, while no other may change the word. Relaxed
+    /// order suffices: the next thread that uses the address is the same one, or gets the node from a list or a
+    /// mailbox, and the push onto that publishes the word. Other threads only check for a change.
     @inlinable @inline(__always)
     func store(_ sourceWord: SourceWord) { word.store(sourceWord.bits, ordering: .relaxed) }
 
-    /// Marks the operation as taken out, and returns the previous word, with its reference.
+    /// Marks the operation as taken out. Returns the previous word, with its reference.
     @inline(__always)
     func takeOut() -> SourceWord {
         SourceWord(bits: word.exchange(SourceWord.taken.bits, ordering: .acquiringAndReleasing))

@@ -2,23 +2,25 @@ import CLinux
 import ReactorLibc
 import Reactor
 
-// Reuse of cores. A chain makes a core for each step and releases it a moment later. Allocating and freeing it costs
-// some 270 instructions, a quarter of a hop. So each loop keeps a few released cores and makes new promises from them.
+// A chain makes a core for each step and releases it a moment later. Allocating and freeing a core takes some 270
+// instructions, a quarter of a step. So each loop keeps a few released cores for new promises.
 //
-// Invariant: a core is kept only where its deinit would have run, and is then like freed memory to every other party.
+// Invariant: a core is kept only where its deinit would have run, and to every other party it is then like freed
+// memory.
 // - The releasing party has the only reference (`isOnlyReference`): the core is in no list, queue or owning word. A
-//   party that knows only its address has stopped using it before the last release, as for the allocator.
-// - No table (`annotations`) and no weak reference (`hasSideTable`) leads to it, since a deinit would update both.
-// - It is a plain `PromiseCore` of this thread's loop or of none, in the heap, and its contents have been destroyed. So
-//   `PromiseCore.reset` makes it equal to a new one.
+//   party with only the address has stopped using it before the last release.
+// - No table (`annotations`) and no weak reference (`hasSideTable`) leads to the core; a deinit would have updated
+//   both.
+// - The core is a plain `PromiseCore` of this thread's loop or of none, in the heap, and its contents have been
+//   destroyed. So `PromiseCore.reset` makes it equal to a new core.
 //
 // A kept core's state is `StateWord.spare`, a link to nothing: a party that reached it would trap. Under a sanitizer
 // nothing is kept (see `SpareJobs`), so the sanitizer checks the invariant.
 //
-// The functions that clients call are not static: callers in another module reach static ones through a second
-// function, which drops the type. Their uncommon parts are separate functions, so that they need not save registers.
+// The functions that clients call are not static: another module would call a static one through a second function,
+// which drops the type. The uncommon parts are separate functions, so that the common ones need not save registers.
 
-/// The caller stores the operation.
+/// Makes a pending core; the caller stores the operation.
 @usableFromInline @inline(never)
 func makePendingCore(_ code: CoreCode, _ role: CoreRole) -> PromiseCore {
     guard let here = LoopRef.ofThisThreadIfAny, let spare = SpareCores.take(on: here) else {
@@ -32,7 +34,7 @@ private func makeNewPendingCore(_ code: CoreCode, _ role: CoreRole) -> PromiseCo
     PromiseCore(state: .pending, loop: .ofThisThread, role: role, code: code)
 }
 
-/// The caller stores the outcome. Makes no loop for a thread without one.
+/// Makes a settled core; the caller stores the outcome. Makes no loop for a thread without one.
 @usableFromInline @inline(never)
 func makeSettledCore(_ state: StateWord, _ code: CoreCode) -> PromiseCore {
     guard let here = LoopRef.ofThisThreadIfAny, let spare = SpareCores.take(on: here) else {
@@ -52,7 +54,7 @@ extension CoreRef {
     func releaseOrKeep() {
         guard let here = LoopRef.ofThisThreadIfAny else { return release() }
         var core = takeOver()
-        // (By this reference, which `core` has taken over, since the check would retain it.)
+        // (`borrow` is used, since passing `core` would retain it.)
         guard SpareCores.isPlain(core, at: here), isOnlyReference(&core),
             borrow({ SpareCores.isForgotten($0) })
         else { return }
@@ -77,8 +79,8 @@ enum SpareCores {
         return spare.takeOver()
     }
 
-    /// Releases the caller's reference to the node of a combinator that has left its list or its queue, and has nothing
-    /// to destroy, or keeps the node for reuse.
+    /// Releases the caller's reference to a combinator's node, or keeps the node, which has left its list or queue, and
+    /// has nothing to destroy.
     static func releaseOrKeep(node: CoreRef) {
         guard let here = LoopRef.ofThisThreadIfAny, node.borrow({ $0.state.loadRelaxed() == .pending }),
             node.borrow({ canKeep($0, at: here) })
@@ -96,20 +98,20 @@ enum SpareCores {
         return loop.borrow { $0.takeSpare() }.map { CoreRef($0) }
     }
 
-    /// True when the loop at `here` can keep the core, whose only reference the caller has, apart from its contents.
+    /// Returns true when the class and loop of `core` let the loop at `here` keep it.
     @inline(__always)
     fileprivate static func isPlain(_ core: PromiseCore, at here: LoopRef) -> Bool {
         type(of: core) == PromiseCore.self && (core.loop.is(here) || core.loop == nil)
     }
 
-    /// Call it only once the caller's reference is the only one. Before, another thread may annotate the core, or refer
-    /// to it weakly.
+    /// Returns true when no table or weak reference leads to the core. Call this only once the caller has the only
+    /// reference; before, another thread may add either.
     @inline(__always)
     fileprivate static func isForgotten(_ core: PromiseCore) -> Bool {
         core.shared.annotations.isEmpty && !core.hasSideTable
     }
 
-    /// Keeps the core, or releases the caller's reference. The core must have nothing to destroy.
+    /// Keeps the core, which must have nothing to destroy, or releases the caller's reference.
     @inline(__always)
     fileprivate static func keep(_ core: CoreRef, at here: LoopRef) {
         if !here.borrow({ $0.keepSpare(core.job) }) { return core.release() }
@@ -120,7 +122,7 @@ enum SpareCores {
     }
 
     /// Returns true when the running reference to a core whose operation has run is the only one, and the core can be
-    /// reused. If it has become a link, only its reference to the root is then left in it.
+    /// reused. A core that has become a link then holds only its reference to the root.
     @inline(__always)
     static func canKeep(_ core: PromiseCore, at here: LoopRef) -> Bool {
         // Without `&&`, whose closure would retain the core in a debug build.
@@ -129,7 +131,8 @@ enum SpareCores {
         return true
     }
 
-    /// Keeps or releases a link with the running reference. Another core has taken over its reference to the root.
+    /// Keeps a link, or releases the running reference to it. Another core has taken over the link's reference to the
+    /// root.
     @inline(__always)
     static func keepWithoutLink(_ core: PromiseCore, at here: LoopRef) {
         core.state.store(.fulfilled(isTrivial: true))
@@ -138,7 +141,7 @@ enum SpareCores {
 }
 
 extension PromiseCore {
-    /// Like the deinit. May run user code.
+    /// Destroys the outcome, as the deinit would. May run user code.
     @inline(never)
     fileprivate func destroyOutcome() {
         destroyContents()
@@ -147,9 +150,9 @@ extension PromiseCore {
 }
 
 #if DEBUG
-// A sanitizer cannot tell a reused core from its previous use. In a debug build with REUSE_CHECKS=1 in the environment
-// a kept core is not reused before 64 others have been kept after it. A party that reaches it in this time meets a link
-// to nothing, or changes a word that is compared when the core is reused.
+// A sanitizer cannot tell a reused core from its previous use. In a debug build with REUSE_CHECKS=1 in the environment,
+// a kept core is reused only after 64 other cores have been kept. A party that reaches the core in this time meets a
+// link to nothing, or changes a word that the reuse checks.
 extension SpareCores {
     private static let hasQuarantine = getenv("REUSE_CHECKS") != nil
     private static var rounds: Int { 64 }
@@ -159,7 +162,7 @@ extension SpareCores {
             var kept: [CoreRef] = []
             while let spare = loop.takeSpare() { kept.append(CoreRef(spare)) }
             let oldest = kept.count > rounds ? kept.popLast() : nil
-            // There is room, because they came from there.
+            // The loop has room, because these cores came from it.
             for core in kept.reversed() where !loop.keepSpare(core.job) { core.release() }
             return oldest
         }

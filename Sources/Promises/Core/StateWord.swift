@@ -5,25 +5,25 @@ import Synchronization
 ///
 /// | Kind | Marks | Address | Meaning | Changed next by |
 /// | --- | --- | --- | --- | --- |
-/// | `pending` | | newest waiter, or 0 | No outcome yet, and the right to settle is not claimed | any thread: pushes a waiter (CAS); `claim`; `LockedWaiters`; the settling thread; the loop's thread: links it |
-/// | `pending` | `claimed` | newest waiter, or 0 | A party has claimed the right to settle, and will: perhaps much later, after clean-ups | that party; any thread pushes waiters |
-/// | `pending` | `locked` | newest waiter, or 0 | A thread reads the list, or removes nodes from it | that thread unlocks it; any thread pushes, or claims; a thread that is about to take the list waits |
-/// | `pending` | `claimed`, `locked` | newest waiter, or 0 | Claimed while the list was locked | the thread that has locked it; any thread pushes |
+/// | `pending` | | newest waiter, or 0 | No outcome yet, and the right to settle is not claimed | any thread: pushes a waiter (CAS), claims (`claim`), locks (`LockedWaiters`); the settling thread: settles; the loop's thread: links |
+/// | `pending` | `claimed` | newest waiter, or 0 | A party has claimed the right to settle, and will settle, perhaps much later, after clean-ups | that party: settles; any thread: pushes waiters |
+/// | `pending` | `locked` | newest waiter, or 0 | A thread reads the list, or removes nodes from it | that thread: unlocks; any thread: pushes, or claims; a thread that is about to take the list waits |
+/// | `pending` | `claimed`, `locked` | newest waiter, or 0 | Claimed while the list was locked | the thread that has locked it: unlocks; any thread: pushes |
 /// | `fulfilled` | | 0 | The value is in the payload | no thread; constant until the core is released |
 /// | `fulfilled` | `trivial` | 0 | As above, and the value needs no destruction | no thread |
-/// | `fulfilled` | `settling`, perhaps `trivial` | newest late waiter, or 0 | The value is in the payload, but not all earlier waiters have been notified yet | the settling thread: takes late waiters, or ends the settlement; any thread pushes |
-/// | `rejected` | | 0 | The error is in the payload, and no handler has received it: reported if the core is released in this state | any thread: `markHandled` |
+/// | `fulfilled` | `settling`, perhaps `trivial` | newest late waiter, or 0 | The value is in the payload, but not all earlier waiters have been notified yet | the settling thread: takes late waiters, or ends the settlement; any thread: pushes |
+/// | `rejected` | | 0 | The error is in the payload, and no handler has received it; releasing the core in this state reports it | any thread: `markHandled` |
 /// | `rejected` | `handled` | 0 | A handler has received the error, or none needs to | no thread |
-/// | `rejected` | `settling`, perhaps `handled` | newest late waiter, or 0 | As for `fulfilled` | the settling thread; any thread pushes, or marks as handled |
-/// | `link` | | root, owned | A handler returned this promise, to which nothing but its own producer referred, and that producer now settles the root; or it has the operation of the root, which has left its source | a producer that settles, or a cancellation: marks it as claimed |
-/// | `link` | `claimed` | root, owned | As above, and the outcome of its own producer is ignored, since it is too late | no thread |
-/// | `link` | `locked` | 0 | Kept by a loop, which has the only reference: see `SpareCores` | the loop's thread: makes it another promise |
+/// | `rejected` | `settling`, perhaps `handled` | newest late waiter, or 0 | As for `fulfilled` and `settling` | the settling thread: as above; any thread: pushes, or `markHandled` |
+/// | `link` | | root, owned | A handler returned this promise, to which only its producer referred, and that producer now settles the root; or this core has taken over the operation of the root, which has left its source | a producer that settles, or a cancellation: marks it as claimed |
+/// | `link` | `claimed` | root, owned | As above, and its own producer's outcome is too late and ignored | no thread |
+/// | `link` | `locked` | 0 | Kept by a loop, which has the only reference: see `SpareCores` | the loop's thread: makes a new promise from it |
 ///
 /// One bit is `claimed` (pending, link), `trivial` (fulfilled) or `handled` (rejected), and another is `locked`
-/// (pending) or `settling` (settled). A promise's link never has the latter. `pending` turns into any other kind, once.
-/// A link or an outcome stays one. (A party with the only reference to a core may rewrite it: `releaseLinks` writes
-/// `pending` over a link that is about to be released, and `takeOrCopy` and `SpareCores` write over outcomes and
-/// links.)
+/// (pending) or `settling` (settled). Of links, only a kept core's has the `locked` bit. `pending` turns into any other
+/// kind once; a link stays a link, and an outcome an outcome. (A party with the only reference to a core may rewrite
+/// it: `releaseLinks` writes `pending` over a link that is about to be released, and `takeOrCopy` and `SpareCores`
+/// write over outcomes and links.)
 @usableFromInline
 struct StateWord: Equatable {
     @usableFromInline enum StateKind { case pending, fulfilled, rejected, link }
@@ -43,7 +43,7 @@ struct StateWord: Equatable {
     @usableFromInline static var markBit: UInt { 4 }
     /// Locked or settling.
     @usableFromInline static var busyBit: UInt { 8 }
-    /// Cores have addresses that are multiples of 16.
+    /// The addresses of cores are multiples of 16.
     @usableFromInline static var addressMask: UInt { ~15 }
 
     @usableFromInline
@@ -64,7 +64,7 @@ struct StateWord: Equatable {
     @inlinable @inline(__always)
     static var pending: StateWord { StateWord(bits: 0) }
 
-    /// Fulfilled, with a value that needs no destruction or with any other.
+    /// Fulfilled; `isTrivial` for a value that needs no destruction.
     @inlinable @inline(__always)
     static func fulfilled(isTrivial: Bool) -> StateWord {
         StateWord(bits: isTrivial ? fulfilledBits | markBit : fulfilledBits)
@@ -82,7 +82,7 @@ struct StateWord: Equatable {
     @inlinable @inline(__always)
     static func link(toAddress address: UInt) -> StateWord { StateWord(bits: address | linkBits) }
 
-    /// Kept by a loop for reuse. A link to nothing, which traps when followed.
+    /// Kept by a loop for reuse: a link to nothing, which traps when followed.
     static var spare: StateWord { StateWord(bits: linkBits | busyBit) }
 
     // MARK: Questions
@@ -107,7 +107,7 @@ struct StateWord: Equatable {
     @inlinable @inline(__always)
     var isOpen: Bool { isClaimable || bits & (Self.kindMask | Self.markBit) == Self.linkBits }
 
-    /// For a rejection.
+    /// Only for a rejection.
     @inline(__always)
     var isHandled: Bool { bits & Self.markBit != 0 }
 
@@ -116,7 +116,7 @@ struct StateWord: Equatable {
         bits & (Self.kindMask | Self.markBit) == Self.fulfilledBits | Self.markBit
     }
 
-    /// For a pending core.
+    /// Only for a pending core.
     @inline(__always)
     var isLocked: Bool { bits & Self.busyBit != 0 }
 
@@ -128,13 +128,13 @@ struct StateWord: Equatable {
     @inlinable @inline(__always)
     var isFulfilledForAll: Bool { bits & (Self.kindMask | Self.busyBit) == Self.fulfilledBits }
 
-    /// True when a new waiter is added to the list: the core is pending, or later waiters queue after the earlier ones.
+    /// True when a new waiter joins the list: the core is pending, or is still notifying earlier waiters.
     @inline(__always)
     var takesWaiters: Bool { isPending || !isLink && bits & Self.busyBit != 0 }
 
     // MARK: Transitions
 
-    /// A party has claimed the right to settle, or a linked core's own producer is too late.
+    /// This word, marked as claimed; for a link, its own producer is then too late.
     @inline(__always)
     var claimed: StateWord { StateWord(bits: bits | Self.markBit) }
 
@@ -150,28 +150,28 @@ struct StateWord: Equatable {
     @inline(__always)
     func pushing(waiterAt address: UInt) -> StateWord { StateWord(bits: address | bits & ~Self.addressMask) }
 
-    /// The list of waiters is taken, and the core stays the same.
+    /// This word after the list of waiters has been taken.
     @inline(__always)
     var withoutWaiters: StateWord { StateWord(bits: bits & ~Self.addressMask) }
 
-    /// For an outcome: some waiters must still be notified.
+    /// This outcome while some waiters must still be notified.
     @inline(__always)
     var settling: StateWord { StateWord(bits: bits | Self.busyBit) }
 
-    /// For an outcome: a handler receives it, so a rejection is handled.
+    /// This outcome when a handler receives it: a rejection is then handled.
     @inline(__always)
     var handled: StateWord { isRejected ? StateWord(bits: bits | Self.markBit) : self }
 
-    /// Copies the mark bit from `seen`. Of an outcome: the error has been read. (A fulfilled promise has the bit from
-    /// the start, or never.) Of a new link: it is too late for its own producer.
+    /// Adds the mark bit of `seen`. For an outcome the bit means that the error has been read (a fulfilled promise has
+    /// the bit from the start, or never); for a new link, that its own producer is too late.
     @inline(__always)
     func marked(asIn seen: StateWord) -> StateWord { StateWord(bits: bits | seen.bits & Self.markBit) }
 }
 
 /// The state of a core, which any thread may change.
 ///
-/// A reference is published by a replacement, never by `store`: Swift 6.3.1 may move a `swift_retain` below a store
-/// with releasing order, and another thread may then release the reference before it is counted.
+/// A reference must be published by a replacement, never by `store`: Swift 6.3.1 may move a `swift_retain` below a
+/// store with releasing order, and another thread could then release the reference before it is counted.
 @usableFromInline
 struct AtomicState: ~Copyable {
     @usableFromInline let word: Atomic<UInt>
@@ -182,11 +182,11 @@ struct AtomicState: ~Copyable {
     @inlinable @inline(__always)
     func load() -> StateWord { StateWord(bits: word.load(ordering: .acquiring)) }
 
-    /// For callers that only need the progress of the core, and read nothing else for it.
+    /// For callers that need only the core's progress, and read nothing that depends on it.
     @inlinable @inline(__always)
     func loadRelaxed() -> StateWord { StateWord(bits: word.load(ordering: .relaxed)) }
 
-    /// For a caller with the only reference to the core.
+    /// The caller must have the only reference to the core.
     @inlinable @inline(__always)
     func store(_ state: StateWord) { word.store(state.bits, ordering: .relaxed) }
 
@@ -205,7 +205,7 @@ struct AtomicState: ~Copyable {
         return done
     }
 
-    /// Like `tryToReplace`, to publish a waiter. Fails only if the state is no longer `seen`.
+    /// Publishes a waiter, like `tryToReplace`, but fails only if the state is no longer `seen`.
     @inline(__always)
     func push(waiterAt address: UInt, _ seen: inout StateWord) -> Bool {
         let (done, now) = word.compareExchange(
@@ -215,12 +215,12 @@ struct AtomicState: ~Copyable {
         return done
     }
 
-    /// For a link whose own producer is too late.
+    /// Marks a link whose own producer is too late.
     func markClaimed() { word.bitwiseOr(StateWord.markBit, ordering: .relaxed) }
 
-    /// For a rejection only.
+    /// Only for a rejection.
     func markHandled() { word.bitwiseOr(StateWord.markBit, ordering: .relaxed) }
 
-    /// For the thread that has locked the list.
+    /// Only for the thread that has locked the list.
     func unlock() { word.bitwiseAnd(~StateWord.busyBit, ordering: .releasing) }
 }

@@ -1,5 +1,5 @@
-/// Anything that settles once: `Promise`, `Guarantee`, and your own types, which get all operators for `pipe`, `result`
-/// and `asPromise`.
+/// Anything that settles once: `Promise`, `Guarantee`, and your own types. A type with `pipe`, `result` and `asPromise`
+/// gets all operators.
 public protocol Thenable<T> {
     /// The type of the value.
     associatedtype T
@@ -11,13 +11,13 @@ public protocol Thenable<T> {
     /// The outcome; `nil` while pending.
     var result: Result<T, any Error>? { get }
 
-    /// Makes a promise of this, for the operators. For a type with its own `pipe`:
+    /// Makes a promise that settles as this does, for the operators. For a type with its own `pipe`:
     ///
     /// ```swift
     /// func asPromise() -> Promise<Int> { Promise { seal in pipe { seal.resolve($0) } } }
     /// ```
     ///
-    /// The compiler accepts it if the value is `Sendable`, since `pipe` may call its handler on any thread.
+    /// This compiles if the value is `Sendable`, since `pipe` may call its handler on any thread.
     func asPromise() -> Promise<T>
 }
 
@@ -25,7 +25,8 @@ public protocol Thenable<T> {
 public protocol Catchable<T>: Thenable {}
 
 extension Thenable {
-    /// Makes a promise that is fulfilled with `value`: `.value(x)` in a closure that returns any thenable.
+    /// Makes a promise that is fulfilled with `value`, so that a closure that returns any thenable can return
+    /// `.value(x)`.
     ///
     /// ```swift
     /// fetch(url).then { page in page.isEmpty ? .value(home) : render(page) }
@@ -37,13 +38,13 @@ extension Thenable {
 }
 
 extension Thenable where Self == Promise<Void> {
-    /// A fulfilled promise: `.value` in a closure that returns any thenable.
+    /// A fulfilled promise, which a closure that returns any thenable can return as `.value`.
     @inlinable
     public static var value: Promise<Void> { Promise(PromiseCore.void) }
 }
 
 extension Thenable {
-    /// The value; `nil` while pending or if rejected. (A value that is itself `nil` is returned as `.some(nil)`.)
+    /// The value; `nil` while pending or if rejected. (A value of `nil` is returned as `.some(nil)`.)
     @inlinable
     public var settledValue: T? {
         guard case .success(let value) = result else { return nil }
@@ -57,7 +58,7 @@ extension Thenable {
         return error
     }
 
-    /// True if fulfilled; `nil` while pending. Reading it does not handle a promise's error.
+    /// True if fulfilled, false if rejected, `nil` while pending. Reading it does not handle the error.
     @inlinable
     var isFulfilledIfSettled: Bool? {
         if let promise = self as? Promise<T> { return promise.core.settled?.isFulfilled }

@@ -1,6 +1,6 @@
 import Reactor
 
-// The records of cores in `TraceRegistry`. A core has one if its `annotations` say so.
+// The records of cores in `TraceRegistry`. A core has a record if its `annotations` say so.
 
 extension Tracing {
     static func record(of core: PromiseCore, in table: TraceRegistry.TracedPromises) -> TraceRecord? {

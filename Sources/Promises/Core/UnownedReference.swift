@@ -1,8 +1,8 @@
-/// A reference to an object that is passed on without being counted, in the bits of a pointer.
+/// A reference to an object, in the bits of a pointer, that is passed on without being counted.
 ///
-/// Counting a reference is an atomic operation, too expensive for a hop of a chain. So the lists of waiters, the words
-/// of a core and the queues of a loop hold references whose count nobody changes while they are passed on. Each
-/// `UnownedReference` field documents who owns the counted reference, and until when.
+/// Counting is an atomic operation, too expensive for each step of a chain. So lists of waiters, the words of a core
+/// and a loop's queues pass their references on without counting them. Each `UnownedReference` field documents who owns
+/// the counted reference, and until when.
 @usableFromInline
 package struct UnownedReference<Object: AnyObject>: Hashable {
     @usableFromInline let unmanaged: Unmanaged<Object>
@@ -14,7 +14,7 @@ package struct UnownedReference<Object: AnyObject>: Hashable {
     @inlinable @inline(__always)
     package init(_ object: Object) { unmanaged = .passUnretained(object) }
 
-    /// Counts a reference to the object, which the holder must release or pass on.
+    /// Counts a reference to the object; the holder must release it or pass it on.
     @inlinable @inline(__always)
     package static func retaining(_ object: consuming Object) -> UnownedReference {
         UnownedReference(.passRetained(object))
@@ -23,7 +23,7 @@ package struct UnownedReference<Object: AnyObject>: Hashable {
     @inlinable @inline(__always)
     init(at pointer: UnsafeRawPointer) { unmanaged = .fromOpaque(pointer) }
 
-    /// Refers to the object at `address`, which must be an object's. Traps at zero.
+    /// Refers to the object at `address`. Traps at zero.
     @inlinable @inline(__always)
     init(address: UInt) { self.init(at: UnsafeRawPointer(bitPattern: address)!) }
 
@@ -46,17 +46,17 @@ package struct UnownedReference<Object: AnyObject>: Hashable {
     @usableFromInline
     package func hash(into hasher: inout Hasher) { hasher.combine(pointer) }
 
-    /// Another party must hold the object until `body` has returned.
+    /// Passes the object to `body` without counting it. Another party must hold the object until `body` has returned.
     @inlinable @inline(__always)
     package func borrow<Result>(_ body: (Object) throws -> Result) rethrows -> Result {
         try unmanaged._withUnsafeGuaranteedRef(body)
     }
 
-    /// The object, counted while the caller uses it.
+    /// The object, retained while the caller uses it.
     @inlinable @inline(__always)
     package var object: Object { unmanaged.takeUnretainedValue() }
 
-    /// The object, with the counted reference that the caller owned.
+    /// Returns the object with the counted reference that the caller owned.
     @inlinable @inline(__always)
     package func takeOver() -> Object { unmanaged.takeRetainedValue() }
 

@@ -2,8 +2,8 @@ import Synchronization
 
 /// The process-wide core of promises fulfilled with nothing, such as a write that was sent at once.
 private let voidCore = PromiseCore.fulfilled(())
-/// The address of `voidCore` once made, never released. An access to `voidCore` itself would call the runtime to check
-/// that.
+/// The address of `voidCore` once made, which is never released. Accessing `voidCore` itself would call the runtime to
+/// check that it has been made.
 private let addressOfVoid = Atomic<UInt>(0)
 
 extension PromiseCore {
@@ -15,7 +15,7 @@ extension PromiseCore {
 
     @inline(never)
     private static func makeVoid() -> CoreRef {
-        // By a store: the static property owns it, so there is no retain that could move below.
+        // A store suffices: the global owns the core, so no retain could move below the store.
         addressOfVoid.store(voidCore.address, ordering: .releasing)
         return voidCore.ref
     }

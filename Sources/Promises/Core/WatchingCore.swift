@@ -8,14 +8,15 @@ extension PromiseCore {
 /// A waiter, such as `onCancel`, that does not keep its source's producer alive, and does not mark a rejection as
 /// handled.
 ///
-/// Each cancellation below a promise checks for other waiters. Each watcher remembers where its last walk ended, so
-/// that these checks do not walk past many watchers each time.
-// @unchecked Sendable: as PromiseCore. `shortcut` is accessed only by `LockedWaiters`, of which only one thread at a
-// time has one.
+/// Each cancellation below a promise checks for other waiters. So that these checks need not walk past many watchers
+/// each time, each watcher remembers where the last walk over it ended.
+// @unchecked Sendable: for PromiseCore's reasons. Only `LockedWaiters`, which one thread at a time has, accesses
+// `shortcut`.
 final class WatchingCore: PromiseCore, @unchecked Sendable {
-    /// A node of the same list: no node between the watcher and this one keeps work alive. `nil`: unknown. Unowned,
-    /// because it is older than the watcher. Nodes that are removed without resetting the shortcuts are newer than all
-    /// watchers that stay, or follow a waiter that keeps work alive, where each walk from a newer watcher stops.
+    /// An older node of the same list, such that no node between it and the watcher keeps work alive; `nil` if unknown.
+    /// Unowned, because it is older than the watcher: nodes that are removed without resetting the shortcuts are newer
+    /// than all watchers that stay, or follow a waiter that keeps work alive, where each walk from a newer watcher
+    /// stops.
     @exclusivity(unchecked) fileprivate final var shortcut: CoreRef?
 
     init<Op: Operation>(watching operation: Op, role: CoreRole = []) {
@@ -32,14 +33,14 @@ final class WatchingCore: PromiseCore, @unchecked Sendable {
     }
 }
 
-// The nodes that keep the producer working.
+// Finds the nodes that keep the producer working.
 
 extension LockedWaiters {
-    /// The newest node, from `first` to the oldest, that keeps the producer working.
+    /// Returns the newest node, from `first` to the oldest, that keeps the producer working; `nil` if there is none.
     ///
-    /// Tombstones and watchers never do again, so the next walk can skip the nodes that this one has passed: each
-    /// watcher on the way gets a shortcut to the end of this walk, as union-find compresses its paths. So the amortized
-    /// cost of a walk is logarithmic, however many watchers and cancellations there are.
+    /// Tombstones and watchers never will, so the next walk can skip the nodes that this one has passed: each watcher
+    /// on the way gets a shortcut to the end of this walk, like path compression in union-find. So the amortized cost
+    /// of a walk is logarithmic in the watchers and cancellations.
     func newestListener(from first: CoreRef?) -> CoreRef? {
         guard let first else { return nil }
         // Ends at the oldest node if none keeps work alive.
@@ -54,7 +55,7 @@ extension LockedWaiters {
         return keepsWorkAlive(end) ? end : nil
     }
 
-    /// The next node of a walk, after a node that does not keep work alive.
+    /// Returns the next node of a walk, after `node`, which does not keep work alive.
     private static func following(_ node: CoreRef) -> CoreRef? {
         WatchingCore.at(node)?.borrow { $0.shortcut } ?? node.next
     }

@@ -2,16 +2,16 @@ import Reactor
 
 /// The promise of an operator with `on:`, whose closure runs as a job of a dispatcher.
 ///
-/// The thread that claims it settles it. A waiter in the source's list passes the outcome on, inline, on the thread
-/// that settles the source. That waiter, the job, a cancellation, and the release of an unrun job compete: the first to
-/// change the stage, under a lock, takes the next step.
-// @unchecked: as PromiseCore. The properties are constant, and `progress` has a lock. A closure in `progress` is called
-// only by the party that has taken it out, and `plan` only by the one thread that settles the source.
+/// The thread that claims the promise settles it. A waiter in the source's list passes the outcome on, inline, on the
+/// thread that settles the source. That waiter, the job, a cancellation, and the release of an unrun job compete: the
+/// first to change the stage, under a lock, takes the next step.
+// @unchecked: for PromiseCore's reasons. The properties are constant, and `progress` has a lock. Only the party that
+// has taken a closure out of `progress` calls it, and only the thread that settles the source calls `plan`.
 final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     enum Outcome {
         case fulfilled((PromiseCore) -> Void)
         case error(any Error, from: CallSite?)
-        /// The promise that the closure returned, whose outcome becomes this one's.
+        /// The outcome of the promise that the closure returned.
         case following(PromiseCore)
 
         static func value<Value>(_ value: Value) -> Outcome { .fulfilled { $0.fulfill(value) } }
@@ -33,13 +33,13 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
 
     struct Work {
         let run: () throws -> Outcome
-        /// The outcome if the dispatcher does not run the job. By default an error.
+        /// Makes the outcome if the dispatcher does not run the job. By default that is an error.
         var otherwise: (() -> Outcome)?
     }
 
     private typealias Place = (core: PromiseCore, waiter: PromiseCore)
 
-    // The stage after each event. `=`: it stays, and the closure decides when it ends.
+    // The next stage for each stage and event. `=` means the same stage; the closure decides when it ends.
     //
     //                 outcome arrives   job runs   not run   closure ends         cancelled
     //     waiting     queued, ended                                               = and climbs
@@ -47,17 +47,17 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     //     running                                            following, ended     =
     //     following   ended                                                       = and climbs
     //
-    // The count of a job (`Jobs`) begins with `queued`. For a pool's job, the count ends when the job returns, when a
-    // cancellation takes it out of the queue, or in `didNotRun`. For others, it ends when the promise settles.
+    // A job is counted (`Jobs`) from `queued` on. A pool's job is counted until it returns, a cancellation takes it out
+    // of the queue, or `didNotRun`; any other job, until the promise settles.
     private struct Progress {
         var stage = DispatchStage.waiting
-        /// Set only while the promise waits for its source, because the dispatcher may retain the job, which must not
-        /// retain it.
+        /// Set only while the promise waits for its source: the dispatcher may retain the job, so the job must not
+        /// retain the dispatcher.
         var dispatcher: (any Dispatcher)?
         var plan: Plan?
         var work: Work?
         var poolJob: (workers: ThreadPoolWorkers, job: PoolJob)?
-        /// The promise that this one waits for or follows, and its waiter there.
+        /// The promise that this one waits for or follows, and the waiter in its list.
         var place: Place?
         var cancellation = CancelState.none
 
@@ -69,9 +69,9 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         case none
         /// The next outcome counts as the cancellation.
         case awaited(FirstCancellation)
-        /// The cancellation has entered the awaited promise, whose outcome tells, or has been that outcome.
+        /// The cancellation has entered the awaited promise, and arrives as its outcome, or has arrived.
         case entered(FirstCancellation)
-        /// It came while the closure ran or was about to, whose result does not count.
+        /// The cancellation came while the closure ran or was about to; its result does not count.
         case overruled(FirstCancellation)
 
         var first: FirstCancellation? {
@@ -81,7 +81,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
             }
         }
 
-        /// The error in place of the outcome.
+        /// The error that replaces the outcome, if any.
         var rejection: (any Error)? {
             switch self {
             case .none: nil
@@ -106,13 +106,13 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
 
     private let progress: LockedValue<Progress>
     private let madeAt: CallSite
-    /// The loop of the thread that attached the handler. Within a pool's job, the loop that the job runs for.
+    /// The loop of the thread that attached the handler, or, within a pool's job, the loop that the job runs for.
     private let home: LoopRemote
     private let jobs: Jobs
     /// The pool that runs the job, if the dispatcher is one.
     let pool: ObjectIdentifier?
     private let isGuarantee: Bool
-    /// True when a cancellation makes the closure run.
+    /// True when a cancellation also runs the closure.
     private let cleansUp: Bool
 
     private let passOn: (AnySource) -> Outcome
@@ -142,7 +142,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
 
     // MARK: Stages
 
-    /// - Returns: the previous stage's fields, to be released outside the lock. `nil` if another party was faster.
+    /// - Returns: the previous stage's fields, to be released outside the lock; `nil` if another party was faster.
     private func leave(_ stage: DispatchStage, for next: DispatchStage, _ work: Work? = nil) -> Progress? {
         progress.withLock { progress in
             guard progress.stage == stage else { return nil }
@@ -163,7 +163,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
             progress.place = (core, waiter)
             return progress.awaitsCancellation || progress.isOverruled
         }
-        // Cancelled by another thread, or while the closure ran.
+        // Another thread cancelled it, or it was cancelled while the closure ran.
         if isCancelled { cancel() }
     }
 
@@ -173,17 +173,17 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         nextStep(after: source, isCancellation: isCancelled)?()
     }
 
-    // Releases the closure before anybody sees the outcome.
+    // Returns the next step, which runs after `plan` is released: nobody sees the outcome before that.
     private func nextStep(after source: AnySource, isCancellation: Bool) -> (() -> Void)? {
         guard let plan = progress.withLock({ $0.plan }) else { return nil }
         switch plan(source) {
         case .pass(let outcome):
             guard let previous = leave(.waiting, for: .ended) else { return nil }
-            // Another thread has cancelled the promise since it received the outcome.
+            // Another thread has cancelled it after the outcome arrived.
             let isLate = previous.awaitsCancellation && !isCancellation
             return { self.conclude(isLate ? .error(PromiseError.asCancellation, from: nil) : outcome) }
         case .dispatch(let work):
-            // Before it is queued: another party may then end the count.
+            // Before the job is queued, since another party may then end the count.
             jobs.begin(home)
             if let previous = leave(.waiting, for: .queued, work) {
                 if previous.awaitsCancellation && !isCancellation { cancel() }
@@ -204,11 +204,11 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
                 try dispatcher.dispatch { ticket.promise.runJob() }
             }
         } catch { didNotRun(error) }
-        // If released before the catch, the ticket would replace the error with its own.
+        // If released before the `catch`, the ticket would report its own error first.
         withExtendedLifetime(ticket) {}
     }
 
-    // The pool, its job and this object retain each other until a thread takes the job or a cancellation withdraws it.
+    // The pool, its job and this promise retain each other until a thread takes the job or a cancellation withdraws it.
     private func queue(_ job: PoolJob, at workers: ThreadPoolWorkers) throws {
         try workers.take(job)
         let isCancelled = progress.withLock { progress in
@@ -267,7 +267,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     fileprivate func didNotRun(_ error: (any Error)?) {
         guard let previous = leave(.queued, for: .running) else { return }
         let (otherwise, isCancelled) = (previous.work?.otherwise, previous.cancellation.rejection != nil)
-        // If not rejected, the outcome does not carry the error, so it is reported.
+        // Unless the promise is rejected, the outcome does not carry the error, which is then reported.
         let isRejected = otherwise == nil && !isCancelled && !isGuarantee
         if let error {
             if !isRejected { Reports.unhandled(error, provenance(callSite: madeAt)) }
@@ -284,8 +284,8 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
 
     // MARK: Cancellation
 
-    // A promise that waits or follows receives the error from above. (Before it has stored its place, `wait` cancels it
-    // again.) A queued job without clean-up is dropped. A running job decides when the promise ends.
+    // A promise that waits or follows receives the error from its source. (If it has not stored its place yet, `wait`
+    // cancels it again.) A queued job is dropped, unless it cleans up. A running job decides when the promise ends.
     override func cancelExternally(with error: (any Error)?) -> Cancellation.Step {
         // Releases the closures outside the lock.
         let previous = progress.withLock { progress in
@@ -297,7 +297,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         if let (source, waiter) = previous.place { return .climb(to: source, over: waiter, of: self) }
         switch previous.stage {
         case .queued where !cleansUp: dropJob(previous)
-        // So that a closure of the library can find out.
+        // The library's own closures can check this.
         case .queued, .running: annotate(.isDecidedByCancellation)
         case .waiting, .following: break
         case .ended: return .cannotStop
@@ -310,9 +310,9 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     }
 
     private func dropJob(_ previous: Progress) {
-        // So that the job no longer counts in the pool's queue.
+        // Then the job no longer counts in the pool's queue.
         if let (workers, job) = previous.poolJob { workers.withdraw(job) }
-        // Before the count ends, or a loop that waits only for the pool would end before the handlers have run.
+        // Otherwise a loop that waits only for the pool would end before the handlers run.
         home.beginExternalWork()
         if claim() { rejectCancelled(with: previous.cancellation.first?.error, at: madeAt) }
         jobs.end(home)
@@ -330,7 +330,7 @@ private enum Jobs {
     case none
     /// Keeps the loop alive until the job has returned.
     case ofPool
-    /// Tells a `hang` on the loop, until the promise has settled, that it may be woken.
+    /// Tells a `hang` on the loop that it may be woken, until the promise has settled.
     case ofOthers
 
     func begin(_ loop: LoopRemote) {
@@ -360,8 +360,8 @@ private final class Ticket: Sendable {
 }
 
 extension Thenable {
-    /// Makes a promise of type `type` from this one, by a closure that `plan` gives to `dispatcher`; `nil` runs it
-    /// inline.
+    /// Makes a promise of type `type` from this one. `plan` makes the closure; `dispatcher` runs it, or, if `nil`, it
+    /// runs inline.
     /// - Parameter cleansUp: true if a cancellation also runs the closure, with the cancellation as the outcome.
     func dispatched<Made: Thenable>(
         _ operation: StaticString, on dispatcher: (any Dispatcher)?, as type: Made.Type, isGuarantee: Bool = false,
