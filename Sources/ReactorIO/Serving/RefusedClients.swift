@@ -1,11 +1,11 @@
 import Promises
 
 extension Server {
-    /// Sends `answer` to a client beyond the limit, and closes its connection. If too many linger, ends the longest
-    /// one.
+    /// Sends `answer` to a client beyond the limit, and closes its connection. If too many linger, closes at once the
+    /// one that has lingered longest.
     func refuse(_ connection: Connection, _ answer: [UInt8]) {
         counts.countRefused()
-        // The kernel has room, unless the answer is very long.
+        // The socket's send buffer is empty, so only a very long answer is dropped.
         connection.post(answer, overflow: .drop)
         let closed = connection.close()
         guard connection.lifecycle.hasDescriptor else { return }
