@@ -22,9 +22,9 @@ extension ChildProcess {
     /// ChildProcess.run("git", ["rev-parse", "HEAD"], timeout: .seconds(5)).done { print($0.text) }
     /// ```
     ///
-    /// The promise waits until the program has ended and both its streams have, even if a background process keeps
-    /// these open. A rejection or a cancellation loses the output, and kills the program with the process group that it
-    /// leads; that group even after the program's own end. To keep partial output, read the streams of `spawn`.
+    /// The promise waits until the program and both its streams have ended, even if a background process keeps these
+    /// open. A rejection or a cancellation loses the output and kills the program, or the process group that it leads,
+    /// even after the program's own end. To keep partial output, read the streams of `spawn`.
     ///
     /// The promise is rejected with:
     /// - the `SystemError` from `spawn`;

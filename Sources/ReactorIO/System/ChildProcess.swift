@@ -48,8 +48,8 @@ public final class ChildProcess {
     /// Starts a program.
     ///
     /// In the child, each signal has its default action and none is blocked. Its only descriptors are the three
-    /// standard streams. (With a C library before 2.34, it also inherits descriptors that neither the library opened
-    /// nor are close-on-exec.)
+    /// standard streams. (With a C library before 2.34, it also inherits other code's descriptors that are not
+    /// close-on-exec.)
     /// - Parameters:
     ///   - name: a path, which contains a slash, or a name to look up in this process's `PATH`.
     ///   - arguments: the arguments after the first one, which is `name`.
