@@ -2,7 +2,7 @@ import Promises
 import Reactor
 import ReactorIO
 
-/// A loop's pending promises: what waits for what, from the work at the root.
+/// A loop's pending promises: a tree of what waits for what, with the work at the root.
 struct PromiseTree {
     struct Node {
         let group: PromiseGroup
@@ -11,7 +11,8 @@ struct PromiseTree {
 
     let loop: String
     let pending: Int
-    /// Each group precedes the groups that wait for it. Trees with lost promises come first, then the largest.
+    /// The nodes. Each group precedes the groups that wait for it. Trees with lost promises come first, then the
+    /// largest trees.
     private(set) var nodes: [Node]
     private(set) var leftOut: String?
     let now: Int64
@@ -28,9 +29,9 @@ struct PromiseTree {
         if !missing.isEmpty { leftOut = missing.joined(separator: ", ") }
     }
 
-    /// The promises of ended loops, if any.
+    /// Makes the tree for promises of ended loops; `nil` if there are none.
     init?(ofEndedLoopsExcept living: Set<Int>, at now: Int64) {
-        // The console's own loop lives, too.
+        // The console's own loop has not ended either.
         let walk = PromiseWalk(except: living.union([EventLoop.ofCurrentThread.serial]))
         let deadline = LoopClock.monotonic.now.nanoseconds + 50_000_000
         while walk.advance(), LoopClock.monotonic.now.nanoseconds < deadline {}
@@ -44,7 +45,7 @@ struct PromiseTree {
         (self.loop, self.pending, self.pools, self.now) = (loop, pending, pools, now)
         var children = [[Int]](repeating: [], count: groups.count)
         var roots: [Int] = []
-        // A group comes after its parent.
+        // Goes backwards, because a group comes after its parent.
         var totals = groups.map { (isLost: $0.loss != nil, count: $0.count) }
         for index in groups.indices.reversed() {
             guard let parent = groups[index].parent else { continue }
@@ -66,7 +67,7 @@ struct PromiseTree {
         self.nodes = nodes
     }
 
-    /// The tree, cut to this many lines.
+    /// Returns the tree, cut to `count` lines.
     func first(_ count: Int) -> PromiseTree {
         var tree = self
         if nodes.count <= count { return tree }
@@ -76,12 +77,12 @@ struct PromiseTree {
         return tree
     }
 
-    /// The ages of a group's oldest and youngest, in nanoseconds; `nil` for promises of another loop.
+    /// Returns the ages of a group's oldest and youngest promise, in nanoseconds; `nil` for promises of another loop.
     func ages(_ node: Node) -> (oldest: Int64, youngest: Int64)? {
         node.group.count == 0 ? nil : (now - node.group.oldest, now - node.group.youngest)
     }
 
-    /// The root's work, in words.
+    /// Returns the root's work, in words.
     func work(of node: Node) -> String? {
         guard node.group.parent == nil, let work = node.group.work else { return nil }
         return switch work {
@@ -103,13 +104,13 @@ struct PromiseTree {
 }
 
 extension PromiseTree.Node {
-    /// `then at App/Login.swift:14 "login"`.
+    /// The title of the group's line: `then at App/Login.swift:14 "login"`.
     var title: String {
         group.operation + (group.callSite.map { " at \($0)" } ?? "") + (group.name.map { " \"\($0.inOneLine)\"" } ?? "")
     }
 }
 
-/// Nanoseconds for people: `3.2 s`.
+/// Returns a time in nanoseconds in readable form: `3.2 s`.
 func timeText(_ time: Int64?) -> String {
     guard let time else { return "-" }
     let seconds = Double(time) / 1e9
@@ -124,7 +125,7 @@ func timeText(_ time: Int64?) -> String {
     }
 }
 
-/// Bytes for people: `1.2 MB`.
+/// Returns a number of bytes in readable form: `1.2 MB`.
 func bytesText(_ bytes: Int?) -> String {
     guard let bytes else { return "-" }
     for (unit, size) in [("GB", 1e9), ("MB", 1e6), ("kB", 1e3)] where Double(bytes) >= size {

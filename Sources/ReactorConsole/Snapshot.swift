@@ -3,9 +3,9 @@ import Reactor
 import ReactorIO
 import ReactorLibc
 
-/// The console's knowledge at one moment, for one answer.
+/// The console's knowledge at one moment, for one response.
 struct Snapshot {
-    /// The visitor's choice of parts that may be long.
+    /// The visitor's choices for the parts that may be long.
     struct Scope {
         var connections = 100
         var order = ConnectionOrder.idle
@@ -17,34 +17,35 @@ struct Snapshot {
         case peer, age, idle, received, sent, queued
     }
 
-    /// A loop, and the state that a reader looks for first.
+    /// A loop, with the state that a reader looks for first.
     struct Loop {
         enum State: String {
             case answers
-            /// No answer for a while, in a handler.
+            /// The loop has not answered for a while, and is in a handler.
             case stuck
-            /// No answer for a while, in no handler: no thread drives the loop, or it was stuck from the start.
+            /// The loop has not answered for a while, and is in no handler: no thread drives it, or it was stuck from
+            /// the start.
             case silent
         }
 
         let loop: WatchedLoop
-        /// Different for each loop.
+        /// The loop's name, made distinct from all others.
         let name: String
         let state: State
-        /// Nanoseconds since the open question.
+        /// The nanoseconds since the unanswered question.
         let silence: Int64
         let current: WatchedLoop.Current?
-        /// The event's connection, and its listener's line.
+        /// The current event's connection, and the line of its listener.
         let currentPlace: String?
     }
 
     struct Object {
         let facts: InspectedFacts
-        /// Different for each of a kind and loop.
+        /// The object's name, distinct from others of the same kind and loop.
         let name: String
         let loop: String
         var finishedPerSecond: Double?
-        /// Nanoseconds since the last end of a use, or since the console was started.
+        /// The nanoseconds since the last use ended or, if none has, since the console was started.
         var sinceFinished: Int64?
     }
 
@@ -52,9 +53,10 @@ struct Snapshot {
         let facts: ConnectionFacts
         let loop: String
         let listener: InspectedFacts?
-        /// True when the loop has not answered since.
+        /// True when the loop has not answered since these facts were collected.
         let isOld: Bool
-        /// Nanoseconds, in whole seconds, and no less than `idle`; `nil` if older than the console.
+        /// The connection's age in nanoseconds, in whole seconds and no less than `idle`; `nil` if older than the
+        /// console.
         var age: Int64? {
             facts.since.flatMap { InspectedObjects.time(since: $0) }.map {
                 max($0, ((idle ?? 0) + 999_999_999) / 1_000_000_000 * 1_000_000_000)
@@ -71,7 +73,7 @@ struct Snapshot {
     let isRecording: Bool
     let loops: [Loop]
     let objects: [Object]
-    /// In the chosen order, of which an answer lists the first.
+    /// All connections in the chosen order. An answer lists the first ones.
     let allConnections: [ListedConnection]
     let connections: ArraySlice<ListedConnection>
     let order: ConnectionOrder
@@ -79,15 +81,15 @@ struct Snapshot {
     let pending: Int
     let events: [EventRing.Event]
     let eventCount: Int
-    /// The answering loops' metrics, by name.
+    /// The metrics of the loops that answer, with the loops' names.
     let metrics: [(name: String, metrics: LoopMetrics)]
-    /// The look's time on all loops, and the longest piece, in nanoseconds.
+    /// The survey's time on all loops, and its longest piece, in nanoseconds.
     let cost: Int64
     let longestPiece: Int64
-    /// The missing parts, in words.
+    /// The parts that are missing, in words.
     let leftOut: [String]
 
-    /// The nanoseconds that a loop may be silent.
+    /// The nanoseconds for which a loop may be silent.
     static var patience: Int64 { 250_000_000 }
 
     init(of watcher: Watcher, _ scope: Scope) {
@@ -120,7 +122,7 @@ struct Snapshot {
         }
         connections = allConnections.prefix(scope.connections)
         if all.count > connections.count { missing.append("\(all.count - connections.count) connections") }
-        // A loop that does not answer may hold connections that no look has listed.
+        // A loop that does not answer may hold connections that no survey has listed.
         let absent = loops.filter { $0.state != .answers }.map(\.name).joined(separator: ", ")
         let open = objects.reduce(0) { $0 + ($1.facts.form == .listener ? $1.facts.inUse : 0) }
         let hidden = open - all.count { $0.facts.listener != nil }
@@ -162,7 +164,7 @@ struct Snapshot {
         let paces = watcher.paces(Dictionary(counts) { one, _ in one }, at: now)
         for index in objects.indices {
             objects[index].finishedPerSecond = paces[objects[index].title]
-            // None was seen to end without a time.
+            // If there is no time, no use has ended since the console's start.
             objects[index].sinceFinished = objects[index].facts.ends.map {
                 InspectedObjects.time(since: $0.last) ?? now - watcher.started
             }
@@ -170,7 +172,7 @@ struct Snapshot {
         return objects
     }
 
-    /// The loops' names, made distinct for Prometheus' labels.
+    /// Returns the loops' names, made distinct for Prometheus's labels.
     private static func names(of loops: [WatchedLoop]) -> [String] {
         let counts = Dictionary(loops.map { ($0.name, 1) }, uniquingKeysWith: +)
         return loops.map { counts[$0.name]! > 1 ? "\($0.name) (\($0.serial))" : $0.name }
@@ -197,7 +199,7 @@ extension Snapshot.Loop {
 extension Snapshot.ListedConnection {
     var handlerText: String { "handler" + (listener?.callSite.map { " of the server at \($0)" } ?? "") }
 
-    /// The awaited event, in words.
+    /// The event that the connection waits for, in words.
     var waitsFor: String {
         let line = facts.callSite.map { " at \($0)" } ?? ""
         return switch facts.wait {
@@ -214,7 +216,7 @@ extension Snapshot.ListedConnection {
 }
 
 extension ConnectionFacts {
-    /// The order of a list: largest first, unknown values last.
+    /// Returns true if this precedes `other` in a list: largest values first, unknown values last.
     fileprivate func isBefore(_ other: Self, by order: Snapshot.ConnectionOrder) -> Bool {
         switch order {
         case .peer: name < other.name
@@ -226,6 +228,6 @@ extension ConnectionFacts {
         }
     }
 
-    /// The peer's address, or else the descriptor.
+    /// The peer's address or, if unknown, the descriptor.
     var name: String { peer.map { "\($0)" } ?? "descriptor \(descriptor)" }
 }

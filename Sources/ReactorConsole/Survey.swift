@@ -3,17 +3,17 @@ import Reactor
 import ReactorIO
 import Synchronization
 
-/// A look at everything of a loop, by jobs of a millisecond, so that the loop keeps working.
-// @unchecked Sendable: the flag is atomic; the loop's thread accesses the rest until it is handed over.
+/// A survey of everything on a loop, in jobs of a millisecond, so that the loop keeps working.
+// @unchecked Sendable: the flag is atomic, and only the loop's thread accesses the rest until it is handed over.
 final class Survey: @unchecked Sendable {
-    /// A loop's objects at about one moment.
+    /// A loop's objects, all at about the same moment.
     struct Findings: Sendable {
         let moment: Int64
         let facts: [InspectedFacts]
         let connections: [ConnectionFacts]
         let metrics: LoopMetrics
         let promises: PromiseFindings
-        /// The loop's time for it in nanoseconds, and the longest piece.
+        /// The time that the survey took on the loop, and its longest piece, in nanoseconds.
         var cost: Int64 = 0
         var longestPiece: Int64 = 0
     }
@@ -22,13 +22,13 @@ final class Survey: @unchecked Sendable {
         let groups: [PromiseGroup]
         let pending: Int
         let ungrouped: Int
-        /// The examined share of the table of promises.
+        /// The share of the promise table that was examined.
         let share: Double
     }
 
-    /// A piece's time. With the last step, no piece takes twice as long.
+    /// The time after which a piece ends, in nanoseconds. Even with its last step, no piece takes twice as long.
     private static var piece: Int64 { 1_000_000 }
-    /// The time for promises. Others are left out.
+    /// The maximum time for promises, in nanoseconds. Any promises left then are omitted.
     private static var mostForPromises: Int64 { 100_000_000 }
 
     private let isCancelled = Atomic(false)
@@ -41,17 +41,17 @@ final class Survey: @unchecked Sendable {
     private var costBefore: Int64 = 0
     private var longestPiece: Int64 = 0
 
-    /// - Parameter done: called once, on any thread; with `nil` if the survey was cancelled, or the loop has ended.
+    /// - Parameter done: called once, on any thread; with `nil` if the survey was cancelled or the loop has ended.
     init(done: @escaping @Sendable (Findings?) -> Void) {
         self.done = done
     }
 
     deinit { if !isFinished { done(nil) } }
 
-    /// Any thread.
+    /// Begins the survey. Any thread may call this.
     func begin(on remote: LoopRemote) { remote.run { self.work(on: EventLoop.ofCurrentThread) } }
 
-    /// Any thread.
+    /// Cancels the survey. Any thread may call this.
     func cancel() { isCancelled.store(true, ordering: .relaxed) }
 
     private func work(on loop: EventLoop) {
@@ -66,14 +66,14 @@ final class Survey: @unchecked Sendable {
         }
         cost += time
         longestPiece = max(longestPiece, time)
-        // By the mailbox, so the loop takes a turn in between.
+        // Continues through the mailbox, so that the loop takes a turn in between.
         guard var findings else { return begin(on: loop.remote) }
         (findings.cost, findings.longestPiece) = (cost, longestPiece)
         isFinished = true
         done(findings)
     }
 
-    /// - Returns: false at the end.
+    /// - Returns: false when nothing is left.
     private func step(on loop: EventLoop) -> Bool {
         guard let connections else {
             facts = InspectedObjects.facts(ofLoop: loop.serial)

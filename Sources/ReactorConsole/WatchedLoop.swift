@@ -3,30 +3,30 @@ import Reactor
 import ReactorIO
 
 extension LoopRemote {
-    /// Calls `body` on the loop. If the loop ends first, it does not report this as undelivered.
+    /// Calls `body` on the loop. If the loop ends first, the call is not reported as undelivered.
     func run(_ body: @escaping @Sendable () -> Void) { _ = post(InternalJob(body)) }
 }
 
-/// A loop as the console knows it: its last answers, and their lateness. Accessed on the console's loop.
+/// A loop as the console knows it: its last answers and how late they came. Accessed on the console's loop.
 final class WatchedLoop {
     let serial: Int
     let remote: LoopRemote
     let probe = LoopProbe()
     private(set) var name: String
-    /// The kernel's number of its thread.
+    /// The kernel's ID for the loop's thread.
     private(set) var thread: Int?
-    /// The time of the unanswered question.
+    /// The time of the unanswered question; `nil` if there is none.
     private(set) var asked: Int64?
     private(set) var last: LoopBeat?
     private(set) var isMeasured = false
-    /// True when its thread belongs to a pool and does not drive it. Such loops are hidden.
+    /// True when the loop's thread belongs to a pool and does not drive the loop. Such loops are hidden.
     private(set) var isOfPool = false
 
-    /// A past second.
+    /// The measurements of a past second.
     private struct Second {
         var lags: [Int64] = []
         var longest: SlowHandler?
-        /// Measured nanoseconds.
+        /// The nanoseconds measured.
         var elapsed: Int64 = 0
         var waited: Int64 = 0
         var turns = 0
@@ -36,7 +36,7 @@ final class WatchedLoop {
     private var seconds: [Second] = []
     private var current = Second()
     private var began: LoopBeat?
-    /// The handler found running, and the first time.
+    /// The handler found running, and the time when it was first found.
     private var found: (handler: LoopProbe.Running, since: Int64)?
 
     static var kept: Int { 60 }
@@ -53,15 +53,15 @@ final class WatchedLoop {
         let name: String
         let thread: Int32
         let isOfPool: Bool
-        /// The times of question and answer.
+        /// The times of the question and of the answer.
         let asked: Int64
         let answered: Int64
         let isMeasured: Bool
         let beat: LoopBeat
     }
 
-    /// Asks the loop, unless a question is open.
-    /// - Parameter take: called on the console's loop.
+    /// Asks the loop, unless a question is unanswered.
+    /// - Parameter take: takes the answer, on the console's loop.
     func ask(measuring isMeasuring: Bool, answer take: @escaping @Sendable (Answer) -> Void) {
         let now = LoopClock.monotonic.now.nanoseconds
         look(at: now)
@@ -116,10 +116,10 @@ final class WatchedLoop {
 
     // MARK: Reports
 
-    /// The running handler.
+    /// The handler that is running.
     struct Current {
         let handler: LoopProbe.Running
-        /// Nanoseconds; a lower bound without measurement.
+        /// The handler's time so far, in nanoseconds; a lower bound if the loop is not measured.
         let time: Int64
     }
 
@@ -128,10 +128,10 @@ final class WatchedLoop {
         return found.map { Current(handler: $0.handler, time: now - ($0.handler.began ?? $0.since)) }
     }
 
-    /// The nanoseconds that the loop has not answered.
+    /// Returns the nanoseconds since the question that the loop has not answered; zero if there is none.
     func silence(at now: Int64) -> Int64 { asked.map { now - $0 } ?? 0 }
 
-    /// Lags in nanoseconds.
+    /// A summary of lags, in nanoseconds.
     struct Lags: Sendable {
         let median, p99, most: Int64
 
@@ -144,14 +144,14 @@ final class WatchedLoop {
         }
     }
 
-    /// The lags of the last ten seconds, or minute. An open question counts with its age.
+    /// Returns the lags of the last `count` seconds. An unanswered question counts with its age.
     func lags(ofSeconds count: Int, at now: Int64) -> Lags? {
         var lags = current.lags + seconds.suffix(count - 1).flatMap(\.lags)
         if silence(at: now) > 20_000_000 { lags.append(silence(at: now)) }
         return Lags(lags)
     }
 
-    /// Each last second's largest lag, oldest first; `nil` for seconds in which nobody looked.
+    /// Returns the largest lag in each past second, oldest first; `nil` for seconds in which nobody looked.
     func curve(at now: Int64) -> [Int64?] {
         var curve = (seconds + (current.lags.isEmpty ? [] : [current])).map { second in
             second.isMeasured ? max(second.lags.max() ?? 0, 0) : nil
@@ -164,14 +164,14 @@ final class WatchedLoop {
         (seconds + [current]).compactMap(\.longest).max { $0.duration < $1.duration }
     }
 
-    /// Turns per second, in the last second or more.
+    /// The turns per second, in the last second or a little more.
     var turnRate: Double? { lastSecond { _ in true }.map { Double($0.turns) * 1e9 / Double($0.elapsed) } }
-    /// The loop's share of working time in the last second or more; `nil` if not measured.
+    /// The share of the last second, or a little more, in which the loop worked; `nil` if not measured.
     var busy: Double? {
         lastSecond(of: \.isMeasured).map { min(max(1 - Double($0.waited) / Double($0.elapsed), 0), 1) }
     }
 
-    /// The sum of the newest seconds that fit, about a second at least.
+    /// Returns the sum of the newest seconds for which `fits` is true, up to about a second or a little more.
     private func lastSecond(of fits: (Second) -> Bool) -> Second? {
         var sum = Second()
         for second in [current] + seconds.reversed() where sum.elapsed < 1_000_000_000 {
