@@ -26,7 +26,7 @@ public final class Console: Sendable {
     /// True while a console exists. Only one may, because it uses the process's observer of events and the loops'
     /// probes.
     private static let exists = Atomic(false)
-    /// The running console, until `stop`.
+    /// The console, until `stop`.
     private static let running = LockedValue<Console?>(nil)
     /// The minimum length of a token, in bytes.
     static var leastToken: Int { 16 }
@@ -91,7 +91,6 @@ public final class Console: Sendable {
     public func stop() {
         guard remote.submit({ [server] in server.withValue { $0.server.take()?.end() } }) else { return }
         remote.join()
-        // Releases the console outside the lock.
         _ = Self.running.withLock { $0.take() }
         Self.exists.store(false, ordering: .relaxed)
     }
@@ -116,5 +115,4 @@ public enum ConsoleError: Error, Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// Holds the server, on the console's loop.
 final class ConsoleBox { var server: ConsoleServer? }

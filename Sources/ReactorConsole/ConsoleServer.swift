@@ -29,13 +29,12 @@ final class ConsoleServer {
         ).cauterize()
     }
 
-    /// Ends the connections, and then the loop.
     func end() {
         watcher.end()
         listener.drain(deadline: .zero).done { _ in withExtendedLifetime(self) { _ = EventLoop.current.remote.stop() } }
     }
 
-    /// Sets the header fields common to all responses. The page has its own content security policy.
+    /// Sets the fields of all responses but the page's policy.
     private static func secure(_ response: inout Response) {
         let fields = [
             ("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"), ("X-Frame-Options", "DENY"),
@@ -50,7 +49,7 @@ final class ConsoleServer {
 
     // MARK: Requests
 
-    /// Answers a request. Errors are plain text, which `curl` shows.
+    /// Answers with errors as plain text, which `curl` shows.
     private func answer(to request: Request) -> Answer {
         do {
             let answer = try admitted(request)

@@ -6,9 +6,9 @@ import ReactorLibc
 /// The process's last events, without values. Any thread may add one.
 final class EventRing: Sendable {
     struct Event: Sendable {
-        /// The event's number since the console's start.
+        /// Counted from the console's start.
         let number: Int
-        /// The time in seconds since 1970.
+        /// Seconds since 1970.
         let time: Int
         let kind: LogEvent.Kind
         let text: String
@@ -76,6 +76,6 @@ extension LogEvent {
 }
 
 extension Provenance {
-    /// A short description: `Promise<Int> "login"`.
+    /// `Promise<Int> "login"`
     fileprivate var short: String { (type ?? "a promise") + (name.map { " \"\($0)\"" } ?? "") }
 }

@@ -26,7 +26,6 @@ struct JSONText {
     mutating func object(_ name: String? = nil, _ body: (inout JSONText) -> Void) { nest(name, "{", "}", body) }
     mutating func array(_ name: String? = nil, _ body: (inout JSONText) -> Void) { nest(name, "[", "]", body) }
 
-    /// Adds an array of objects.
     mutating func list<Element>(
         _ name: String, _ elements: [Element], _ body: (Element, inout JSONText) -> Void
     ) { array(name) { json in for element in elements { json.object { body(element, &$0) } } } }
@@ -72,7 +71,7 @@ extension Double: JSONValue {
     func write(to text: inout String) { text += isFinite ? decimal(self, 3) : "null" }
 }
 
-/// A time in nanoseconds, written as seconds with six decimals.
+/// Nanoseconds, written as seconds with six decimals.
 struct Seconds: JSONValue {
     let nanoseconds: Int64
     init?(_ nanoseconds: Int64?) {
@@ -82,7 +81,6 @@ struct Seconds: JSONValue {
     func write(to text: inout String) { text += decimal(Double(nanoseconds) / 1e9, 6) }
 }
 
-/// Returns the number with `places` decimals.
 func decimal(_ value: Double, _ places: Int) -> String {
     guard value.isFinite, abs(value) < 1e15 else { return "-" }
     var scale = 1.0

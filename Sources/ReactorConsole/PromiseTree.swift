@@ -29,9 +29,9 @@ struct PromiseTree {
         if !missing.isEmpty { leftOut = missing.joined(separator: ", ") }
     }
 
-    /// Makes the tree for promises of ended loops; `nil` if there are none.
+    /// Makes the tree for ended loops; `nil` if no promise is left.
     init?(ofEndedLoopsExcept living: Set<Int>, at now: Int64) {
-        // The console's own loop has not ended either.
+        // The console's own loop lives, too.
         let walk = PromiseWalk(except: living.union([EventLoop.ofCurrentThread.serial]))
         let deadline = LoopClock.monotonic.now.nanoseconds + 50_000_000
         while walk.advance(), LoopClock.monotonic.now.nanoseconds < deadline {}
@@ -67,7 +67,6 @@ struct PromiseTree {
         self.nodes = nodes
     }
 
-    /// Returns the tree, cut to `count` lines.
     func first(_ count: Int) -> PromiseTree {
         var tree = self
         if nodes.count <= count { return tree }
@@ -104,13 +103,13 @@ struct PromiseTree {
 }
 
 extension PromiseTree.Node {
-    /// The title of the group's line: `then at App/Login.swift:14 "login"`.
+    /// `then at App/Login.swift:14 "login"`
     var title: String {
         group.operation + (group.callSite.map { " at \($0)" } ?? "") + (group.name.map { " \"\($0.inOneLine)\"" } ?? "")
     }
 }
 
-/// Returns a time in nanoseconds in readable form: `3.2 s`.
+/// Returns nanoseconds in readable form: `3.2 s`.
 func timeText(_ time: Int64?) -> String {
     guard let time else { return "-" }
     let seconds = Double(time) / 1e9
@@ -125,7 +124,7 @@ func timeText(_ time: Int64?) -> String {
     }
 }
 
-/// Returns a number of bytes in readable form: `1.2 MB`.
+/// Returns bytes in readable form: `1.2 MB`.
 func bytesText(_ bytes: Int?) -> String {
     guard let bytes else { return "-" }
     for (unit, size) in [("GB", 1e9), ("MB", 1e6), ("kB", 1e3)] where Double(bytes) >= size {

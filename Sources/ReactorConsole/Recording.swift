@@ -6,7 +6,7 @@ import ReactorLibc
 /// A recording of all loops for a few seconds, as a file in the trace event format for ui.perfetto.dev.
 // @unchecked Sendable: accessed on the console's loop; jobs on other loops only pass it back.
 final class Recording: @unchecked Sendable {
-    /// The maximum number of slices kept per loop: a few seconds of a busy loop, or tens of megabytes of text.
+    /// The maximum kept per loop: a few seconds of a busy loop, or tens of megabytes of text.
     private static var mostSlices: Int { 100_000 }
     /// The time after which a loop that has not answered is left out.
     private static var patience: Duration { .milliseconds(700) }
@@ -25,7 +25,7 @@ final class Recording: @unchecked Sendable {
         return when(resolved: begun).map { _ in }
     }
 
-    /// - Returns: a guarantee of the file's text.
+    /// - Returns: the file's text.
     func end() -> Guarantee<String> {
         let ended = loops.map { loop in
             ask(loop) { EventLoop.ofCurrentThread.endRecording() }.done { recording in

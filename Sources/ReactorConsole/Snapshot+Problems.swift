@@ -3,18 +3,18 @@ import Reactor
 import ReactorIO
 import ReactorLibc
 
-/// A problem that the reader should look at first.
+/// A problem to look at first.
 struct Problem {
-    /// The problem's place. Constant while the problem lasts, so that a screen reader announces it once.
+    /// The place. Constant while the problem lasts, so a screen reader announces it once.
     let place: String
     let detail: String
 }
 
 extension Snapshot {
-    /// The times, of a handler and of a wait in nanoseconds, from which on they count as problems.
+    /// The times from which a handler, or a wait in nanoseconds, is a problem.
     private static var longHandler: Duration { .milliseconds(50) }
     private static var longWait: Int64 { 10_000_000_000 }
-    /// The maximum number of lines about promises whose resolvers are not used.
+    /// The maximum lines about unused resolvers.
     private static var mostResolvers: Int { 3 }
 
     var problems: [Problem] {
@@ -79,14 +79,14 @@ extension Snapshot {
 }
 
 extension SlowHandler {
-    /// The handler in words: `128 ms, timer at App/Main.swift:49`
+    /// `128 ms, timer at App/Main.swift:49`
     var inWords: String {
         timeText(duration.clampedNanoseconds) + ", \(kind.rawValue)" + (callSite.map { " at \($0)" } ?? "")
     }
 }
 
 extension Snapshot.Object {
-    /// The object's title: `"limiter" on worker-1`
+    /// `"limiter" on worker-1`
     var title: String { "\(facts.form.rawValue) \"\(name)\"" + (loop.isEmpty ? "" : " on \(loop)") }
 
     fileprivate func problem(_ trees: [PromiseTree]) -> Problem? {
@@ -99,7 +99,7 @@ extension Snapshot.Object {
                 + (pace.map { "; \($0)" } ?? "") + (call(trees).map { "; \($0) waits" } ?? ""))
     }
 
-    /// Returns the line where most of a limiter's waiting calls were made, if promises are traced.
+    /// Returns the line of most waiting calls of a limiter, if promises are traced.
     private func call(_ trees: [PromiseTree]) -> String? {
         guard facts.form == .limiter else { return nil }
         return trees.filter { $0.loop == loop }.flatMap(\.nodes).first { node in
@@ -146,7 +146,7 @@ extension Snapshot.Loop {
     }
 }
 
-/// Returns the kernel's state of one of this process's threads, in words.
+/// Returns the kernel's state of a thread, in words.
 private func state(ofThread thread: Int) -> String {
     let files = FileSyscalls.real
     let file = CInt(files.open("/proc/self/task/\(thread)/stat", O_RDONLY, 0))

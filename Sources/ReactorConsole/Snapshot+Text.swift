@@ -123,7 +123,6 @@ extension Snapshot {
     func age(of event: EventRing.Event) -> String { timeText(Int64(max(time - event.time, 0)) * 1_000_000_000) }
 }
 
-/// Text in lines that fit a terminal.
 struct TextPage {
     let columns: Int
     private(set) var text = ""
@@ -135,7 +134,7 @@ struct TextPage {
     /// Adds a line, shortened if too long. Escapes control characters, because in a name they could move the cursor.
     mutating func line(_ line: String) { text += line.inOneLine.shortened(to: columns) + "\n" }
 
-    /// Adds a sentence, on as many lines as it needs.
+    /// Adds a sentence on as many lines as it needs.
     mutating func note(_ note: String) {
         var line = ""
         for word in note.inOneLine.split(separator: " ") {
@@ -154,7 +153,7 @@ struct TextPage {
     mutating func table(_ table: TextTable) { table.lines(columns: columns).forEach { line($0) } }
 }
 
-/// A table with columns as wide as their contents. If it is too wide, the widest texts are shortened.
+/// A table whose columns fit their contents. If it is too wide, the widest texts are shortened.
 struct TextTable {
     private var rows: [[String]]
     private let isText: [Bool]
@@ -191,8 +190,7 @@ struct TextTable {
 }
 
 extension String {
-    /// Returns the string with at most `count` characters. Leaves out its middle, because its end has the port or the
-    /// line.
+    /// Cuts out the middle, because the end has the port or the line.
     fileprivate func shortened(to count: Int) -> String {
         if self.count <= count { return self }
         let start = count / 3

@@ -3,7 +3,7 @@ import Reactor
 import ReactorIO
 import ReactorLibc
 
-/// The console's knowledge at one moment, for one response.
+/// The console's knowledge at one moment.
 struct Snapshot {
     /// The visitor's choices for the parts that may be long.
     struct Scope {
@@ -17,22 +17,21 @@ struct Snapshot {
         case peer, age, idle, received, sent, queued
     }
 
-    /// A loop, with the state that a reader looks for first.
     struct Loop {
         enum State: String {
             case answers
-            /// The loop has not answered for a while, and is in a handler.
+            /// No answer for a while, while in a handler.
             case stuck
-            /// The loop has not answered for a while, and is in no handler: no thread drives it, or it was stuck from
-            /// the start.
+            /// No answer for a while, although in no handler: no thread drives the loop, or it was stuck from the
+            /// start.
             case silent
         }
 
         let loop: WatchedLoop
-        /// The loop's name, made distinct from all others.
+        /// A distinct name.
         let name: String
         let state: State
-        /// The nanoseconds since the unanswered question.
+        /// Nanoseconds since the unanswered question.
         let silence: Int64
         let current: WatchedLoop.Current?
         /// The current event's connection, and the line of its listener.
@@ -41,7 +40,7 @@ struct Snapshot {
 
     struct Object {
         let facts: InspectedFacts
-        /// The object's name, distinct from others of the same kind and loop.
+        /// A name distinct among objects of this kind and loop.
         let name: String
         let loop: String
         var finishedPerSecond: Double?
@@ -55,8 +54,7 @@ struct Snapshot {
         let listener: InspectedFacts?
         /// True when the loop has not answered since these facts were collected.
         let isOld: Bool
-        /// The connection's age in nanoseconds, in whole seconds and no less than `idle`; `nil` if older than the
-        /// console.
+        /// Nanoseconds, in whole seconds, and no less than `idle`; `nil` if older than the console.
         var age: Int64? {
             facts.since.flatMap { InspectedObjects.time(since: $0) }.map {
                 max($0, ((idle ?? 0) + 999_999_999) / 1_000_000_000 * 1_000_000_000)
@@ -81,12 +79,12 @@ struct Snapshot {
     let pending: Int
     let events: [EventRing.Event]
     let eventCount: Int
-    /// The metrics of the loops that answer, with the loops' names.
+    /// The metrics of the loops that answer, by name.
     let metrics: [(name: String, metrics: LoopMetrics)]
     /// The survey's time on all loops, and its longest piece, in nanoseconds.
     let cost: Int64
     let longestPiece: Int64
-    /// The parts that are missing, in words.
+    /// The missing parts, in words.
     let leftOut: [String]
 
     /// The nanoseconds for which a loop may be silent.
@@ -199,7 +197,6 @@ extension Snapshot.Loop {
 extension Snapshot.ListedConnection {
     var handlerText: String { "handler" + (listener?.callSite.map { " of the server at \($0)" } ?? "") }
 
-    /// The event that the connection waits for, in words.
     var waitsFor: String {
         let line = facts.callSite.map { " at \($0)" } ?? ""
         return switch facts.wait {
@@ -228,6 +225,5 @@ extension ConnectionFacts {
         }
     }
 
-    /// The peer's address or, if unknown, the descriptor.
     var name: String { peer.map { "\($0)" } ?? "descriptor \(descriptor)" }
 }

@@ -6,7 +6,7 @@ import Synchronization
 /// A survey of everything on a loop, in jobs of a millisecond, so that the loop keeps working.
 // @unchecked Sendable: the flag is atomic, and only the loop's thread accesses the rest until it is handed over.
 final class Survey: @unchecked Sendable {
-    /// A loop's objects, all at about the same moment.
+    /// A loop's objects at about one moment.
     struct Findings: Sendable {
         let moment: Int64
         let facts: [InspectedFacts]
@@ -28,7 +28,7 @@ final class Survey: @unchecked Sendable {
 
     /// The time after which a piece ends, in nanoseconds. Even with its last step, no piece takes twice as long.
     private static var piece: Int64 { 1_000_000 }
-    /// The maximum time for promises, in nanoseconds. Any promises left then are omitted.
+    /// The time for promises, in nanoseconds. The rest are left out.
     private static var mostForPromises: Int64 { 100_000_000 }
 
     private let isCancelled = Atomic(false)
@@ -48,10 +48,10 @@ final class Survey: @unchecked Sendable {
 
     deinit { if !isFinished { done(nil) } }
 
-    /// Begins the survey. Any thread may call this.
+    /// Callable on any thread.
     func begin(on remote: LoopRemote) { remote.run { self.work(on: EventLoop.ofCurrentThread) } }
 
-    /// Cancels the survey. Any thread may call this.
+    /// Callable on any thread.
     func cancel() { isCancelled.store(true, ordering: .relaxed) }
 
     private func work(on loop: EventLoop) {
@@ -73,7 +73,7 @@ final class Survey: @unchecked Sendable {
         done(findings)
     }
 
-    /// - Returns: false when nothing is left.
+    /// - Returns: false at the end.
     private func step(on loop: EventLoop) -> Bool {
         guard let connections else {
             facts = InspectedObjects.facts(ofLoop: loop.serial)

@@ -13,20 +13,19 @@ final class WatchedLoop {
     let remote: LoopRemote
     let probe = LoopProbe()
     private(set) var name: String
-    /// The kernel's ID for the loop's thread.
+    /// The kernel's ID.
     private(set) var thread: Int?
-    /// The time of the unanswered question; `nil` if there is none.
+    /// The time of the unanswered question, if any.
     private(set) var asked: Int64?
     private(set) var last: LoopBeat?
     private(set) var isMeasured = false
     /// True when the loop's thread belongs to a pool and does not drive the loop. Such loops are hidden.
     private(set) var isOfPool = false
 
-    /// The measurements of a past second.
     private struct Second {
         var lags: [Int64] = []
         var longest: SlowHandler?
-        /// The nanoseconds measured.
+        /// Nanoseconds.
         var elapsed: Int64 = 0
         var waited: Int64 = 0
         var turns = 0
@@ -36,7 +35,7 @@ final class WatchedLoop {
     private var seconds: [Second] = []
     private var current = Second()
     private var began: LoopBeat?
-    /// The handler found running, and the time when it was first found.
+    /// The handler found running, and when it was first found.
     private var found: (handler: LoopProbe.Running, since: Int64)?
 
     static var kept: Int { 60 }
@@ -48,7 +47,6 @@ final class WatchedLoop {
 
     // MARK: Questions
 
-    /// A loop's answer to a question.
     struct Answer: Sendable {
         let name: String
         let thread: Int32
@@ -60,8 +58,8 @@ final class WatchedLoop {
         let beat: LoopBeat
     }
 
-    /// Asks the loop, unless a question is unanswered.
-    /// - Parameter take: takes the answer, on the console's loop.
+    /// Asks the loop, unless it still owes an answer.
+    /// - Parameter take: called on the console's loop.
     func ask(measuring isMeasuring: Bool, answer take: @escaping @Sendable (Answer) -> Void) {
         let now = LoopClock.monotonic.now.nanoseconds
         look(at: now)
@@ -116,10 +114,9 @@ final class WatchedLoop {
 
     // MARK: Reports
 
-    /// The handler that is running.
     struct Current {
         let handler: LoopProbe.Running
-        /// The handler's time so far, in nanoseconds; a lower bound if the loop is not measured.
+        /// Nanoseconds; a lower bound if the loop is not measured.
         let time: Int64
     }
 
@@ -128,10 +125,10 @@ final class WatchedLoop {
         return found.map { Current(handler: $0.handler, time: now - ($0.handler.began ?? $0.since)) }
     }
 
-    /// Returns the nanoseconds since the question that the loop has not answered; zero if there is none.
+    /// Returns the age of the unanswered question in nanoseconds, or zero.
     func silence(at now: Int64) -> Int64 { asked.map { now - $0 } ?? 0 }
 
-    /// A summary of lags, in nanoseconds.
+    /// Lags in nanoseconds.
     struct Lags: Sendable {
         let median, p99, most: Int64
 
@@ -166,12 +163,12 @@ final class WatchedLoop {
 
     /// The turns per second, in the last second or a little more.
     var turnRate: Double? { lastSecond { _ in true }.map { Double($0.turns) * 1e9 / Double($0.elapsed) } }
-    /// The share of the last second, or a little more, in which the loop worked; `nil` if not measured.
+    /// The share of working time in that time; `nil` if not measured.
     var busy: Double? {
         lastSecond(of: \.isMeasured).map { min(max(1 - Double($0.waited) / Double($0.elapsed), 0), 1) }
     }
 
-    /// Returns the sum of the newest seconds for which `fits` is true, up to about a second or a little more.
+    /// Returns the sum of the newest fitting seconds, about one second long.
     private func lastSecond(of fits: (Second) -> Bool) -> Second? {
         var sum = Second()
         for second in [current] + seconds.reversed() where sum.elapsed < 1_000_000_000 {

@@ -14,9 +14,9 @@ final class Watcher: @unchecked Sendable {
     private let home = EventLoop.current
     private var timer: EventLoop.Timer?
     private var second: EventLoop.Timer?
-    /// The time at which somebody's attention ends.
+    /// The time when somebody's attention ends.
     private var looksUntil = LoopInstant(nanoseconds: 0)
-    /// The timer that ends tracing which the console switched on.
+    /// Ends tracing that the console switched on.
     private var tracing: EventLoop.Timer?
     private(set) var tracesUntil: LoopInstant?
     private var survey: Guarantee<Void>?
@@ -49,7 +49,7 @@ final class Watcher: @unchecked Sendable {
     var isLooking: Bool { timer != nil }
 
     /// Notes that somebody looks.
-    /// - Returns: a guarantee that is fulfilled when there is enough to show.
+    /// - Returns: a guarantee, fulfilled when there is enough to show.
     func attend() -> Guarantee<Void> {
         looksUntil = home.now.advanced(by: Self.attention)
         if !isLooking { startLooking() }
@@ -129,7 +129,7 @@ final class Watcher: @unchecked Sendable {
     /// - Parameter time: the time for which to trace; `nil` to stop the console's tracing.
     func setTracing(for time: Duration?) {
         if let time {
-            // Tracing that the program itself switched on continues.
+            // The program's own tracing continues.
             if conf.trace && tracesUntil == nil { return }
             conf.trace = true
             tracing?.cancel()
@@ -142,10 +142,10 @@ final class Watcher: @unchecked Sendable {
         }
     }
 
-    /// The seconds that remain of the console's tracing; `nil` if it does not trace.
+    /// The seconds left of the console's tracing, if any.
     var tracingLeft: Int? { tracesUntil.map { max(Int(home.now.duration(to: $0).components.seconds), 0) + 1 } }
 
-    /// Records all loops. Only one recording runs at a time.
+    /// Records all loops; one recording at a time.
     func record(for time: Duration) -> Promise<String> {
         let made = Recording(Array(loops.values))
         recording = made

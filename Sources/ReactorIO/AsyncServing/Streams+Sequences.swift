@@ -126,7 +126,6 @@ private final class ConnectionSource: LoopSource {
     func next(isolation _: isolated (any Actor)?) async throws -> Connection? {
         if listener.state.isClosed { return nil }
         do { return try await listener.accept().value } catch {
-            // The owner closed the listener during the wait.
             if listener.state.isClosed, (error as? SystemError)?.code == ECANCELED { return nil }
             throw error
         }

@@ -1,8 +1,6 @@
 /// The actions that a `ConnectionFilter` asks of its connection. They take effect when the method has returned.
 public struct FilterOutput {
-    /// The bytes to send.
     @usableFromInline var sent: [UInt8] = []
-    /// The bytes for the connection's reads.
     @usableFromInline var delivered: [UInt8] = []
     private(set) var isReady = false
     private(set) var endsInput = false

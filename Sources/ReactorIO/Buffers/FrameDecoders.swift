@@ -107,7 +107,6 @@ public struct DelimiterDecoder: FrameDecoder, Sendable {
                 delimiter.count == 1
                 ? Self.position(of: delimiter[0], in: bytes, from: searched) : position(in: bytes, from: searched)
             guard let end = found else {
-                // A delimiter can no longer begin within the limit.
                 if bytes.count - delimiter.count >= limit { throw StreamError.limitExceeded(limit: limit) }
                 searched = max(searched, bytes.count - delimiter.count + 1)
                 return .incomplete(missing: 1)

@@ -83,7 +83,6 @@ final class ConnectRace: CancellableWork {
         nextStart = nil
         while let address = untried.popFirst() {
             let isAllowed = names.allows(address)
-            // The program may have cancelled the connect.
             if isOver { return }
             if !isAllowed {
                 let detail = "\(address), which the lookup does not allow"

@@ -3,7 +3,7 @@ import Reactor
 
 /// Lookups in progress, by name. Equal lookups, from any threads, share one call of getaddrinfo(3).
 final class SharedLookups: Sendable {
-    /// Finds the addresses of a name, with port 0.
+    /// Returns addresses with port 0.
     typealias Find = @Sendable (String) throws(NameLookupError) -> [SocketAddress]
 
     private let pool: ThreadPool
@@ -99,7 +99,7 @@ final class SharedLookups: Sendable {
     }
 }
 
-/// A caller of a lookup. Its loop counts it as external work.
+/// The caller's loop counts it as external work.
 private struct LookupCaller {
     let host: String
     let port: UInt16

@@ -29,7 +29,7 @@ extension Pool {
 }
 
 extension PoolLine {
-    /// The number of resources that are being checked, each for a request.
+    /// The resources being checked, each for a request.
     var checked: Int { count - making.count - idle.count - leased }
 
     fileprivate var counts: PoolCounts {

@@ -124,7 +124,7 @@ final class AcceptSocket: ReadinessHandler {
     var listener: Listener?
     /// The number of consecutive `accept` failures caused by a single connection.
     var refusals = 0
-    /// The number of coming events that get one `accept` each.
+    /// The number of coming events limited to one `accept`.
     var singles = 0
 
     init(_ listening: ListeningSocket) { self.listening = listening }

@@ -130,7 +130,7 @@ extension Connection {
 }
 
 extension ConnectionTracker: Inspected {
-    /// None: the listener's facts include them.
+    /// The listener's facts include them.
     package var facts: [InspectedFacts] { [] }
 }
 

@@ -117,7 +117,7 @@ struct ListenerState {
 }
 
 enum ListenerAction {
-    /// Accept the waiting clients, then call `endBacklog`.
+    /// Accept the backlog, then call `endBacklog`.
     case acceptBacklog
     /// Close the sockets, and reject the waiting calls of `accept`.
     case close(SystemError)

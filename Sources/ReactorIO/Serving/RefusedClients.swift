@@ -5,7 +5,7 @@ extension Server {
     /// one that has lingered longest.
     func refuse(_ connection: Connection, _ answer: [UInt8]) {
         counts.countRefused()
-        // The socket's send buffer is empty, so only a very long answer is dropped.
+        // The kernel has room for all but a very long answer.
         connection.post(answer, overflow: .drop)
         let closed = connection.close()
         guard connection.lifecycle.hasDescriptor else { return }

@@ -92,7 +92,7 @@ public struct ServeOptions {
 
     func lingeringLimit(loops: Int = 1) -> Int {
         let limit = maxLingering ?? min(max(maxConnections, 64), 1024)
-        // Rounds up, without a sum that could overflow.
+        // Rounds up without a sum, which could overflow.
         return limit / loops + (limit % loops == 0 ? 0 : 1)
     }
 }

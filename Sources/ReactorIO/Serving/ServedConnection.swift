@@ -5,10 +5,9 @@ import Reactor
 /// drain.
 final class ServedConnection: ConnectionAttachment {
     private var task: HandlerTask?
-    /// The promise of a handler that has no task, to cancel when its peer has gone; `nil` once the connection has
-    /// ended.
+    /// The promise of a handler without a task, to cancel when its peer has gone; `nil` at the connection's end.
     private var work: PromiseCore?
-    /// The tracker, set by a drain. Weak, because the tracker retains its connections.
+    /// Set by a drain. Weak, because the tracker retains its connections.
     weak var tracker: ConnectionTracker?
     /// True when the drain has counted the connection as idle, delivered or aborted.
     var isLeaving = false
@@ -19,7 +18,7 @@ final class ServedConnection: ConnectionAttachment {
         connection.cold?.attachment as? ServedConnection
     }
 
-    /// Returns the state of a served connection, creating it at the first access.
+    /// Returns the state, creating it at the first access.
     static func of(_ connection: Connection) -> ServedConnection {
         if let served = existing(of: connection) { return served }
         let made = ServedConnection()

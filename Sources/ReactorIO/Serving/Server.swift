@@ -136,7 +136,7 @@ final class Server: @unchecked Sendable {
         if counts.countEnd(wasLingering: wasLingering, limit: options.maxConnections) { notifyListener() }
     }
 
-    /// Notifies the listener, only when needed: a message for each change would cost more than everything else.
+    /// Called only if needed: a message for each change would cost more than everything else.
     private func notifyListener() {
         if group == nil { didChange?() } else { home.submit { self.didChange?() } }
     }
