@@ -10,7 +10,7 @@ struct Admission {
     enum Answer { case admitted, wrongHost, otherSite, noToken }
 
     func answer(to headers: Headers, host: String?) -> Answer {
-        // Needs no check of the host with a token, because a browser sends a page's credentials only to that page's own
+        // With a token the host does not matter, because a browser sends a page's credentials only to that page's own
         // site.
         if token == nil, !Self.isLocal(host ?? "") { return .wrongHost }
         if let origin = headers["origin"], !Self.isSame(origin, host) { return .otherSite }
@@ -53,7 +53,7 @@ struct Admission {
         }
     }
 
-    /// Compares two strings in a time that does not depend on how many bytes are right.
+    /// Takes the same time however many bytes are right.
     private static func isEqual(_ one: Substring, _ other: String) -> Bool {
         zip(one.utf8, other.utf8).reduce(0) { $0 | $1.0 ^ $1.1 } == 0 && one.utf8.count == other.utf8.count
     }

@@ -11,10 +11,10 @@ import Synchronization
 /// let console = try Console.start(at: "unix:/run/my-server/console.sock")    // or "127.0.0.1:6669"
 /// ```
 ///
-/// `GET /` is the page, `/text` the same for `curl --unix-socket`, `/json` all the data, and `/metrics` is for
-/// Prometheus. The console's own thread answers even while another loop is stuck. Without visitors, the console asks
-/// each loop for its counters once a second, and loops note their running handler. It shows types, names, lines and
-/// counts, but no values.
+/// `GET /` is the page, `/text` the same for `curl --unix-socket`, `/json` all data, and `/metrics` is for Prometheus.
+/// The console's own thread answers even while another loop is stuck. Without visitors, the console asks each loop for
+/// its counters once a second, and loops note their running handler. It shows types, names, lines and counts, but no
+/// values.
 ///
 /// It runs until `stop()` or the process's end.
 public final class Console: Sendable {
@@ -28,7 +28,7 @@ public final class Console: Sendable {
     private static let exists = Atomic(false)
     /// The console, until `stop`.
     private static let running = LockedValue<Console?>(nil)
-    /// The minimum length of a token, in bytes.
+    /// The minimum bytes in a token.
     static var leastToken: Int { 16 }
 
     private init(_ address: SocketAddress, _ remote: LoopRemote, _ server: LoopLocal<ConsoleBox>) {
@@ -43,7 +43,7 @@ public final class Console: Sendable {
     ///   - token: the secret that each request must have, at least 16 bytes: as `Authorization: Bearer TOKEN`, or as
     ///     the password for the user `console`, which a browser asks for. With a token, any address is allowed.
     ///     Connections are not encrypted.
-    /// - Returns: the console, which keeps running after this object is released.
+    /// - Returns: the console, which outlives this object.
     /// - Throws: `ConsoleError`; `SocketAddress.ParseError` for an invalid address; `SystemError` if the console cannot
     ///   listen there, or its thread cannot be started.
     @available(

@@ -157,7 +157,7 @@ final class ConsoleServer {
         }
     }
 
-    /// Streams the contents of `/json` repeatedly, as server-sent events.
+    /// Repeats `/json` as server-sent events.
     private func stream(_ request: Request) throws -> Response {
         guard let connection = request.connection else { throw HTTPError(.internalServerError) }
         let scope = try scope(request, lines: 200)

@@ -2,7 +2,7 @@ import ReactorHTTP
 
 /// The page, `page.html`, whose data comes from `/events`.
 enum Page {
-    /// The page's HTML. `NONCE` in it stands for the number that admits its style and script.
+    /// `NONCE` in it stands for the number that admits its style and script.
     private static let html = String(decoding: PackageResources.page_html, as: UTF8.self)
 
     static func response() -> Response {

@@ -58,7 +58,7 @@ final class Recording: @unchecked Sendable {
         return json.text
     }
 
-    /// Adds the file's summary, shown as metadata in `chrome://tracing`, and next to the page's link.
+    /// Adds the summary, shown as metadata in `chrome://tracing` and beside the page's link.
     private func addSummary(_ json: inout JSONText) {
         let each = EventLoop.current.measureRecording()
         let time = LoopClock.monotonic.now.nanoseconds - began

@@ -115,7 +115,7 @@ extension Snapshot.Object {
 }
 
 extension Snapshot.Loop {
-    /// The running handler, `in a timer at App/Main.swift:49`, if it has run for more than 10 ms.
+    /// `in a timer at App/Main.swift:49`, once it has run for 10 ms.
     var handlerText: String? {
         current.flatMap { current in
             guard current.time > 10_000_000 else { return nil }

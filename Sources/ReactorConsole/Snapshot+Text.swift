@@ -153,7 +153,7 @@ struct TextPage {
     mutating func table(_ table: TextTable) { table.lines(columns: columns).forEach { line($0) } }
 }
 
-/// A table whose columns fit their contents. If it is too wide, the widest texts are shortened.
+/// A table whose columns fit their contents. The widest texts are shortened if necessary.
 struct TextTable {
     private var rows: [[String]]
     private let isText: [Bool]

@@ -52,7 +52,7 @@ struct Snapshot {
         let facts: ConnectionFacts
         let loop: String
         let listener: InspectedFacts?
-        /// True when the loop has not answered since these facts were collected.
+        /// True when the loop has not answered since then.
         let isOld: Bool
         /// Nanoseconds, in whole seconds, and no less than `idle`; `nil` if older than the console.
         var age: Int64? {
@@ -162,7 +162,7 @@ struct Snapshot {
         let paces = watcher.paces(Dictionary(counts) { one, _ in one }, at: now)
         for index in objects.indices {
             objects[index].finishedPerSecond = paces[objects[index].title]
-            // If there is no time, no use has ended since the console's start.
+            // Without a time, no use has ended since the console's start.
             objects[index].sinceFinished = objects[index].facts.ends.map {
                 InspectedObjects.time(since: $0.last) ?? now - watcher.started
             }
@@ -213,7 +213,7 @@ extension Snapshot.ListedConnection {
 }
 
 extension ConnectionFacts {
-    /// Returns true if this precedes `other` in a list: largest values first, unknown values last.
+    /// Sorts largest values first, unknown values last.
     fileprivate func isBefore(_ other: Self, by order: Snapshot.ConnectionOrder) -> Bool {
         switch order {
         case .peer: name < other.name

@@ -13,7 +13,7 @@ final class Survey: @unchecked Sendable {
         let connections: [ConnectionFacts]
         let metrics: LoopMetrics
         let promises: PromiseFindings
-        /// The time that the survey took on the loop, and its longest piece, in nanoseconds.
+        /// The survey's nanoseconds on the loop, and its longest piece.
         var cost: Int64 = 0
         var longestPiece: Int64 = 0
     }
@@ -26,7 +26,7 @@ final class Survey: @unchecked Sendable {
         let share: Double
     }
 
-    /// The time after which a piece ends, in nanoseconds. Even with its last step, no piece takes twice as long.
+    /// A piece's nanoseconds. Even with its last step, no piece takes twice as long.
     private static var piece: Int64 { 1_000_000 }
     /// The time for promises, in nanoseconds. The rest are left out.
     private static var mostForPromises: Int64 { 100_000_000 }

@@ -49,7 +49,7 @@ extension ByteError: CustomStringConvertible {
 /// ```
 ///
 /// The bytes are lent and never copied: a reader and the spans that it returns cannot leave their scope. A call that
-/// throws has read nothing. Missing bytes throw `endOfInput`, but `incomplete` in the reader of `DecodedFrame.reading`
+/// throws has read nothing. Missing bytes throw `endOfInput`, or `incomplete` in the reader of `DecodedFrame.reading`
 /// and its copies. A reader made for a part of a frame throws `endOfInput`, because more input cannot complete that
 /// part.
 public struct ByteReader: ~Escapable {
@@ -185,9 +185,8 @@ public struct ByteReader: ~Escapable {
         }
     }
 
-    /// Returns bytes that outlive the call which lends `span`, a span from this reader. In the closure of
-    /// `forEachFrame`, this shares a span of at least 16 KiB if it fills at least half of the memory that received it,
-    /// and copies any other.
+    /// Keeps `span`, which this reader has returned, beyond the call. In `forEachFrame`, a span of at least 16 KiB that
+    /// fills at least half of its receive buffer is shared; any other is copied.
     public func keep(_ span: RawSpan) -> SharedBytes {
         guard span.byteCount >= SharedBytes.leastKept, let array = owner?.pointee, array.capacity / 2 <= span.byteCount
         else { return SharedBytes(span) }

@@ -14,7 +14,7 @@ public struct ByteWriter: Sendable {
 
     @usableFromInline var written: [UInt8] = []
 
-    /// The bytes to send in place. Each part belongs after the first `place` bytes of `written`.
+    /// Bytes to send in place, after the first `place` bytes of `written`.
     @usableFromInline var shared: [(place: Int, bytes: SharedBytes)]?
 
     /// Makes a writer.
@@ -101,7 +101,7 @@ public struct ByteWriter: Sendable {
         for place in 0..<Value.bitWidth / 8 { written.append(Self.byte(place, of: value, order)) }
     }
 
-    /// Returns the byte of `value` that belongs at index `place` of the encoded integer.
+    /// Returns the byte at index `place` of the encoded integer.
     @inlinable
     static func byte<Value: FixedWidthInteger>(_ place: Int, of value: Value, _ order: ByteOrder) -> UInt8 {
         let place = order == .bigEndian ? Value.bitWidth / 8 - 1 - place : place
@@ -166,7 +166,7 @@ public struct ByteWriter: Sendable {
             }
             for place in 0..<first - start { written[start + place] = Self.byte(place, of: length, order) }
         } catch {
-            // If fewer bytes remain than before the call, the places of the shared bytes no longer exist.
+            // If fewer bytes remain than before, the shared bytes have lost their places.
             shared = written.count < start ? nil : before
             written.removeSubrange(min(start, written.count)...)
             throw error

@@ -47,9 +47,9 @@
 /// it, because its peer may read nothing before sending it. With more than 1 MiB of such output, or 1 MiB of plain
 /// bytes without a read, the connection fails with `ENOBUFS` instead of waiting for ever.
 ///
-/// **Errors.** A thrown error fails the connection. Earlier output, such as an alert, is still sent, and then the end
-/// of the stream. Pending and later operations are rejected with the error. `read`, `peerGone` and `closed`, whose
-/// errors are `SystemError`s, report `EPROTO` with the error as the detail.
+/// **Errors.** A thrown error fails the connection. Earlier output, such as an alert, is still sent, then the end of
+/// the stream. Pending and later operations are rejected with the error. `read`, `peerGone` and `closed`, whose errors
+/// are `SystemError`s, report `EPROTO` with the error as the detail.
 public protocol ConnectionFilter {
     /// Called when the filter has been installed. A filter with a handshake sends its first message, or waits for the
     /// peer's first message. The default calls `output.becomeReady()`.

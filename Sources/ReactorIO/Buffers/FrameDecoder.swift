@@ -27,8 +27,7 @@ public protocol FrameDecoder {
     ///   nothing. A decoder must throw beyond some limit, or a peer could fill the memory.
     mutating func decode(_ bytes: RawSpan) throws -> DecodedFrame<Frame>
 
-    /// Makes a frame from the remaining bytes when the stream ends in an orderly way inside a frame. The default
-    /// returns `nil`.
+    /// Makes a frame from the remaining bytes when the peer ends the stream inside a frame. The default returns `nil`.
     /// - Parameter bytes: the bytes that `decode` has called incomplete; at least one. The frame consumes all of them.
     /// - Returns: the last frame, or `nil` if the bytes are none. Then the read is rejected with
     ///   `StreamError.endedEarly`.

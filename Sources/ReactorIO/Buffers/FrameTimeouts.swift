@@ -4,9 +4,9 @@
 /// the next read. If the loop was delayed past a limit, the peer gets the lost time again, up to the longest limit,
 /// once per frame or message.
 ///
-/// A read that continues a request, such as the read of a body after its header, reads a separate frame: `idle` applies
-/// until the body's first byte. `message` applies to all reads of the request together. The error at the limit of
-/// `message` has the number of bytes in the whole message.
+/// A read that continues a request, such as for a body after its header, reads a separate frame: `idle` applies until
+/// the body's first byte. `message` applies to all reads of the request together. The error at the limit of `message`
+/// has the number of bytes in the whole message.
 ///
 /// A pending read reads the clock once. All reads of a connection share one timer, moved at most once per limit.
 public struct FrameTimeouts: Hashable, Sendable {
@@ -32,7 +32,7 @@ public struct FrameTimeouts: Hashable, Sendable {
 
     var longest: Duration { [idle, frame, message].lazy.compactMap(\.self).max() ?? .zero }
 
-    /// Returns `limit` grown by the time for `count` bytes; `nil` without a limit.
+    /// Returns `limit` plus the time for `count` bytes; `nil` without a limit.
     func grown(_ limit: Duration?, by count: Int) -> Duration? {
         guard let limit, limit > .zero else { return nil }
         guard let minimumRate, minimumRate > 0 else { return limit }

@@ -4,7 +4,7 @@ struct InputBuffer {
     private var start = 0
 
     var count: Int { bytes.count - start }
-    /// True when no byte is left. The array is released when the last byte is taken.
+    /// Taking the last byte releases the array.
     var isEmpty: Bool { bytes.isEmpty }
     /// The memory in use, including consumed bytes and free room. The system assigns no page to room that was never
     /// written, so free room counts only up to the number of bytes. After each step that leaves fewer bytes, they are
@@ -122,7 +122,7 @@ struct InputBuffer {
     @inline(never) @_optimize(none)
     private static func retaining(_ bytes: [UInt8]) -> [UInt8] { bytes }
 
-    /// Returns true if the remaining bytes begin at `address`, a position in a lent array that is still retained.
+    /// - Parameter address: a position in a lent array that is still retained.
     func begins(at address: UnsafeRawPointer) -> Bool {
         !bytes.isEmpty && bytes.withUnsafeBytes { $0.baseAddress! + start == address }
     }
@@ -145,7 +145,7 @@ extension [UInt8] {
     package mutating func makeRoom(for count: Int, of missing: Int? = nil) {
         let needed = self.count + count
         if needed <= capacity { return }
-        // Reserves nothing extra for the first bytes, because often no others follow.
+        // Often no bytes follow the first ones.
         guard let missing else { return isEmpty ? () : reserveCapacity(needed + needed / 2) }
         reserveCapacity(self.count + Swift.max(count, Self.room(for: missing, behind: needed)))
     }

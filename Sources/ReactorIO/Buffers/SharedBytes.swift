@@ -70,7 +70,7 @@ public struct SharedBytes: Sendable {
 
     var range: Range<Int> { start..<start + count }
 
-    /// The address and size of the memory, which identify it while this value exists.
+    /// Identifies the memory while this value exists.
     var extent: (address: UnsafeRawPointer?, count: Int) {
         switch memory {
         case .array(let array): (array.withUnsafeBytes { $0.baseAddress }, array.capacity)

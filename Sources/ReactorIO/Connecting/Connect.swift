@@ -11,9 +11,9 @@ import ReactorLibc
 ///     .catch { error in print(error) }
 /// ```
 ///
-/// A host name is looked up on another thread. Its addresses are tried in the given order, except that IPv6 and IPv4
-/// alternate, starting with the system's preferred family. An array's addresses are tried in order. Each attempt starts
-/// 250 ms after the previous one, or when that one fails. The first success closes the other attempts. See RFC 8305.
+/// A host name is looked up on another thread. Its addresses are tried in order, except that IPv6 and IPv4 alternate,
+/// starting with the system's preferred family. An array's addresses are tried in order. Each attempt starts 250 ms
+/// after the previous one, or when that one fails. The first success closes the others. See RFC 8305.
 ///
 /// If `timeout` expires or the promise is cancelled, the attempts are abandoned and their descriptors closed. Without a
 /// timeout, the kernel gives up after about two minutes with `ETIMEDOUT`. For a Unix listener whose backlog stays full,

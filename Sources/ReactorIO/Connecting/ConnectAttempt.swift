@@ -24,7 +24,7 @@ final class ConnectAttempt: ReadinessHandler {
         began = loop.now
     }
 
-    /// Starts the attempt. If this throws, the caller must call `giveUp`.
+    /// If this throws, the caller must call `giveUp`.
     func start(from source: SocketAddress?, _ options: [SocketSetting]) throws(SystemError) {
         let socket = try Socket.client(for: address, from: source, options, loop.kernel)
         self.socket = socket
@@ -54,7 +54,7 @@ final class ConnectAttempt: ReadinessHandler {
         return []
     }
 
-    /// - Parameter hasError: true if the socket may have an error. False saves the call that asks the kernel for it.
+    /// - Parameter hasError: false to save the call that asks the kernel for an error.
     private func mayHaveConnected(_ socket: Socket, hasError: Bool) {
         var code = hasError ? socket.takeError() : 0
         // A connect to a port in this machine's ephemeral range may connect the socket to itself.

@@ -8,7 +8,7 @@ public struct ConnectError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The addresses that were tried, with their errors, in order of failure. Empty if a name has no address.
     public let failures: [Failure]
 
-    /// An address to which no connection could be opened, and the reason.
+    /// A failed address, and the reason.
     public struct Failure: Hashable, Sendable {
         /// The address, which refused, did not answer in time, or could not be reached.
         public let address: SocketAddress

@@ -39,8 +39,8 @@ final class ConnectRace: CancellableWork {
     // Handles the release of a lookup's handler that was never called, for instance because the loop ended.
     deinit { if !isOver { loopWillEnd() } }
 
-    /// Alternates the families, starting with the first address's family, which the system prefers. Keeps the order
-    /// within each family. See RFC 8305, section 4.
+    /// Alternates the families, each in its order, starting with the first address's family, which the system prefers.
+    /// See RFC 8305, section 4.
     static func interleaved(_ addresses: [SocketAddress]) -> [SocketAddress] {
         var seen: Set<SocketAddress> = []
         let distinct = addresses.filter { seen.insert($0).inserted }

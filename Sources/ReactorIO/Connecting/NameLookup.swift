@@ -15,8 +15,8 @@ public protocol NameLookup: Sendable {
     /// Returns true if a connect may go to `address`. By default, every address is allowed.
     ///
     /// Called on the thread that connects, before each attempt, wherever the address comes from: a name, `localhost`, a
-    /// numeric host, the program, a redirect. An address that is not allowed fails with `EACCES`, and the next one is
-    /// tried. A proxy connects to addresses that this side never sees.
+    /// numeric host, the program, a redirect. A forbidden address fails with `EACCES`, and the next is tried. A proxy
+    /// connects to addresses that this side never sees.
     func allows(_ address: SocketAddress) -> Bool
 }
 

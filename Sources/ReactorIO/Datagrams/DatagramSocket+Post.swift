@@ -11,7 +11,7 @@ extension DatagramSocket {
     /// Posts and sends keep the order of the calls, and `close` sends the posts first. A refused datagram is tried once
     /// more, because the error may belong to an earlier one, like `ECONNREFUSED` on a connected socket. The error is
     /// reported to the waiting `receive` or `forEachPacket`. `lostPosts` counts the datagrams that were not sent.
-    /// - Returns: false if the datagram was dropped, because 1024 already wait for the kernel or the socket is closed.
+    /// - Returns: false if it was dropped: 1024 already wait for the kernel, or the socket is closed.
     @discardableResult
     public func post(_ bytes: some Collection<UInt8>, to address: SocketAddress? = nil) -> Bool {
         post(Datagram(bytes, to: address))

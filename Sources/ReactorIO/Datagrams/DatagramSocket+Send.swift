@@ -5,7 +5,7 @@ import ReactorLibc
 extension DatagramSocket {
     /// A send that waits for the kernel, or a run of consecutive posts.
     struct Outgoing {
-        /// The promise of a send; `nil` for posts.
+        /// `nil` for posts.
         let promise: PromiseCore?
         var packets: [Datagram]
         /// True for a send of several datagrams, whose value is the number sent.

@@ -13,7 +13,7 @@ import ReactorLibc
 ///
 /// The socket outlives an error about one datagram, even `ECONNREFUSED`, which means that no process received an
 /// earlier datagram on a connected socket; see `SystemError.leavesSocketUsable`. A pending operation keeps the socket
-/// alive. If none is pending, releasing the last reference closes the socket.
+/// alive. Otherwise releasing the last reference closes the socket.
 public final class DatagramSocket: CancellableWork {
     /// The local address, with the actual port if the caller asked for port 0. `nil` if the kernel does not report the
     /// address, which it always does for a bound or connected socket.

@@ -43,7 +43,7 @@ extension Connection {
     }
 
     /// Works like `forEachFrame(decoder, body).recover(policy: .allErrors, recover)`, but saves the promise between
-    /// them, which every connection of a server would keep. `recover` may read, and may begin another read loop.
+    /// them, which every connection would keep. `recover` may read, and begin another read loop.
     @inlinable
     package func forEachFrame<Decoder: FrameDecoder, Next: Thenable>(
         _ decoder: Decoder, drainRule: DrainRule = .afterFrame,
@@ -54,8 +54,8 @@ extension Connection {
         return Promise(core.traced(root: "forEachFrame", Promise<Void>.self, file, line))
     }
 
-    /// The overload that does not wait between calls. A separate function, because `Void` cannot be a `Thenable`, and
-    /// because this one reads ahead.
+    /// The overload that does not wait between calls. Separate, because `Void` cannot be a `Thenable`, and because this
+    /// one reads ahead.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
     public func forEachFrame<Decoder: FrameDecoder>(
@@ -69,7 +69,7 @@ extension Connection {
         return Promise(core.traced(root: "forEachFrame", Promise<Void>.self, file, line))
     }
 
-    /// Calls `body` like `forEachFrame`, but with each line, without the line's end.
+    /// Works like `forEachFrame` with lines, without their ends.
     ///
     /// ```swift
     /// connection.forEachLine { line in connection.write("you said \(line)\n") }

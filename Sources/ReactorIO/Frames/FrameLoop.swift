@@ -1,6 +1,6 @@
 import Promises
 
-/// The consumer of `forEachFrame`, and the state that lasts from its first frame to its last.
+/// The consumer of `forEachFrame`, with its state for all frames.
 @usableFromInline
 final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
     @usableFromInline typealias Body = (Decoder.Frame, inout ByteReader) throws -> Next

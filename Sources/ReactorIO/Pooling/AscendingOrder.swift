@@ -1,6 +1,6 @@
 protocol Numbered: AnyObject {
     var number: Int { get }
-    /// The element's index in its order; `nil` if it is in none. Only the order changes it.
+    /// The index in the order; `nil` if in none. Only the order changes it.
     var place: Int? { get set }
 }
 

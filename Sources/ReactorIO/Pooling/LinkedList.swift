@@ -28,7 +28,7 @@ final class LinkedList<Node: Linked> {
         return Array(sequence(first: first) { [list] in $0[list].next })
     }
 
-    // Unlinks the nodes, because neighbours retain each other.
+    // Neighbours retain each other.
     deinit { while let first { remove(first) } }
 
     /// Appends `node`, which must not be a member.

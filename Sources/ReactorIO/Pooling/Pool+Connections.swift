@@ -125,8 +125,7 @@ extension PoolRequest {
         case ECONNRESET, EPIPE: true
         // The closure may have aborted the connection after the peer ended it.
         case nil, ECANCELED: connection.reader.hasEnded
-        // A time-out of the connection does not count, because the request would be repeated to a slow server again and
-        // again.
+        // Time-outs do not count, because a slow server would get the request again and again.
         default: connection.reportedFailure as? ConnectionFilterError == .truncated
         }
     }

@@ -23,8 +23,8 @@ extension Pool {
     /// }.timeout(…)`. Then the resource is closed only when a closure that `body` runs on another thread has returned.
     /// With a `timeout` inside, that thread may still use the closed resource.
     ///
-    /// Cancelling the returned promise while the request waits removes the request from the line. If no other request
-    /// needs the resource that is being made, its making is cancelled too.
+    /// Cancelling the result while the request waits removes the request from the line. The making of a resource that
+    /// no other request needs is cancelled too.
     ///
     /// The peer may close a connection while a request is in transit. `body` then sees a reset, or the end of the
     /// stream instead of an answer, although the server works. `isIdempotent: true` repeats the request, whatever the

@@ -76,8 +76,8 @@ package final class PoolRequest: Numbered, Linked {
     @exclusivity(unchecked) private(set) var member: PoolMember?
     /// The pool to which an unfinished lease returns its resource.
     @exclusivity(unchecked) private var owner: (any PoolOwner)?
-    /// True if another request has used the resource. `bytesBefore` is the number of bytes that its connection had
-    /// delivered before this request.
+    /// True if another request has used the resource. `bytesBefore` counts the bytes that its connection had delivered
+    /// by then.
     @exclusivity(unchecked) package private(set) var isReused = false
     @exclusivity(unchecked) private(set) var bytesBefore = 0
     @exclusivity(unchecked) var retry: PoolRetry?

@@ -15,7 +15,7 @@ extension PoolState {
         return next
     }
 
-    /// True when a waiting request has a deadline, at which `expire` will reject it.
+    /// True when `expire` will reject a waiting request.
     var hasWaitDeadline: Bool { limits.waitTimeout != nil && !waiting.isEmpty }
 
     /// Closes resources that have been idle too long, and unused ones that are too old. Rejects requests that have

@@ -38,8 +38,8 @@ final class PoolState {
     @exclusivity(unchecked) private var lastKey: PoolKey?
     @exclusivity(unchecked) private var lastLine: PoolLine?
     let members = LinkedList<PoolMember>(.all)
-    /// The idle resources of all keys. The one idle longest is first, and is due first, because all have the same time
-    /// limit. This also holds for `waiting` and `aging`.
+    /// The idle resources of all keys. All have the same time limit, so the one idle longest comes first and is due
+    /// first. `waiting` and `aging` are sorted likewise.
     let idle = LinkedList<PoolMember>(.idle)
     /// The requests without a resource.
     let waiting = LinkedList<PoolRequest>(())
@@ -74,7 +74,7 @@ final class PoolState {
         return line
     }
 
-    /// Removes an empty line, because a pool may see any number of keys.
+    /// Needed because a pool may see any number of keys.
     private func forgetIfEmpty(_ line: PoolLine) {
         guard line.count == 0, line.waiting.isEmpty else { return }
         for key in line.keys { lines[key] = nil }
@@ -83,7 +83,7 @@ final class PoolState {
 
     // MARK: Requests
 
-    /// Adds a request. Exactly one `lend` or `reject` answers it, unless it is cancelled first.
+    /// Adds a request. One `lend` or `reject` answers it, unless it is cancelled first.
     func request(_ key: PoolKey, at now: LoopInstant) -> PoolRequest {
         var line = line(of: key)
         if closeOutlived(line, at: now) { line = self.line(of: key) }

@@ -27,6 +27,6 @@ struct PoolTimer {
 
     mutating func didFire() { timer = nil }
 
-    /// True when the timer is set, but does not keep the loop alive.
+    /// True when set, but not keeping the loop alive.
     var isUnreferenced: Bool { timer != nil && !keepsAlive }
 }

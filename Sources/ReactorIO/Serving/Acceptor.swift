@@ -98,7 +98,7 @@ final class Acceptor {
     /// True while the system refuses clients.
     var isPaused: Bool { pause != nil }
 
-    /// Registers each socket while there is room for clients, and only then. A registered socket retains the listener.
+    /// Registers each socket exactly while there is room. A registered socket retains the listener.
     func updateInterest(for listener: Listener) {
         let waits = pause == nil && listener.takesClients
         for socket in sockets {

@@ -97,8 +97,8 @@ final class ConnectionCounts: Sendable {
         if isDraining.load(ordering: .relaxed) { lost.add(1, ordering: .relaxed) }
     }
 
-    /// Returns the result for the `all` connections that were open when the drain began. Those still open and not
-    /// leaving will be aborted. A connection that ends on another thread during this call may be counted either way.
+    /// Returns the result for the `all` connections that were open when the drain began. Open ones that are not leaving
+    /// will be aborted. One that ends on another thread meanwhile may be counted either way.
     func result(_ all: Int) -> DrainResult {
         var result = DrainResult()
         result.aborted = lost.load(ordering: .relaxed) + max(open - leaving.load(ordering: .relaxed), 0)

@@ -18,7 +18,7 @@ package struct ConnectionFacts: Sendable {
 
     package let peer: SocketAddress?
     package let descriptor: CInt
-    /// The console's second in which it was accepted: zero if before the console's first, `nil` if it was not accepted.
+    /// The console's second when it was accepted: zero if before the console, `nil` if not accepted.
     package let since: UInt32?
     /// The milliseconds since data was received or sent; `nil` if the kernel does not report it.
     package let quiet: Int?

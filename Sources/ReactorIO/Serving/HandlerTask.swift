@@ -70,7 +70,7 @@ final class HandlerTask: @unchecked Sendable {
         cancelTask()
     }
 
-    /// Notes an orderly close. The handler may have called `close` itself, and continues.
+    /// Called at an orderly close. The handler, which may have called `close`, continues.
     func connectionWillClose() { isClosing = true }
 
     func connectionDidEnd(_ end: ConnectionEnd) {

@@ -76,7 +76,7 @@ extension Listener {
     ///   - name: the FileDescriptorName= of the socket unit.
     ///   - unsettingEnvironment: true to remove the variables, so that child processes do not see them. During the call
     ///     no other thread may read the environment, because the whole process shares it.
-    /// - Returns: `nil` if there is no socket, for instance without a service manager.
+    /// - Returns: `nil` without a socket, for instance without a service manager.
     /// - Throws: `SystemError` from `fcntl`: `EINVAL` for invalid variables, `EBADF` for a descriptor that is not open,
     ///   or the same errors as `init(adopting:)`. Then no socket is taken over.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")

@@ -48,8 +48,8 @@ extension Listener {
         }
     }
 
-    /// Serves like `serve`, but on the loops of `group`. This loop accepts the connections and transfers each to one of
-    /// those loops. The connection and its handler's promises belong to that loop.
+    /// Serves like `serve`, but on the loops of `group`. This loop accepts each connection and transfers it to one of
+    /// those loops, to which the handler's promises also belong.
     ///
     /// ```swift
     /// let group = try LoopGroup(name: "server")

@@ -17,7 +17,7 @@ struct OpenConnections {
     private var entries: ContiguousArray<Entry?> = []
     private var free: ContiguousArray<Int> = []
     private(set) var lingeringCount = 0
-    /// Lingering connections that have not been evicted, in the order in which they began to linger.
+    /// Lingering connections that have not been evicted, the longest lingering first.
     private var candidates = LinkedOrder<Connection>()
 
     var count: Int { entries.count - free.count }

@@ -1,8 +1,8 @@
 import Promises
 
 extension Server {
-    /// Sends `answer` to a client beyond the limit, and closes its connection. If too many linger, closes at once the
-    /// one that has lingered longest.
+    /// Sends `answer` to a client beyond the limit, and closes its connection. If too many linger, closes the longest
+    /// lingering one at once.
     func refuse(_ connection: Connection, _ answer: [UInt8]) {
         counts.countRefused()
         // The kernel has room for all but a very long answer.

@@ -51,7 +51,7 @@ public struct ServeOptions {
     /// The time limit of the drain at the first of `stopSignals`.
     public var drainTimeout: Duration
     /// The closure called with each of `stopSignals`, on the listener's loop, before the drain or abort. It may exit
-    /// the process, for instance with a particular exit code at the second signal.
+    /// with its own code at the second signal.
     public var onSignal: ((CInt) -> Void)?
     /// The closure that prepares each connection on its loop, for instance by a handshake. The handler gets the
     /// connection that the returned promise yields. The connection is already active, and an error is reported like the

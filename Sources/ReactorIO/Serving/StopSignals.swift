@@ -65,8 +65,7 @@ final class StopSignals: CancellableWork {
     }
 
     /// Restores the process's previous actions. After the first signal, waits until no copy can arrive, because a copy
-    /// would then kill a process that has stopped in an orderly way. With `atOnce`, restores them now, because the loop
-    /// ends.
+    /// would kill a process that has stopped properly. `atOnce` skips that wait, because the loop ends.
     func end(atOnce: Bool = false) {
         let copiesEnd = atOnce || aborts ? nil : firstSignal?.advanced(by: Self.duplicateWindow)
         isOver = true

@@ -85,7 +85,7 @@ public final class ChildProcess {
         var request = request
         var ownEnds: [Connection?] = []
         var childEnds: [CInt] = []
-        // Closes the child's ends, of which the child has its own copies.
+        // The child has its own copies of these descriptors.
         defer { for fd in childEnds { loop.kernel.close(fd) } }
         request.streams = []
         for (number, stream) in streams.enumerated() {
@@ -175,10 +175,10 @@ private final class ChildEnd: CancellableWork {
         child.onExit = { [self] status in tell(status, turnsLeft: Self.mostTurns) }
     }
 
-    // Rejects promises that are left because the loop ended before the report.
+    // Rejects the remaining promises if the loop ended before the report.
     deinit { while let (promise, _) = waiting.popFirst() { promise.producerDidEnd(.loopEnded) } }
 
-    /// Reports the status, once reads have received everything that the child has written.
+    /// Reports the status once reads have received all output.
     private func tell(_ status: ChildExitStatus, turnsLeft: Int) {
         let loop = EventLoop.ofCurrentThread
         if turnsLeft > 0, status != .unknown, outputs.contains(where: { $0.connection?.hasInputForRead == true }) {

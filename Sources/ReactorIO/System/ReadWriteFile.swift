@@ -14,10 +14,10 @@ public enum FileWriting: Sendable {
     /// Replaces the file as a whole: it has either its old or its new content, even after a failure, a cancellation, or
     /// a power loss.
     ///
-    /// The bytes go to another file in the same folder. Once that file is on the disk, it takes the name. Until
-    /// complete, only its owner can open it. Then it gets the permissions of the old file and, if the process may set
-    /// it, the old group, but neither the old owner nor the access control list. If the group cannot be set, the group
-    /// gets no permission that others lack. A symbolic link is replaced, not followed.
+    /// The bytes go to another file in the same folder. Once on the disk, that file takes the name. Until complete,
+    /// only its owner can open it. Then it gets the old permissions and, if the process may set it, the old group, but
+    /// neither the old owner nor the access control list. If the group cannot be set, it gets no permission that others
+    /// lack. A symbolic link is replaced, not followed.
     case atomically
 }
 

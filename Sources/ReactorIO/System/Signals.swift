@@ -24,7 +24,7 @@ public func signals(
     return LoopSequence(feed)
 }
 
-/// Keeps the signals that no consumer has requested yet. Accessed only on the loop's thread.
+/// Keeps signals that no consumer has requested. Accessed only on the loop's thread.
 private final class SignalFeed: LoopSource {
     let name: StaticString = "signals"
     let loop: EventLoop
