@@ -40,9 +40,9 @@ public final class Console: Sendable {
     /// - Parameters:
     ///   - address: `unix:/path`, whose file only the process's user may open, or an address of this machine, such as
     ///     `127.0.0.1:6669`, which all the machine's users can reach. Port 0 means any free port.
-    ///   - token: the secret that each request must have, at least 16 bytes: as `Authorization: Bearer TOKEN`, or as
-    ///     the password for the user `console`, which a browser asks for. With a token, any address is allowed.
-    ///     Connections are not encrypted.
+    ///   - token: the secret in each request, at least 16 bytes: as `Authorization: Bearer TOKEN`, or as the password
+    ///     for the user `console`, which a browser asks for. With a token, any address is allowed. Connections are not
+    ///     encrypted.
     /// - Returns: the console, which outlives this object.
     /// - Throws: `ConsoleError`; `SocketAddress.ParseError` for an invalid address; `SystemError` if the console cannot
     ///   listen there, or its thread cannot be started.

@@ -2,7 +2,7 @@ import Promises
 import Reactor
 import ReactorIO
 
-/// A loop's pending promises: a tree of what waits for what, with the work at the root.
+/// A loop's pending promises: what waits for what, with the work at the root.
 struct PromiseTree {
     struct Node {
         let group: PromiseGroup
@@ -11,8 +11,7 @@ struct PromiseTree {
 
     let loop: String
     let pending: Int
-    /// The nodes. Each group precedes the groups that wait for it. Trees with lost promises come first, then the
-    /// largest trees.
+    /// Each group precedes the groups that wait for it. Trees with lost promises come first, then the largest.
     private(set) var nodes: [Node]
     private(set) var leftOut: String?
     let now: Int64
@@ -45,7 +44,7 @@ struct PromiseTree {
         (self.loop, self.pending, self.pools, self.now) = (loop, pending, pools, now)
         var children = [[Int]](repeating: [], count: groups.count)
         var roots: [Int] = []
-        // Goes backwards, because a group comes after its parent.
+        // A group comes after its parent.
         var totals = groups.map { (isLost: $0.loss != nil, count: $0.count) }
         for index in groups.indices.reversed() {
             guard let parent = groups[index].parent else { continue }

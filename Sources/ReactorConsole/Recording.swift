@@ -3,7 +3,7 @@ import Reactor
 import ReactorIO
 import ReactorLibc
 
-/// A recording of all loops for a few seconds, as a file in the trace event format for ui.perfetto.dev.
+/// A few seconds of all loops, as a file in the trace event format for ui.perfetto.dev.
 // @unchecked Sendable: accessed on the console's loop; jobs on other loops only pass it back.
 final class Recording: @unchecked Sendable {
     /// The maximum kept per loop: a few seconds of a busy loop, or tens of megabytes of text.

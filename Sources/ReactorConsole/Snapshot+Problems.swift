@@ -154,7 +154,7 @@ private func state(ofThread thread: Int) -> String {
     defer { _ = files.close(file) }
     var bytes = [UInt8](repeating: 0, count: 256)
     let count = bytes.withUnsafeMutableBytes { files.read(file, $0.baseAddress!, $0.count) }
-    // The format is `123 (name) R …`, and the name may contain any character.
+    // `123 (name) R …`, and the name may contain any character.
     let letter = bytes.prefix(max(count, 0)).split(separator: UInt8(ascii: ")")).last?.dropFirst().first
     return letter == UInt8(ascii: "R") ? "runs" : letter == UInt8(ascii: "D") ? "waits for a disk" : "sleeps"
 }

@@ -147,7 +147,7 @@ struct TextPage {
         self.line(line)
     }
 
-    /// Adds a command unshortened, so that it can be copied.
+    /// Adds a command in full, to be copied.
     mutating func command(_ command: String) { text += "  \(command.inOneLine)\n" }
 
     mutating func table(_ table: TextTable) { table.lines(columns: columns).forEach { line($0) } }

@@ -34,7 +34,7 @@ struct Snapshot {
         /// Nanoseconds since the unanswered question.
         let silence: Int64
         let current: WatchedLoop.Current?
-        /// The current event's connection, and the line of its listener.
+        /// The event's connection, and its listener's line.
         let currentPlace: String?
     }
 

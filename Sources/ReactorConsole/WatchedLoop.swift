@@ -51,7 +51,7 @@ final class WatchedLoop {
         let name: String
         let thread: Int32
         let isOfPool: Bool
-        /// The times of the question and of the answer.
+        /// The times of question and answer.
         let asked: Int64
         let answered: Int64
         let isMeasured: Bool
@@ -148,7 +148,7 @@ final class WatchedLoop {
         return Lags(lags)
     }
 
-    /// Returns the largest lag in each past second, oldest first; `nil` for seconds in which nobody looked.
+    /// Returns each past second's largest lag, oldest first; `nil` for seconds in which nobody looked.
     func curve(at now: Int64) -> [Int64?] {
         var curve = (seconds + (current.lags.isEmpty ? [] : [current])).map { second in
             second.isMeasured ? max(second.lags.max() ?? 0, 0) : nil
@@ -161,7 +161,7 @@ final class WatchedLoop {
         (seconds + [current]).compactMap(\.longest).max { $0.duration < $1.duration }
     }
 
-    /// The turns per second, in the last second or a little more.
+    /// Turns per second, in the last second or a little more.
     var turnRate: Double? { lastSecond { _ in true }.map { Double($0.turns) * 1e9 / Double($0.elapsed) } }
     /// The share of working time in that time; `nil` if not measured.
     var busy: Double? {

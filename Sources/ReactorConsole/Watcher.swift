@@ -22,10 +22,10 @@ final class Watcher: @unchecked Sendable {
     private var survey: Guarantee<Void>?
     /// The time since which the loops are measured.
     private var looksSince = LoopInstant(nanoseconds: 0)
-    /// Each object's number of ended uses at a moment, and their rate per second before that moment.
+    /// Each object's ended uses at a moment, and their rate per second before.
     private var ends: (counts: [String: Int], moment: Int64, perSecond: [String: Double]) = ([:], 0, [:])
 
-    /// The time for which loops are watched closely after a request.
+    /// The time of close watching after a request.
     private static var attention: Duration { .seconds(10) }
     /// The minimum time of close watching before an answer, because its rates are per second.
     private static var leastLook: Duration { .seconds(1) }

@@ -48,7 +48,7 @@ extension Listener {
     /// Serves like `serve(on:)`, but runs an async `handler` in a task on its connection's loop, as `serveAsync` does.
     ///
     /// Values that a handler makes stay on that loop and need not be `Sendable`. Values that handlers share must be
-    /// `Sendable`, such as an actor, or a `LoopLocal`, whose value on this loop is `value(for: connection)`. `onError`
+    /// `Sendable`: such as an actor, or a `LoopLocal`, whose value on this loop is `value(for: connection)`. `onError`
     /// is also called on that loop.
     /// - Returns: the same as `serve(on:)`. Also rejected at once with `DispatchError.badInput` if `handler` belongs to
     ///   an actor.

@@ -4,7 +4,7 @@ import ReactorLibc
 
 extension Connection {
     /// The input as it arrives, in chunks of at most 64 KiB, until the peer ends its side. Each step is a `receive()`,
-    /// with the same errors, so steps and calls of `receive()` may alternate.
+    /// with the same errors, so the two may alternate.
     public var chunks: LoopSequence<[UInt8]> { LoopSequence(ChunkSource(self)) }
 
     /// The lines of the input, without `\n` or `\r\n`, until the peer's end or a drain; see `inputEnd`. A line may have

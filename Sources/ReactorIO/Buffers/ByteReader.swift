@@ -50,8 +50,7 @@ extension ByteError: CustomStringConvertible {
 ///
 /// The bytes are lent and never copied: a reader and the spans that it returns cannot leave their scope. A call that
 /// throws has read nothing. Missing bytes throw `endOfInput`, or `incomplete` in the reader of `DecodedFrame.reading`
-/// and its copies. A reader made for a part of a frame throws `endOfInput`, because more input cannot complete that
-/// part.
+/// and its copies. A reader for a part of a frame throws `endOfInput`, because more input cannot complete it.
 public struct ByteReader: ~Escapable {
     @usableFromInline let bytes: RawSpan
 
@@ -122,7 +121,7 @@ public struct ByteReader: ~Escapable {
     @_lifetime(self: copy self)
     public mutating func skip(_ count: Int) throws(ByteError) { _ = try bytes(count) }
 
-    /// Reads the bytes before the next `delimiter`, and skips the delimiter. With 0, this reads a C string.
+    /// Reads the bytes before the next `delimiter`, and skips the delimiter. With 0, reads a C string.
     /// - Parameters:
     ///   - delimiter: the byte that ends the value.
     ///   - limit: the maximum number of bytes before the delimiter.
@@ -162,8 +161,8 @@ public struct ByteReader: ~Escapable {
 
     /// Reads a length, and then that many bytes.
     /// - Parameters:
-    ///   - type: the type of the length, which does not count its own bytes.
-    ///   - order: the byte order of the length.
+    ///   - type: the length's type. The length does not count its own bytes.
+    ///   - order: the length's byte order.
     ///   - limit: the maximum length. The peer chooses it, so refuse more than you are ready to keep.
     /// - Throws: `endOfInput` or `limitExceeded`.
     @inlinable
@@ -174,7 +173,7 @@ public struct ByteReader: ~Escapable {
         let start = offset
         let length = try integer(as: Length.self, order)
         do throws(ByteError) {
-            // Adding the length to the offset must not overflow, whatever the limit.
+            // The end of the value must not overflow, whatever the limit.
             guard let count = Int(exactly: length), count <= min(limit, .max - offset) else {
                 throw .limitExceeded(limit: limit)
             }
@@ -190,7 +189,7 @@ public struct ByteReader: ~Escapable {
     public func keep(_ span: RawSpan) -> SharedBytes {
         guard span.byteCount >= SharedBytes.leastKept, let array = owner?.pointee, array.capacity / 2 <= span.byteCount
         else { return SharedBytes(span) }
-        // The span and the array are alive during the call, and neither pointer leaves it.
+        // Span and array are alive during the call, and neither pointer leaves it.
         let offset = span.withUnsafeBytes { span in array.withUnsafeBytes { span.baseAddress! - $0.baseAddress! } }
         guard offset >= 0, offset <= array.count - span.byteCount else { return SharedBytes(span) }
         return SharedBytes(array)[offset..<offset + span.byteCount]

@@ -66,7 +66,7 @@ public struct ByteWriter: Sendable {
     /// Appends the UTF-8 bytes of `text`.
     @inlinable
     public mutating func append(_ text: String) {
-        // Appending the UTF-8 view would append its bytes one by one.
+        // The view would be appended byte by byte.
         let isDone: Void? = text.utf8.withContiguousStorageIfAvailable { append(copying: UnsafeRawBufferPointer($0)) }
         if isDone == nil { written.append(contentsOf: text.utf8) }
     }
@@ -129,7 +129,7 @@ public struct ByteWriter: Sendable {
 
     @usableFromInline
     mutating func append(digitsOf value: UInt64) {
-        // Writes at most 20 digits, from the last to the first.
+        // At most 20 digits, from the last to the first.
         withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { digits in
             var (first, rest) = (20, value)
             repeat {
@@ -143,9 +143,9 @@ public struct ByteWriter: Sendable {
 
     /// Appends a length, and then the bytes that `body` appends.
     /// - Parameters:
-    ///   - type: the type of the length, which does not count its own bytes.
-    ///   - order: the byte order of the length.
-    ///   - body: a closure called once, inside this call.
+    ///   - type: the length's type. The length does not count its own bytes.
+    ///   - order: the length's byte order.
+    ///   - body: called once, inside this call.
     /// - Throws: `ByteError.limitExceeded` if the length does not fit into its type, or the error from `body`. Then
     ///   nothing is appended.
     @inlinable

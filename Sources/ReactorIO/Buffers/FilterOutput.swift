@@ -46,8 +46,8 @@ public struct FilterOutput {
     /// methods.
     ///
     /// Until then, delivered bytes are buffered. The connection fails with `ENOBUFS` at more than 1 MiB of them without
-    /// a pending read, or at more than 1 MiB of output that the peer does not accept. If the peer ends its stream
-    /// first, deferred writes are rejected with `EPIPE`, and the connection continues.
+    /// a pending read, or of output that the peer does not accept. If the peer ends its stream first, deferred writes
+    /// are rejected with `EPIPE`, and the connection continues.
     public mutating func waitForInput() { waitsForInput = true }
 
     /// Ends the filter's work, and a pending handshake. The connection continues without a filter, and may get another.

@@ -10,8 +10,7 @@ public enum LastFrame: Sendable {
     case accept
 }
 
-/// Decodes UTF-8 lines that end with `\n` or `\r\n` into strings without the line ends. For bytes that are not UTF-8,
-/// use `DelimiterDecoder("\n")`.
+/// Decodes UTF-8 lines into strings without their `\n` or `\r\n`. For other bytes, use `DelimiterDecoder("\n")`.
 ///
 /// Throws `StreamError.limitExceeded` if a line has more than `limit` bytes, or `StreamError.notUTF8`.
 public struct LineDecoder: FrameDecoder, Sendable {
@@ -144,7 +143,7 @@ public struct DelimiterDecoder: FrameDecoder, Sendable {
     }
 }
 
-/// Decodes length-prefixed payloads. The length is an integer in network byte order that does not count its own bytes.
+/// Decodes length-prefixed payloads. The length, in network byte order, does not count its own bytes.
 ///
 /// ```swift
 /// connection.forEachFrame(LengthPrefixDecoder<UInt32>(limit: 1 << 20)) { payload, _ in … }

@@ -24,7 +24,7 @@ struct IndexedQueue<Element> {
         elements[head] = element
     }
 
-    /// Removes the first element. The queue must not be empty.
+    /// Removes the first element, which must exist.
     mutating func removeFirst() -> Element {
         let first = elements[head]!
         elements[head] = nil

@@ -70,10 +70,10 @@ struct InputBuffer {
         if (count + [UInt8].room(for: missing, behind: count)) * 4 < bytes.capacity { move() }
     }
 
-    /// The size up to which memory is kept for the next small read.
+    /// Memory up to this size is kept for the next small read.
     private static var leastShrunk: Int { 4096 }
 
-    /// Takes the first `count` bytes. The buffer must hold that many.
+    /// Takes the first `count` bytes, which must exist.
     mutating func take(_ count: Int) -> [UInt8] {
         var taken: [UInt8] = []
         if start == 0 && count == bytes.count {

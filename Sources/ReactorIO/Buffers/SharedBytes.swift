@@ -41,8 +41,8 @@ public struct SharedBytes: Sendable {
 
     /// Shares another owner's memory, such as a mapped file, without a copy.
     /// - Parameters:
-    ///   - memory: the bytes, which must not change until `release` is called.
-    ///   - release: a closure called once, on the thread that releases the last reference to the memory.
+    ///   - memory: bytes that must not change until `release` is called.
+    ///   - release: called once, on the thread that drops the last reference.
     public init(unsafe memory: UnsafeRawBufferPointer, release: @escaping @Sendable () -> Void) {
         self.init(.foreign(ForeignMemory(memory, release)), 0, memory.count)
     }

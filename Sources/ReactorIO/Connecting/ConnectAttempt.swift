@@ -5,8 +5,7 @@ import ReactorLibc
 /// A socket that is connecting to one address. The poller or a timer retains it.
 final class ConnectAttempt: ReadinessHandler {
     let address: SocketAddress
-    // Race and attempt retain each other until the attempt succeeds, fails, or is abandoned; the loop's end abandons it
-    // too.
+    // Race and attempt retain each other until the attempt succeeds, fails, or is abandoned, as by the loop's end.
     private let race: ConnectRace
     private let loop: EventLoop
     private var socket: Socket?
@@ -35,7 +34,7 @@ final class ConnectAttempt: ReadinessHandler {
     private func advance(_ socket: Socket) throws(SystemError) {
         let code = socket.startConnect(to: address)
         if code == 0 { return try loop.setInterest([.writing, .error, .hangUp], of: socket.fd, handler: self) }
-        // EAGAIN: the Unix listener's backlog is full. No event reports when it has room.
+        // A full backlog of a Unix listener. No event reports room.
         guard code == EAGAIN, address.isUnix, began.advanced(by: Self.retryLimit) > loop.now else {
             throw SystemError(.connect, code, detail: address.description)
         }

@@ -1,7 +1,7 @@
 import Promises
 import Reactor
 
-/// The error that no connection to any of several addresses could be opened.
+/// The error when no connection to any of several addresses could be opened.
 public struct ConnectError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The target as the caller gave it: `example.com:80`.
     public let target: String

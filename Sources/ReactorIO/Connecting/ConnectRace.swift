@@ -36,7 +36,7 @@ final class ConnectRace: CancellableWork {
         self.loop = loop
     }
 
-    // Handles the release of a lookup's handler that was never called, for instance because the loop ended.
+    // The lookup's handler was released uncalled, for instance because the loop ended.
     deinit { if !isOver { loopWillEnd() } }
 
     /// Alternates the families, each in its order, starting with the first address's family, which the system prefers.
@@ -121,7 +121,7 @@ final class ConnectRace: CancellableWork {
     func attemptDidConnect(by attempt: ConnectAttempt, _ socket: Socket) {
         end()
         let connection = Connection(socket, peer: attempt.address, isUnix: attempt.address.isUnix, on: loop)
-        // Applies the caller's value for an option for which `Connection` has set a default.
+        // Overrides the default that `Connection` has set.
         for option in options where option.isNoDelay { try? socket.apply(option) }
         promise.fulfill(connection)
     }

@@ -33,7 +33,7 @@ extension NameLookup {
 public struct SystemNameLookup: NameLookup {
     private let lookups: SharedLookups
 
-    // The fallback is never used, because 16 is valid. The compiler cannot know that.
+    // The fallback is never used, because 16 threads are valid.
     /// The lookup that `connect` uses, with 16 threads.
     public static let shared = (try? SystemNameLookup()) ?? SystemNameLookup(pool: .shared)
 

@@ -44,7 +44,7 @@ final class SharedLookups: Sendable {
             if waiting.remove(lookup.number) != nil { all[name] = nil }
         }
 
-        /// Takes the next name for a job that has begun.
+        /// Called by a job that has begun.
         mutating func next() -> String? {
             jobs -= 1
             return waiting.popFirst()

@@ -168,7 +168,7 @@ extension DatagramSocket {
     }
 
     /// Delivers the remaining datagrams to another reception. Uses a job, because the previous closure may have begun
-    /// that reception. The poller does not know the job, so the job itself handles the loop's end.
+    /// that reception. The poller cannot report the loop's end, so the job does.
     private func deliverLater() {
         if received.isEmpty || isDelivering || reception == nil { return }
         let deliverRest = { [self] in

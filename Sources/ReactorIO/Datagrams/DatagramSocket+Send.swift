@@ -3,7 +3,7 @@ import Reactor
 import ReactorLibc
 
 extension DatagramSocket {
-    /// A send that waits for the kernel, or a run of consecutive posts.
+    /// A send that waits for the kernel, or consecutive posts.
     struct Outgoing {
         /// `nil` for posts.
         let promise: PromiseCore?
@@ -29,7 +29,7 @@ extension DatagramSocket {
     /// order of the calls. The socket outlives errors. The promise is rejected with a `SystemError` from sendmmsg(2):
     /// - `EMSGSIZE` if the datagram is too long;
     /// - `ECONNREFUSED` because of an earlier datagram;
-    /// - `EACCES` for a broadcast without the socket option for broadcasts;
+    /// - `EACCES` for a broadcast without its socket option;
     /// - `EDESTADDRREQ` without an address;
     /// - `ENOBUFS` if 1024 sends already wait;
     /// - `EBADF` after `close`;

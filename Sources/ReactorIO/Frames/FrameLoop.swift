@@ -14,7 +14,7 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
     /// The promise of the read loop. Not retained: while pending, it retains this object.
     @usableFromInline let core: CoreRef
     /// True while the promise from `body` is pending, so that a drain counts the connection as busy even while `body`
-    /// reads. Without a waiting read a connection is never idle anyway.
+    /// reads. Without a waiting read it counts as busy anyway.
     @exclusivity(unchecked) @usableFromInline var isAnswering = false
     @usableFromInline var hasEnded = false
     /// True when this loop has made the connection read ahead.
@@ -165,7 +165,7 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
                 missing = max(count, 1)
             }
             if connection.hasLastInput {
-                // If this fails, the decoder has changed the input.
+                // Otherwise the decoder has changed the input.
                 guard connection.inputBegins(at: rest.baseAddress!) else { return nil }
                 if let frame = try decoder.decodeLast(rest, of: connection) {
                     connection.dropInput(rest.count)

@@ -18,17 +18,17 @@ extension Pool {
     /// - Parameters:
     ///   - server: the key for requests that name none.
     ///   - limits: the same as for the initializer with `make`; `makeTimeout` includes the connect and `prepare`.
-    ///   - options: socket options for each connection.
-    ///   - lookup: the lookup for the addresses of a name.
+    ///   - options: each connection's socket options.
+    ///   - lookup: finds a name's addresses.
     ///   - route: returns the endpoint to connect to for a key, if not the key itself, such as a proxy. Called on the
     ///     pool's thread for each new connection. If it throws, a request is rejected as after a failed connect.
     ///   - check: the same as for the initializer with `make`; called after the pool's own check.
-    ///   - close: ends a resource, but not its connection, which the pool closes.
+    ///   - close: ends a resource. The pool closes the connection.
     ///   - keepsAfter: the same as for the initializer with `make`.
-    ///   - prepare: makes a resource on a new connection for the requests' key, for instance by logging in. If it
-    ///     fails, the connection is closed, and a request is rejected as after a failed connect. The filters and socket
-    ///     options that it sets stay. `idleTimeout`, `writeTimeout`, `frameTimeouts`, `readRate`, `writeQueueLimit` and
-    ///     `writeWatermarks` are reset to their defaults.
+    ///   - prepare: makes a resource for the key on a new connection, for instance by logging in. If it fails, the
+    ///     connection is closed, and a request is rejected as after a failed connect. Its filters and socket options
+    ///     stay. `idleTimeout`, `writeTimeout`, `frameTimeouts`, `readRate`, `writeQueueLimit` and `writeWatermarks`
+    ///     are reset to their defaults.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public convenience init(
         to server: PoolKey = "the pool", limits: PoolLimits = PoolLimits(), options: [SocketSetting] = [],

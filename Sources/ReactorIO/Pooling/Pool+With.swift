@@ -19,9 +19,9 @@ extension Pool {
     /// socket option, or installed or removed a filter. To prevent reuse, call `connection.close()` in `body`.
     /// Time-outs, limits and watermarks are reset to their defaults.
     ///
-    /// Once its promise has settled, `body` must not use the resource. Put a time limit outside, `pool.with { …
-    /// }.timeout(…)`. Then the resource is closed only when a closure that `body` runs on another thread has returned.
-    /// With a `timeout` inside, that thread may still use the closed resource.
+    /// After that, `body` must not use the resource. Put a time limit outside, `pool.with { … }.timeout(…)`. Then the
+    /// resource is closed only when a closure that `body` runs on another thread has returned. With a `timeout` inside,
+    /// that thread may still use the closed resource.
     ///
     /// Cancelling the result while the request waits removes the request from the line. The making of a resource that
     /// no other request needs is cancelled too.
@@ -169,7 +169,7 @@ extension Pool {
         }
     }
 
-    /// False in a closed or drained pool, which would refuse the repeated request, so that the outcome would be lost.
+    /// False in a closed or drained pool, which would refuse the repeated request and lose the outcome.
     @usableFromInline
     func isNeeded(_ retry: PoolRetry) -> Bool { retry.isNeeded && state.phase == .open }
 

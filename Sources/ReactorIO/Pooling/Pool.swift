@@ -17,8 +17,8 @@ import Reactor
 /// `LoopLocal`.
 ///
 /// The idle resource that was used last is reused first, so that surplus ones reach `idleTimeout`. Idle resources do
-/// not keep the loop alive. Waiting requests retain the pool, and so do resources being made or in use. Releasing the
-/// pool's last reference closes its idle resources.
+/// not keep the loop alive. Waiting requests, and resources being made or in use, retain the pool. Releasing its last
+/// reference closes the idle resources.
 public final class Pool<Resource>: PoolOwner {
     // `@exclusivity(unchecked)`: one thread, and no foreign code runs during a change.
     @usableFromInline let loop: EventLoop
@@ -37,9 +37,9 @@ public final class Pool<Resource>: PoolOwner {
     /// - Parameters:
     ///   - limits: the limits on numbers and times. A number below its minimum rejects each request with
     ///     `PromiseError.badInput`.
-    ///   - make: makes a resource for a key. Its error rejects the request that has waited longest. Its promise is
-    ///     cancelled at `makeTimeout`, and when no request needs the resource any more. Cancelled work must close
-    ///     anything that it has opened. The pool retains this closure and the following ones.
+    ///   - make: makes a resource for a key. Its error rejects the longest waiting request. Its promise is cancelled at
+    ///     `makeTimeout`, and when no request needs the resource any more. Cancelled work closes whatever it has
+    ///     opened. The pool retains this closure and the following ones.
     ///   - check: called before each reuse of a resource. If it throws or its promise is rejected, the resource is
     ///     closed, and the request gets another. The time of the check counts as waiting.
     ///   - close: ends a resource that the pool discards. Called exactly once per resource.

@@ -11,7 +11,7 @@ extension PoolState {
         return line.count < limits.perKey && (members.count < limits.total || !idle.isEmpty)
     }
 
-    /// Keeps the key in `blocked` exactly while only the total limit blocks it.
+    /// Keeps a key in `blocked` while only the total limit blocks it.
     func updateBlocked(_ line: PoolLine) {
         if limits.total == .max { return }
         let request = needsMember(line) ? line.waiting.first : nil

@@ -43,7 +43,7 @@ final class PoolState {
     let idle = LinkedList<PoolMember>(.idle)
     /// The requests without a resource.
     let waiting = LinkedList<PoolRequest>(())
-    /// The resources that have not reached the end of their lifetime.
+    /// The resources within their lifetime.
     let aging = LinkedList<PoolMember>(.aging)
     @exclusivity(unchecked) var blocked = AscendingOrder<PoolLine>()
     @exclusivity(unchecked) private var nextMember = 0
@@ -56,7 +56,7 @@ final class PoolState {
 
     deinit { InspectedObjects.remove(self) }
 
-    /// True when the pool is closed or drained, and nothing is left.
+    /// True when a closed pool has nothing left.
     var isFinished: Bool { phase != .open && waiting.isEmpty && members.isEmpty }
 
     private func line(of key: PoolKey) -> PoolLine {

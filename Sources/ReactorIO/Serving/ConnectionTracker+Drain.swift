@@ -66,7 +66,7 @@ extension ConnectionTracker {
         if connection.inputEnd == .drained { note(connection, asIdle: true) }
     }
 
-    /// Counts as delivered the connections whose bytes the kernel has accepted: a drain does not abort them.
+    /// Counts connections whose bytes the kernel has accepted: a drain does not abort them.
     func noteDelivered() {
         for entry in connections.all where entry.lingers && entry.connection.lifecycle == .lingering {
             note(entry.connection, asIdle: false)

@@ -55,7 +55,7 @@ final class ConnectionTracker {
             ServedConnection.of(connection).begin(cancelling: served)
             connection.updateInterest()
         }
-        // The handler has turned the loop, and an abort in that turn could not reach this promise.
+        // The handler has turned the loop, and an abort then did not reach this promise.
         if isAborted { served.cancel() }
     }
 

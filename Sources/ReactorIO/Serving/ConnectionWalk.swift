@@ -1,7 +1,7 @@
 import Promises
 import Reactor
 
-/// A connection as the console shows it: counts and names, but none of its bytes.
+/// A connection in the console: counts and names, but no bytes.
 package struct ConnectionFacts: Sendable {
     package enum Wait: UInt8, Sendable {
         case handler
@@ -36,7 +36,7 @@ package struct ConnectionFacts: Sendable {
 /// Lists the connections of a loop, a few at a time, on the loop's thread.
 package final class ConnectionWalk {
     package private(set) var facts: [ConnectionFacts] = []
-    /// The connections with a waiting read, by the address of its promise.
+    /// The connections with a waiting read, by its promise's address.
     private var readers: [UnsafeMutableRawPointer: Connection] = [:]
     private let loop: EventLoop
     private let trackers: [ConnectionTracker]

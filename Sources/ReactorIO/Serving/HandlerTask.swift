@@ -14,7 +14,7 @@ final class HandlerTask: @unchecked Sendable {
     // A retain cycle until the task ends and releases its captures.
     private var task: Task<Void, Never>?
     private var isCancelled = false
-    /// True when an orderly close of the connection has begun. The connection's end then does not concern the handler.
+    /// True when an orderly close has begun, whose end does not concern the handler.
     private var isClosing = false
     private var clientFailure: (any Error)?
     /// Keeps the loop alive until the task has ended.

@@ -74,8 +74,8 @@ extension Listener {
     /// each name. See sd_listen_fds(3).
     /// - Parameters:
     ///   - name: the FileDescriptorName= of the socket unit.
-    ///   - unsettingEnvironment: true to remove the variables, so that child processes do not see them. During the call
-    ///     no other thread may read the environment, because the whole process shares it.
+    ///   - unsettingEnvironment: true to hide the variables from child processes. During the call no other thread may
+    ///     read the environment, which the whole process shares.
     /// - Returns: `nil` without a socket, for instance without a service manager.
     /// - Throws: `SystemError` from `fcntl`: `EINVAL` for invalid variables, `EBADF` for a descriptor that is not open,
     ///   or the same errors as `init(adopting:)`. Then no socket is taken over.

@@ -28,7 +28,7 @@ extension Listener {
     ///   accepted. All others are reset.
     ///
     /// A connection is *idle* while all of these hold:
-    /// - it waits in a read, and no part of a frame has arrived, neither in the read buffer nor in the kernel;
+    /// - it waits in a read, and no part of a frame has arrived, even in the kernel;
     /// - no write is queued;
     /// - its handler does not read ahead of its answers, as a `pipe` does, or the overloads of `forEachFrame`,
     ///   `forEachLine` and `forEachChunk` that wait for nothing;

@@ -13,9 +13,9 @@ import ReactorLibc
 /// Take connections with `serve`, or one by one with `accept`. Releasing the last reference closes the listener. While
 /// it is serving or an `accept` is pending, it stays alive until `close`.
 ///
-/// An error of a single connection never ends the listener. Of the errors in accept(2), only three concern the
-/// listening socket and end it: `EBADF`, `EINVAL` and `ENOTSOCK`. Accepting pauses for 100 ms at a time, reported once
-/// per episode as `LogEvent.acceptPaused`, for
+/// An error of a single connection never ends the listener. Of the errors in accept(2), only `EBADF`, `EINVAL` and
+/// `ENOTSOCK` do, because they concern the listening socket. Accepting pauses for 100 ms at a time, reported once per
+/// episode as `LogEvent.acceptPaused`, for
 /// - a shortage of descriptors or memory (`EMFILE`, `ENFILE`, `ENOBUFS`, `ENOMEM`);
 /// - 64 consecutive errors of single connections, because a security module or seccomp may refuse all of them (`EPERM`,
 ///   `EACCES`, `ENOSYS`).

@@ -123,7 +123,7 @@ enum ListenerAction {
     case close(SystemError)
     /// Reject the promise of `serve`, if it is pending.
     case failService(SystemError)
-    /// Start the timer for the deadline, which aborts.
+    /// Abort at the deadline.
     case startTimer(LoopInstant)
     /// End the idle connections, now and whenever one becomes idle.
     case drainConnections(until: LoopInstant)

@@ -62,6 +62,6 @@ struct OpenConnections {
         candidates.append(connection, place)
     }
 
-    /// Returns the connection that has lingered longest, for the caller to close at once.
+    /// Returns the longest lingering connection, for the caller to close at once.
     mutating func evictOldest() -> Connection? { candidates.popFirst() }
 }

@@ -53,9 +53,8 @@ public struct ServeOptions {
     /// The closure called with each of `stopSignals`, on the listener's loop, before the drain or abort. It may exit
     /// with its own code at the second signal.
     public var onSignal: ((CInt) -> Void)?
-    /// The closure that prepares each connection on its loop, for instance by a handshake. The handler gets the
-    /// connection that the returned promise yields. The connection is already active, and an error is reported like the
-    /// handler's.
+    /// The closure that prepares each connection on its loop, for instance by a handshake. Its promise yields the
+    /// connection for the handler. The connection is already active, and an error is reported like the handler's.
     public var prepare: (@Sendable (Connection) -> Promise<Connection>)?
     /// True to cancel a handler when its peer leaves while no read and no write is pending, for instance during a
     /// query. False by default. `onError` then gets `PeerGone.ended` or the connection's error.

@@ -161,7 +161,7 @@ extension Listener {
     ///     signal, which drains that listener, even a closed one.
     ///   - signals: at least one signal.
     ///   - deadline: the time limit of the drain; see `drain(deadline:)`.
-    ///   - onSignal: a closure called with each signal, before the drain or abort.
+    ///   - onSignal: called with each signal, before the drain or abort.
     /// - Returns: a promise of the sum of all listeners' results. Fulfilled when each listener has been drained, or is
     ///   closed without connections. A listener that is closed without a drain adds nothing. Rejected with
     ///   - `SystemError` from `sigaction`, at once, as for `onSignal`, and with `EINVAL` if there is no signal;

@@ -105,7 +105,7 @@ public final class ChildProcess {
         return ChildProcess(try loop.spawn(request), ownEnds)
     }
 
-    /// Makes a pipe. The child's end is blocking, as programs expect.
+    /// The child's end is blocking, as programs expect.
     private static func pipe(
         intoChild: Bool, _ loop: EventLoop
     ) throws(SystemError) -> (own: Connection, others: CInt) {

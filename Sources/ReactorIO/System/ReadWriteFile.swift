@@ -57,7 +57,7 @@ package func readFile(
 /// Fulfilled when the kernel has accepted all bytes, and with `.atomically` when the disk has. A cancelled write ends
 /// before the next chunk of 256 KiB. Rejected with a `SystemError`, which names the path: `ENOSPC` or `EDQUOT` for lack
 /// of room, and the errors of `readFile` for anything but a regular file. A new file has the permissions `mode`, minus
-/// the bits in the process's umask.
+/// the process's umask.
 public func writeFile(
     _ bytes: some Collection<UInt8>, to path: String, mode: UInt32 = 0o666, _ manner: FileWriting = .replacing,
     on pool: ThreadPool = .shared, file: StaticString = #fileID, line: UInt = #line

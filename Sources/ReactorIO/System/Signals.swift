@@ -9,9 +9,9 @@ import Reactor
 /// ```
 ///
 /// The sequence observes the signals from this call until it and its iterators are released. Then the process's
-/// previous action is restored. Signals that arrive while no consumer waits are kept, each signal once. Those still
-/// kept at the end go to other watches or to that action, as for `EventLoop.onSignal`. The sequence keeps the loop
-/// alive while a consumer waits.
+/// previous action is restored. Signals that arrive while no consumer waits are kept, each once. At the end they go to
+/// other watches or to that action, as for `EventLoop.onSignal`. The sequence keeps the loop alive while a consumer
+/// waits.
 /// - Returns: a sequence that does not end by itself.
 /// - Throws: `SystemError` from `sigaction`, as for `onSignal`.
 @available(*, noasync, message: "an async function has no loop of its own; make it in a synchronous function")
