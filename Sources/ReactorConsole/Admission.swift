@@ -10,8 +10,7 @@ struct Admission {
     enum Answer { case admitted, wrongHost, otherSite, noToken }
 
     func answer(to headers: Headers, host: String?) -> Answer {
-        // With a token the host does not matter, because a browser sends a page's credentials only to that page's own
-        // site.
+        // With a token the host does not matter: a browser sends a page's credentials only to its own site.
         if token == nil, !Self.isLocal(host ?? "") { return .wrongHost }
         if let origin = headers["origin"], !Self.isSame(origin, host) { return .otherSite }
         if let site = headers["sec-fetch-site"], site != "same-origin", site != "none" { return .otherSite }
@@ -43,7 +42,7 @@ struct Admission {
         ["http://", "https://"].contains { origin.lowercased() == $0 + (host ?? "").lowercased() }
     }
 
-    /// Accepts `Bearer TOKEN`, or `Basic` with the token as the password and `console` or nothing as the user.
+    /// Accepts `Bearer TOKEN`, or `Basic` with the token as password and `console` or nobody as user.
     private static func has(_ authorization: String?, _ token: String) -> Bool {
         guard let words = authorization?.split(separator: " ", maxSplits: 1), words.count == 2 else { return false }
         return switch words[0].lowercased() {

@@ -35,7 +35,7 @@ final class EventRing: Sendable {
         }
     }
 
-    /// The kept events, newest first, and the count of all so far.
+    /// The kept events, newest first, and the count of all.
     var latest: (events: [Event], count: Int) {
         ring.withLock { ring in (ring.events.reversed(), ring.count) }
     }

@@ -1,6 +1,6 @@
 import Reactor
 
-/// Writes JSON (RFC 8259) in ASCII, with escapes that also make it safe inside HTML and JavaScript.
+/// Writes JSON (RFC 8259) in ASCII, with escapes that make it safe in HTML and JavaScript.
 struct JSONText {
     private(set) var text = ""
     private var needsComma = false
@@ -30,7 +30,7 @@ struct JSONText {
         _ name: String, _ elements: [Element], _ body: (Element, inout JSONText) -> Void
     ) { array(name) { json in for element in elements { json.object { body(element, &$0) } } } }
 
-    /// Adds a member, or an array element if there is no name.
+    /// Adds a member, or without a name an element.
     mutating func add(_ name: String?, _ value: (any JSONValue)?) {
         begin(name)
         if let value { value.write(to: &text) } else { text += "null" }

@@ -4,7 +4,7 @@ import ReactorIO
 import ReactorLibc
 
 extension Snapshot {
-    /// Returns the page as text for a terminal with this many columns.
+    /// Returns the page for a terminal with this many columns.
     /// - Parameter tracer: the shell command that switches tracing on.
     func text(columns: Int, tracer: String) -> String {
         var page = TextPage(columns: min(max(columns, 80), 160))
@@ -131,7 +131,7 @@ struct TextPage {
 
     mutating func title(_ title: String) { text += "\n\(title.uppercased())\n" }
 
-    /// Adds a line, shortened if too long. Escapes control characters, because in a name they could move the cursor.
+    /// Shortens a long line, and escapes control characters, which could move the cursor.
     mutating func line(_ line: String) { text += line.inOneLine.shortened(to: columns) + "\n" }
 
     /// Adds a sentence on as many lines as it needs.

@@ -48,7 +48,6 @@ final class Watcher: @unchecked Sendable {
 
     var isLooking: Bool { timer != nil }
 
-    /// Notes that somebody looks.
     /// - Returns: a guarantee, fulfilled when there is enough to show.
     func attend() -> Guarantee<Void> {
         looksUntil = home.now.advanced(by: Self.attention)
@@ -101,7 +100,7 @@ final class Watcher: @unchecked Sendable {
     /// The time after which a loop that has not answered is shown in its last known state.
     private static var patience: Duration { .milliseconds(700) }
 
-    /// Surveys all loops. A survey in progress serves everyone who asks.
+    /// Surveys all loops. A survey in progress serves all who ask.
     func look() -> Guarantee<Void> {
         if let survey { return survey.map { $0 } }
         let home = home.remote

@@ -62,7 +62,6 @@ public struct SharedBytes: Sendable {
         case .array(let array):
             return try array.withUnsafeBytes { try body(UnsafeRawBufferPointer(rebasing: $0[start..<start + count])) }
         case .foreign(let memory):
-            // Retains the owner during the call.
             defer { withExtendedLifetime(memory) {} }
             return try body(UnsafeRawBufferPointer(rebasing: memory.bytes[start..<start + count]))
         }

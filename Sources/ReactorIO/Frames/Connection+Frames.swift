@@ -54,8 +54,8 @@ extension Connection {
     /// ```
     ///
     /// Rejected for the same reasons as `read(until:)`, and with `StreamError.notUTF8`. A last line without a newline
-    /// rejects it with `StreamError.endedEarly`, and `receive()` then returns that part.
-    /// `readFrame(LineDecoder(lastLine: .accept))` reads such a part as a line.
+    /// rejects it with `StreamError.endedEarly`. Then `receive()` returns that part, and
+    /// `readFrame(LineDecoder(lastLine: .accept))` reads it as a line.
     /// - Parameter limit: the maximum number of bytes in the line.
     /// - Returns: a promise of the line without its `\n` or `\r\n`; `nil` if the peer ends its side before another
     ///   byte.

@@ -29,7 +29,7 @@ extension FrameDecoder {
                     return 0
                 }
             }
-            // `take()` moves the frame out; a copy would cost a retain and a release.
+            // Moves the frame; a copy would cost a retain and a release.
             if case .some = frame { return frame.take() }
             received = UnsafeRawBufferPointer(start: nil, count: 0)
         } while missing == 0

@@ -144,7 +144,7 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
                 if isReceived { connection.keepInput(rest) }
                 throw error
             }
-            // `consume` moves the frame; a copy would cost a retain and a release.
+            // Moves the frame; a copy would cost a retain and a release.
             switch consume decoded {
             case .frame(let frame, let consumed):
                 consume(consumed, of: rest, isReceived)

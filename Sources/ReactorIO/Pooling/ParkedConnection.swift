@@ -20,7 +20,7 @@ extension ParkedConnection {
     /// Watches `connection`. The poller retains it, but it does not keep the loop alive.
     func begin(on connection: Connection) {
         connection.attachment = self
-        // Otherwise the kernel has refused the watch, and the connection has failed.
+        // If the kernel refused the watch, the connection has failed.
         if connection.attachment === self { Self.setReferenced(false, connection) }
     }
 

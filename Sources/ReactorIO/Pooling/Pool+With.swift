@@ -19,9 +19,9 @@ extension Pool {
     /// socket option, or installed or removed a filter. To prevent reuse, call `connection.close()` in `body`.
     /// Time-outs, limits and watermarks are reset to their defaults.
     ///
-    /// After that, `body` must not use the resource. Put a time limit outside, `pool.with { … }.timeout(…)`. Then the
-    /// resource is closed only when a closure that `body` runs on another thread has returned. With a `timeout` inside,
-    /// that thread may still use the closed resource.
+    /// Once its promise has settled, `body` must not use it. Put a time limit outside, `pool.with { … }.timeout(…)`.
+    /// Then the resource is closed only when a closure that `body` runs on another thread has returned. With a
+    /// `timeout` inside, that thread may still use the closed resource.
     ///
     /// Cancelling the result while the request waits removes the request from the line. The making of a resource that
     /// no other request needs is cancelled too.

@@ -3,9 +3,9 @@ public struct PoolLimits: Hashable, Sendable {
     /// The maximum number of resources per key, including those being made; at least 1.
     public var perKey: Int
     /// The maximum number of resources for all keys together; at least 1. At the limit, a request for another key
-    /// closes the resource that has been idle longest. If none is idle, requests wait. The next place goes to the key
-    /// whose first request has waited longest: a returning resource is closed for it, unless a request for its own key
-    /// has waited longer.
+    /// closes the longest idle resource. If none is idle, requests wait. The next place goes to the key whose first
+    /// request has waited longest: a returning resource is closed for it, unless a request for its own key has waited
+    /// longer.
     public var total: Int
     /// The maximum number of requests per key that wait for a resource. Further ones are rejected with
     /// `PoolError.tooManyWaiting`.

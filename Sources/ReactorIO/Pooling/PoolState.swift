@@ -39,7 +39,7 @@ final class PoolState {
     @exclusivity(unchecked) private var lastLine: PoolLine?
     let members = LinkedList<PoolMember>(.all)
     /// The idle resources of all keys. All have the same time limit, so the one idle longest comes first and is due
-    /// first. `waiting` and `aging` are sorted likewise.
+    /// first. The same holds for `waiting` and `aging`.
     let idle = LinkedList<PoolMember>(.idle)
     /// The requests without a resource.
     let waiting = LinkedList<PoolRequest>(())

@@ -25,8 +25,8 @@ final class HandlerTask: @unchecked Sendable {
         madeAt = callSite
         home = loop
         core = ExternalCore(Void.self, madeAt: callSite, isLeftToItsWork: true)
-        // Called only on the loop's thread, because only the `ConnectionTracker` and the `ServedConnection` get the
-        // promise. `unowned` is safe: the task retains this object until it has settled the promise.
+        // Called only on the loop's thread, where the `ConnectionTracker` and the `ServedConnection` keep the promise.
+        // Unowned: the task retains this object until it has settled the promise.
         core.onCancel = { [unowned self] _, _ in cancelTask() }
     }
 

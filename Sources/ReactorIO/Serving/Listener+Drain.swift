@@ -21,7 +21,7 @@ extension Listener {
     ///   time;
     /// - other reads end when the connection is idle and has received nothing for 200 ms: the connection is closed, and
     ///   the read fails with `ECANCELED`;
-    /// - in the last fifth of the time, or the last second if that is shorter, all reads end as soon as no answer is
+    /// - in the last fifth of the time, or its last second if shorter, all reads end as soon as no answer is
     ///   under way: read loops after the current frame or chunk, and single reads when they begin. Single reads that
     ///   `deferDrain` declares as part of a request continue;
     /// - at the deadline, idle and lingering connections are closed, and the kernel delivers the bytes that it has

@@ -26,10 +26,9 @@ public struct ServeOptions {
     /// capacity, up to twice their contents. `SharedBytes`, which the program may own anyway, count once, however many
     /// of their parts wait in queues. `nil` means no limit. With a group, each loop has an equal share.
     ///
-    /// Above the limit, the connections that hold the most are reset until the sum is seven eighths of it. This happens
-    /// at the end of the turn, or before the next event or job once the sum is a sixteenth above the limit. So the
-    /// excess is at most a sixteenth plus the memory of one event, job or timer, such as a handler that writes to every
-    /// connection.
+    /// Above the limit, the connections that hold the most are reset until the sum is seven eighths of it: at the end
+    /// of the turn, or before the next event or job once the sum is a sixteenth above the limit. So the excess is at
+    /// most a sixteenth plus the memory of one event, job or timer, such as a handler that writes to every connection.
     ///
     /// Pending operations of these connections are rejected with `ENOBUFS`, which `onError` gets and `closed` reports.
     /// A handler that waits for something else is cancelled with that error. `Listener.evictedConnections` counts these
