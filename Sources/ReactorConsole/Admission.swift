@@ -1,16 +1,16 @@
 import ReactorHTTP
 
-/// Decides which requests to answer.
+/// Decides which requests are answered.
 ///
-/// Any page can make a browser send requests. Another site's page cannot read the answers, unless its name leads to
-/// this machine (DNS rebinding): hence the check of `Host`. It can send a POST: hence the check of `Origin`.
+/// Any page can make a browser send requests. Another site's page can read the answers only if its host name leads to
+/// this machine (DNS rebinding), hence the check of `Host`. It can always send a POST, hence the check of `Origin`.
 struct Admission {
     let token: String?
 
     enum Answer { case admitted, wrongHost, otherSite, noToken }
 
     func answer(to headers: Headers, host: String?) -> Answer {
-        // A browser sends a page's credentials only to its own site, so a token makes the name harmless.
+        // With a token the host does not matter: a browser sends a page's credentials only to its own site.
         if token == nil, !Self.isLocal(host ?? "") { return .wrongHost }
         if let origin = headers["origin"], !Self.isSame(origin, host) { return .otherSite }
         if let site = headers["sec-fetch-site"], site != "same-origin", site != "none" { return .otherSite }
@@ -18,7 +18,7 @@ struct Admission {
         return .admitted
     }
 
-    /// True when every browser takes the host for this machine. Names without a dot are for `curl --unix-socket`.
+    /// True when every browser takes the host for this machine. `console`, without a dot, is for `curl --unix-socket`.
     static func isLocal(_ host: String) -> Bool {
         let name = nameOnly(host)
         return ["localhost", "console", "127.0.0.1", "[::1]"].contains(name)
@@ -42,7 +42,7 @@ struct Admission {
         ["http://", "https://"].contains { origin.lowercased() == $0 + (host ?? "").lowercased() }
     }
 
-    /// `Bearer TOKEN`, or `Basic` with the token as password, and the user `console` or none.
+    /// Accepts `Bearer TOKEN`, or `Basic` with the token as password and `console` or nobody as user.
     private static func has(_ authorization: String?, _ token: String) -> Bool {
         guard let words = authorization?.split(separator: " ", maxSplits: 1), words.count == 2 else { return false }
         return switch words[0].lowercased() {
@@ -52,7 +52,7 @@ struct Admission {
         }
     }
 
-    /// Takes the same time however much is right.
+    /// Takes the same time however many bytes are right.
     private static func isEqual(_ one: Substring, _ other: String) -> Bool {
         zip(one.utf8, other.utf8).reduce(0) { $0 | $1.0 ^ $1.1 } == 0 && one.utf8.count == other.utf8.count
     }

@@ -4,16 +4,17 @@ import ReactorHTTP
 import ReactorIO
 import Synchronization
 
-/// A page about the running process, for a browser or as text: its loops and what they wait for, connections, pools and
-/// events.
+/// A page about the running process, for a browser or as text. Shows the loops and what they wait for, connections,
+/// pools and events.
 ///
 /// ```swift
 /// let console = try Console.start(at: "unix:/run/my-server/console.sock")    // or "127.0.0.1:6669"
 /// ```
 ///
-/// `GET /` is the page, `/text` the same for `curl --unix-socket`, `/json` all of it, `/metrics` for Prometheus. The
-/// console's own thread answers while another loop is stuck. Without visitors, it asks each loop for its counters once
-/// a second, and loops note their running handler. It shows types, names, lines and counts, but no values.
+/// `GET /` is the page, `/text` the same for `curl --unix-socket`, `/json` all data, and `/metrics` is for Prometheus.
+/// The console's own thread answers even while another loop is stuck. Without visitors, the console asks each loop for
+/// its counters once a second, and loops note their running handler. It shows types, names, lines and counts, but no
+/// values.
 ///
 /// It runs until `stop()` or the process's end.
 public final class Console: Sendable {
@@ -22,28 +23,29 @@ public final class Console: Sendable {
     private let remote: LoopRemote
     private let server: LoopLocal<ConsoleBox>
 
-    /// True when there is a console, because it uses the process's observer of events and the loops' probes.
+    /// True while a console exists. Only one may, because it uses the process's observer of events and the loops'
+    /// probes.
     private static let exists = Atomic(false)
     /// The console, until `stop`.
     private static let running = LockedValue<Console?>(nil)
-    /// A token's fewest bytes.
+    /// The minimum bytes in a token.
     static var leastToken: Int { 16 }
 
     private init(_ address: SocketAddress, _ remote: LoopRemote, _ server: LoopLocal<ConsoleBox>) {
         (self.address, self.remote, self.server) = (address, remote, server)
     }
 
-    /// Starts this process's console on its own thread. Any thread may call it, and waits a moment.
+    /// Starts this process's console on its own thread, blocking briefly. Any thread may call it.
     ///
     /// - Parameters:
     ///   - address: `unix:/path`, whose file only the process's user may open, or an address of this machine, such as
-    ///     `127.0.0.1:6669`, which all its users can reach. Port 0 is any free port.
-    ///   - token: the secret of each request, at least 16 bytes, as `Authorization: Bearer TOKEN`, or as the password
-    ///     of the user `console`, which a browser asks for. With it, any address is allowed; connections are not
+    ///     `127.0.0.1:6669`, which all the machine's users can reach. Port 0 means any free port.
+    ///   - token: the secret in each request, at least 16 bytes: as `Authorization: Bearer TOKEN`, or as the password
+    ///     for the user `console`, which a browser asks for. With a token, any address is allowed. Connections are not
     ///     encrypted.
     /// - Returns: the console, which outlives this object.
-    /// - Throws: `ConsoleError`; `SocketAddress.ParseError` for an invalid address; `SystemError` if it cannot listen
-    ///   there, or no thread can be started.
+    /// - Throws: `ConsoleError`; `SocketAddress.ParseError` for an invalid address; `SystemError` if the console cannot
+    ///   listen there, or its thread cannot be started.
     @available(
         *, noasync,
         message: "it blocks its thread for a moment; call it before the first task, or in a synchronous function"
@@ -83,23 +85,22 @@ public final class Console: Sendable {
         }
     }
 
-    /// Ends the console: closes its connections, and removes its socket's file. Except on the console's own thread,
-    /// returns at its end; another console can then be started.
+    /// Stops the console: closes its connections, and removes its socket's file. Except on the console's own thread,
+    /// returns when it has ended. Then another console can be started.
     @available(*, noasync, message: "it blocks its thread for a moment")
     public func stop() {
         guard remote.submit({ [server] in server.withValue { $0.server.take()?.end() } }) else { return }
         remote.join()
-        // Released outside the lock.
         _ = Self.running.withLock { $0.take() }
         Self.exists.store(false, ordering: .relaxed)
     }
 }
 
-/// The reason that a console was not started.
+/// The reason why a console was not started.
 public enum ConsoleError: Error, Hashable, Sendable, CustomStringConvertible {
     /// Other machines can reach the address, so it needs a token.
     case needsToken(SocketAddress)
-    /// The token has fewer bytes than this.
+    /// The token has fewer than `least` bytes.
     case shortToken(least: Int)
     /// This process already has a console.
     case exists
@@ -114,5 +115,4 @@ public enum ConsoleError: Error, Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// The server, on the console's loop.
 final class ConsoleBox { var server: ConsoleServer? }

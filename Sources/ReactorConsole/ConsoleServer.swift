@@ -11,7 +11,7 @@ final class ConsoleServer {
     private let admission: Admission
 
     private static var mostConnections: Int { 32 }
-    /// The seconds of tracing, and of a recording.
+    /// The permitted seconds of tracing, and of a recording.
     private static var tracing: ClosedRange<Int> { 0...600 }
     private static var recording: ClosedRange<Int> { 1...30 }
 
@@ -29,13 +29,12 @@ final class ConsoleServer {
         ).cauterize()
     }
 
-    /// Ends the connections, then the loop.
     func end() {
         watcher.end()
         listener.drain(deadline: .zero).done { _ in withExtendedLifetime(self) { _ = EventLoop.current.remote.stop() } }
     }
 
-    /// Fields of every response. The page has its own policy.
+    /// Sets the fields of all responses but the page's policy.
     private static func secure(_ response: inout Response) {
         let fields = [
             ("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"), ("X-Frame-Options", "DENY"),
@@ -50,7 +49,7 @@ final class ConsoleServer {
 
     // MARK: Requests
 
-    /// Errors are texts, which `curl` shows.
+    /// Answers with errors as plain text, which `curl` shows.
     private func answer(to request: Request) -> Answer {
         do {
             let answer = try admitted(request)
@@ -138,7 +137,7 @@ final class ConsoleServer {
         }
     }
 
-    /// The shell's command that switches tracing on.
+    /// The shell command that switches tracing on.
     private var tracer: String {
         let token = admission.token == nil ? "" : " -H \"Authorization: Bearer $TOKEN\""
         let path = "/trace?seconds=60'"
@@ -158,7 +157,7 @@ final class ConsoleServer {
         }
     }
 
-    /// `/json` repeatedly, as server-sent events.
+    /// Repeats `/json` as server-sent events.
     private func stream(_ request: Request) throws -> Response {
         guard let connection = request.connection else { throw HTTPError(.internalServerError) }
         let scope = try scope(request, lines: 200)

@@ -3,7 +3,7 @@ import Reactor
 import ReactorIO
 import ReactorLibc
 
-/// The process's last events, without values. Any thread adds to it.
+/// The process's last events, without values. Any thread may add one.
 final class EventRing: Sendable {
     struct Event: Sendable {
         /// Counted from the console's start.
@@ -35,15 +35,15 @@ final class EventRing: Sendable {
         }
     }
 
-    /// Newest first, and the number of all.
+    /// The kept events, newest first, and the count of all.
     var latest: (events: [Event], count: Int) {
         ring.withLock { ring in (ring.events.reversed(), ring.count) }
     }
 }
 
 extension LogEvent {
-    /// The event in words. An error appears as its type, a system call's with call and number, because the text may
-    /// have a peer's bytes or a secret, as may a request's path.
+    /// The event in words. An error appears only as its type, and a system call's error also with call and number. Its
+    /// text, like a request's path, may contain a peer's bytes or a secret.
     fileprivate var withoutValues: String {
         switch self {
         case .abandoned(let promise): "\(promise.short) was abandoned by its last resolver"
@@ -76,6 +76,6 @@ extension LogEvent {
 }
 
 extension Provenance {
-    /// `Promise<Int> "login"`.
+    /// `Promise<Int> "login"`
     fileprivate var short: String { (type ?? "a promise") + (name.map { " \"\($0)\"" } ?? "") }
 }

@@ -1,6 +1,6 @@
 import Reactor
 
-/// Writes JSON, RFC 8259, in ASCII, with escapes that also protect HTML and JavaScript.
+/// Writes JSON (RFC 8259) in ASCII, with escapes that make it safe in HTML and JavaScript.
 struct JSONText {
     private(set) var text = ""
     private var needsComma = false
@@ -26,12 +26,11 @@ struct JSONText {
     mutating func object(_ name: String? = nil, _ body: (inout JSONText) -> Void) { nest(name, "{", "}", body) }
     mutating func array(_ name: String? = nil, _ body: (inout JSONText) -> Void) { nest(name, "[", "]", body) }
 
-    /// An array of objects.
     mutating func list<Element>(
         _ name: String, _ elements: [Element], _ body: (Element, inout JSONText) -> Void
     ) { array(name) { json in for element in elements { json.object { body(element, &$0) } } } }
 
-    /// Adds a member, or an element without a name.
+    /// Adds a member, or without a name an element.
     mutating func add(_ name: String?, _ value: (any JSONValue)?) {
         begin(name)
         if let value { value.write(to: &text) } else { text += "null" }
@@ -72,7 +71,7 @@ extension Double: JSONValue {
     func write(to text: inout String) { text += isFinite ? decimal(self, 3) : "null" }
 }
 
-/// Nanoseconds as seconds with six decimals.
+/// Nanoseconds, written as seconds with six decimals.
 struct Seconds: JSONValue {
     let nanoseconds: Int64
     init?(_ nanoseconds: Int64?) {
@@ -82,7 +81,6 @@ struct Seconds: JSONValue {
     func write(to text: inout String) { text += decimal(Double(nanoseconds) / 1e9, 6) }
 }
 
-/// A number with this many decimals.
 func decimal(_ value: Double, _ places: Int) -> String {
     guard value.isFinite, abs(value) < 1e15 else { return "-" }
     var scale = 1.0

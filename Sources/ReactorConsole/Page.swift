@@ -2,11 +2,11 @@ import ReactorHTTP
 
 /// The page, `page.html`, whose data comes from `/events`.
 enum Page {
-    /// NONCE in it is the number that admits its style and script.
+    /// `NONCE` in it stands for the number that admits its style and script.
     private static let html = String(decoding: PackageResources.page_html, as: UTF8.self)
 
     static func response() -> Response {
-        // Random for each answer, so only the page's own script has it.
+        // Random for each response, so that only the page's own script has it.
         let nonce = String(UInt64.random(in: 0 ... .max), radix: 36) + String(UInt64.random(in: 0 ... .max), radix: 36)
         let policy =
             "default-src 'none'; script-src 'nonce-\(nonce)'; style-src 'nonce-\(nonce)'; connect-src 'self'; "

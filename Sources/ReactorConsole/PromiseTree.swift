@@ -2,7 +2,7 @@ import Promises
 import Reactor
 import ReactorIO
 
-/// A loop's pending promises: what waits for what, from the work at the root.
+/// A loop's pending promises: what waits for what, with the work at the root.
 struct PromiseTree {
     struct Node {
         let group: PromiseGroup
@@ -28,7 +28,7 @@ struct PromiseTree {
         if !missing.isEmpty { leftOut = missing.joined(separator: ", ") }
     }
 
-    /// The promises of ended loops, if any.
+    /// Makes the tree for ended loops; `nil` if no promise is left.
     init?(ofEndedLoopsExcept living: Set<Int>, at now: Int64) {
         // The console's own loop lives, too.
         let walk = PromiseWalk(except: living.union([EventLoop.ofCurrentThread.serial]))
@@ -66,7 +66,6 @@ struct PromiseTree {
         self.nodes = nodes
     }
 
-    /// The tree, cut to this many lines.
     func first(_ count: Int) -> PromiseTree {
         var tree = self
         if nodes.count <= count { return tree }
@@ -76,12 +75,12 @@ struct PromiseTree {
         return tree
     }
 
-    /// The ages of a group's oldest and youngest, in nanoseconds; `nil` for promises of another loop.
+    /// Returns the ages of a group's oldest and youngest promise, in nanoseconds; `nil` for promises of another loop.
     func ages(_ node: Node) -> (oldest: Int64, youngest: Int64)? {
         node.group.count == 0 ? nil : (now - node.group.oldest, now - node.group.youngest)
     }
 
-    /// The root's work, in words.
+    /// Returns the root's work, in words.
     func work(of node: Node) -> String? {
         guard node.group.parent == nil, let work = node.group.work else { return nil }
         return switch work {
@@ -103,13 +102,13 @@ struct PromiseTree {
 }
 
 extension PromiseTree.Node {
-    /// `then at App/Login.swift:14 "login"`.
+    /// `then at App/Login.swift:14 "login"`
     var title: String {
         group.operation + (group.callSite.map { " at \($0)" } ?? "") + (group.name.map { " \"\($0.inOneLine)\"" } ?? "")
     }
 }
 
-/// Nanoseconds for people: `3.2 s`.
+/// Returns nanoseconds in readable form: `3.2 s`.
 func timeText(_ time: Int64?) -> String {
     guard let time else { return "-" }
     let seconds = Double(time) / 1e9
@@ -124,7 +123,7 @@ func timeText(_ time: Int64?) -> String {
     }
 }
 
-/// Bytes for people: `1.2 MB`.
+/// Returns bytes in readable form: `1.2 MB`.
 func bytesText(_ bytes: Int?) -> String {
     guard let bytes else { return "-" }
     for (unit, size) in [("GB", 1e9), ("MB", 1e6), ("kB", 1e3)] where Double(bytes) >= size {

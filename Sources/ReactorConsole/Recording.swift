@@ -3,12 +3,12 @@ import Reactor
 import ReactorIO
 import ReactorLibc
 
-/// A few seconds of all loops, as a file of the trace event format for ui.perfetto.dev.
+/// A few seconds of all loops, as a file in the trace event format for ui.perfetto.dev.
 // @unchecked Sendable: accessed on the console's loop; jobs on other loops only pass it back.
 final class Recording: @unchecked Sendable {
-    /// The slices kept per loop: some seconds of a busy one, tens of megabytes of text.
+    /// The maximum kept per loop: a few seconds of a busy loop, or tens of megabytes of text.
     private static var mostSlices: Int { 100_000 }
-    /// The time after which a loop without an answer is left out.
+    /// The time after which a loop that has not answered is left out.
     private static var patience: Duration { .milliseconds(700) }
 
     private let loops: [WatchedLoop]
@@ -35,7 +35,7 @@ final class Recording: @unchecked Sendable {
         return when(resolved: ended).map { _ in self.text }
     }
 
-    /// Ends it on loops that still record, because its visitor has left.
+    /// Ends the recording on loops that still record, because its visitor has left.
     func abandon() { for loop in loops { loop.remote.run { _ = EventLoop.ofCurrentThread.endRecording() } } }
 
     private func ask<Value: Sendable>(_ loop: WatchedLoop, _ body: @escaping @Sendable () -> Value) -> Promise<Value> {
@@ -58,7 +58,7 @@ final class Recording: @unchecked Sendable {
         return json.text
     }
 
-    /// The file's summary: metadata in `chrome://tracing`, and beside the page's link.
+    /// Adds the summary, shown as metadata in `chrome://tracing` and beside the page's link.
     private func addSummary(_ json: inout JSONText) {
         let each = EventLoop.current.measureRecording()
         let time = LoopClock.monotonic.now.nanoseconds - began
@@ -81,7 +81,7 @@ final class Recording: @unchecked Sendable {
             add("M", loop.serial, "thread_name", at: nil, &json) { $0.object("args") { $0.add("name", loop.name) } }
         }
         var arrows = 0
-        /// Each promise's last handler so far: its track and end.
+        /// The last handler so far of each promise, with its track.
         var handlers: [Int: (loop: Int, slice: LoopRecording.Slice)] = [:]
         let slices = tracks.flatMap { track in
             track.recording.slices.map { (loop: track.loop.serial, slice: $0, all: track.recording) }
@@ -99,7 +99,7 @@ final class Recording: @unchecked Sendable {
             if let step { handlers[step.number] = (loop, slice) }
             guard let source else { continue }
             arrows += 1
-            // An arrow begins in the slice of its time.
+            // An arrow's time must lie inside the slice where it begins.
             let start = max(source.slice.began, min(source.slice.ended, slice.began) - 1)
             for (phase, loop, moment) in [("s", source.loop, start), ("f", loop, slice.began)] {
                 add(phase, loop, "made ready", at: moment, &json) { json in
@@ -127,7 +127,7 @@ final class Recording: @unchecked Sendable {
         }
     }
 
-    /// Adds an event of the format, whose times are in microseconds.
+    /// Adds an event in the file's format, which has times in microseconds.
     private func add(
         _ phase: String, _ loop: Int, _ name: String, at moment: Int64?, until end: Int64? = nil,
         _ json: inout JSONText, _ others: (inout JSONText) -> Void

@@ -4,7 +4,7 @@ import ReactorIO
 import ReactorLibc
 
 extension Snapshot {
-    /// All of it; the schema is in docs/guides/console.md.
+    /// The whole snapshot; the schema is in docs/guides/console.md.
     var json: String {
         var json = JSONText()
         json.object { json in

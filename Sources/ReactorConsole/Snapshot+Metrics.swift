@@ -3,7 +3,7 @@ import Reactor
 import ReactorIO
 
 extension Snapshot {
-    /// Loops, listeners, pools and events in Prometheus' text format 0.0.4.
+    /// The loops, listeners, pools and events in Prometheus's text format 0.0.4.
     var prometheusText: String {
         let now = LoopClock.monotonic.now.nanoseconds
         var text = PrometheusText("reactor")

@@ -3,18 +3,18 @@ import Reactor
 import ReactorIO
 import ReactorLibc
 
-/// A place to look at first.
+/// A problem to look at first.
 struct Problem {
-    /// Constant while the problem lasts, so a screen reader announces it once.
+    /// The place. Constant while the problem lasts, so a screen reader announces it once.
     let place: String
     let detail: String
 }
 
 extension Snapshot {
-    /// A handler's time, and nanoseconds of a wait, that are worth a look.
+    /// The times from which a handler, or a wait in nanoseconds, is a problem.
     private static var longHandler: Duration { .milliseconds(50) }
     private static var longWait: Int64 { 10_000_000_000 }
-    /// The lines of promises whose resolvers are not used.
+    /// The maximum lines about unused resolvers.
     private static var mostResolvers: Int { 3 }
 
     var problems: [Problem] {
@@ -99,7 +99,7 @@ extension Snapshot.Object {
                 + (pace.map { "; \($0)" } ?? "") + (call(trees).map { "; \($0) waits" } ?? ""))
     }
 
-    /// The line of most waiting calls of a limiter, if promises are traced.
+    /// Returns the line of most waiting calls of a limiter, if promises are traced.
     private func call(_ trees: [PromiseTree]) -> String? {
         guard facts.form == .limiter else { return nil }
         return trees.filter { $0.loop == loop }.flatMap(\.nodes).first { node in
@@ -107,7 +107,7 @@ extension Snapshot.Object {
         }?.title
     }
 
-    /// The speed at which uses end, in words; `nil` before the second look.
+    /// The rate at which uses finish, in words; `nil` before the second survey.
     var pace: String? {
         if let finishedPerSecond, finishedPerSecond > 0 { return "\(decimal(finishedPerSecond, 1)) finished/s" }
         return sinceFinished.map { "none finished for \(timeText($0))" }
@@ -115,7 +115,7 @@ extension Snapshot.Object {
 }
 
 extension Snapshot.Loop {
-    /// `in a timer at App/Main.swift:49`, if a handler has run for some time.
+    /// `in a timer at App/Main.swift:49`, once it has run for 10 ms.
     var handlerText: String? {
         current.flatMap { current in
             guard current.time > 10_000_000 else { return nil }
@@ -146,7 +146,7 @@ extension Snapshot.Loop {
     }
 }
 
-/// The kernel's state of a thread of this process, in words.
+/// Returns the kernel's state of a thread, in words.
 private func state(ofThread thread: Int) -> String {
     let files = FileSyscalls.real
     let file = CInt(files.open("/proc/self/task/\(thread)/stat", O_RDONLY, 0))
@@ -154,7 +154,7 @@ private func state(ofThread thread: Int) -> String {
     defer { _ = files.close(file) }
     var bytes = [UInt8](repeating: 0, count: 256)
     let count = bytes.withUnsafeMutableBytes { files.read(file, $0.baseAddress!, $0.count) }
-    // `123 (name) R …`, and the name may have any character.
+    // `123 (name) R …`, and the name may contain any character.
     let letter = bytes.prefix(max(count, 0)).split(separator: UInt8(ascii: ")")).last?.dropFirst().first
     return letter == UInt8(ascii: "R") ? "runs" : letter == UInt8(ascii: "D") ? "waits for a disk" : "sleeps"
 }

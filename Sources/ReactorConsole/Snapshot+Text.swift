@@ -4,8 +4,8 @@ import ReactorIO
 import ReactorLibc
 
 extension Snapshot {
-    /// The page for a terminal of this many columns.
-    /// - Parameter tracer: the shell's command that switches tracing on.
+    /// Returns the page for a terminal with this many columns.
+    /// - Parameter tracer: the shell command that switches tracing on.
     func text(columns: Int, tracer: String) -> String {
         var page = TextPage(columns: min(max(columns, 80), 160))
         let tracing = isTracing ? "on" + (tracingLeft.map { " for \($0) s" } ?? "") : "off"
@@ -123,7 +123,6 @@ extension Snapshot {
     func age(of event: EventRing.Event) -> String { timeText(Int64(max(time - event.time, 0)) * 1_000_000_000) }
 }
 
-/// Lines that fit a terminal.
 struct TextPage {
     let columns: Int
     private(set) var text = ""
@@ -132,10 +131,10 @@ struct TextPage {
 
     mutating func title(_ title: String) { text += "\n\(title.uppercased())\n" }
 
-    /// Shortens a long line, and escapes control characters, by which a name could move the cursor.
+    /// Shortens a long line, and escapes control characters, which could move the cursor.
     mutating func line(_ line: String) { text += line.inOneLine.shortened(to: columns) + "\n" }
 
-    /// Writes a sentence in as many lines as it needs.
+    /// Adds a sentence on as many lines as it needs.
     mutating func note(_ note: String) {
         var line = ""
         for word in note.inOneLine.split(separator: " ") {
@@ -148,20 +147,20 @@ struct TextPage {
         self.line(line)
     }
 
-    /// Writes a command whole, to be copied.
+    /// Adds a command in full, to be copied.
     mutating func command(_ command: String) { text += "  \(command.inOneLine)\n" }
 
     mutating func table(_ table: TextTable) { table.lines(columns: columns).forEach { line($0) } }
 }
 
-/// Columns as wide as their contents; the widest texts are shortened.
+/// A table whose columns fit their contents. The widest texts are shortened if necessary.
 struct TextTable {
     private var rows: [[String]]
     private let isText: [Bool]
 
     /// - Parameters:
-    ///   - textColumns: the number of left-aligned texts at the left; other columns are numbers.
-    ///   - last: true if the last column is a text.
+    ///   - textColumns: the number of left-aligned text columns, which come first; other columns are numbers.
+    ///   - last: true if the last column is text.
     init(_ titles: [String], textColumns: Int? = nil, last: Bool = false) {
         let count = textColumns ?? (titles[0] == "kind" ? 3 : 1)
         rows = [titles]
@@ -191,7 +190,7 @@ struct TextTable {
 }
 
 extension String {
-    /// The text with at most this many characters. The end has the port or the line, so the middle is left out.
+    /// Cuts out the middle, because the end has the port or the line.
     fileprivate func shortened(to count: Int) -> String {
         if self.count <= count { return self }
         let start = count / 3

@@ -3,9 +3,9 @@ import Reactor
 import ReactorIO
 import ReactorLibc
 
-/// The console's knowledge at one moment, for one answer.
+/// The console's knowledge at one moment.
 struct Snapshot {
-    /// The visitor's choice of parts that may be long.
+    /// The visitor's choices for the parts that may be long.
     struct Scope {
         var connections = 100
         var order = ConnectionOrder.idle
@@ -17,21 +17,21 @@ struct Snapshot {
         case peer, age, idle, received, sent, queued
     }
 
-    /// A loop, and the state that a reader looks for first.
     struct Loop {
         enum State: String {
             case answers
-            /// No answer for a while, in a handler.
+            /// No answer for a while, while in a handler.
             case stuck
-            /// No answer for a while, in no handler: no thread drives the loop, or it was stuck from the start.
+            /// No answer for a while, although in no handler: no thread drives the loop, or it was stuck from the
+            /// start.
             case silent
         }
 
         let loop: WatchedLoop
-        /// Different for each loop.
+        /// A distinct name.
         let name: String
         let state: State
-        /// Nanoseconds since the open question.
+        /// Nanoseconds since the unanswered question.
         let silence: Int64
         let current: WatchedLoop.Current?
         /// The event's connection, and its listener's line.
@@ -40,11 +40,11 @@ struct Snapshot {
 
     struct Object {
         let facts: InspectedFacts
-        /// Different for each of a kind and loop.
+        /// A name distinct among objects of this kind and loop.
         let name: String
         let loop: String
         var finishedPerSecond: Double?
-        /// Nanoseconds since the last end of a use, or since the console was started.
+        /// The nanoseconds since the last use ended or, if none has, since the console was started.
         var sinceFinished: Int64?
     }
 
@@ -52,7 +52,7 @@ struct Snapshot {
         let facts: ConnectionFacts
         let loop: String
         let listener: InspectedFacts?
-        /// True when the loop has not answered since.
+        /// True when the loop has not answered since then.
         let isOld: Bool
         /// Nanoseconds, in whole seconds, and no less than `idle`; `nil` if older than the console.
         var age: Int64? {
@@ -71,7 +71,7 @@ struct Snapshot {
     let isRecording: Bool
     let loops: [Loop]
     let objects: [Object]
-    /// In the chosen order, of which an answer lists the first.
+    /// All connections in the chosen order. An answer lists the first ones.
     let allConnections: [ListedConnection]
     let connections: ArraySlice<ListedConnection>
     let order: ConnectionOrder
@@ -79,15 +79,15 @@ struct Snapshot {
     let pending: Int
     let events: [EventRing.Event]
     let eventCount: Int
-    /// The answering loops' metrics, by name.
+    /// The metrics of the loops that answer, by name.
     let metrics: [(name: String, metrics: LoopMetrics)]
-    /// The look's time on all loops, and the longest piece, in nanoseconds.
+    /// The survey's time on all loops, and its longest piece, in nanoseconds.
     let cost: Int64
     let longestPiece: Int64
     /// The missing parts, in words.
     let leftOut: [String]
 
-    /// The nanoseconds that a loop may be silent.
+    /// The nanoseconds for which a loop may be silent.
     static var patience: Int64 { 250_000_000 }
 
     init(of watcher: Watcher, _ scope: Scope) {
@@ -120,7 +120,7 @@ struct Snapshot {
         }
         connections = allConnections.prefix(scope.connections)
         if all.count > connections.count { missing.append("\(all.count - connections.count) connections") }
-        // A loop that does not answer may hold connections that no look has listed.
+        // A loop that does not answer may hold connections that no survey has listed.
         let absent = loops.filter { $0.state != .answers }.map(\.name).joined(separator: ", ")
         let open = objects.reduce(0) { $0 + ($1.facts.form == .listener ? $1.facts.inUse : 0) }
         let hidden = open - all.count { $0.facts.listener != nil }
@@ -162,7 +162,7 @@ struct Snapshot {
         let paces = watcher.paces(Dictionary(counts) { one, _ in one }, at: now)
         for index in objects.indices {
             objects[index].finishedPerSecond = paces[objects[index].title]
-            // None was seen to end without a time.
+            // Without a time, no use has ended since the console's start.
             objects[index].sinceFinished = objects[index].facts.ends.map {
                 InspectedObjects.time(since: $0.last) ?? now - watcher.started
             }
@@ -170,7 +170,7 @@ struct Snapshot {
         return objects
     }
 
-    /// The loops' names, made distinct for Prometheus' labels.
+    /// Returns the loops' names, made distinct for Prometheus's labels.
     private static func names(of loops: [WatchedLoop]) -> [String] {
         let counts = Dictionary(loops.map { ($0.name, 1) }, uniquingKeysWith: +)
         return loops.map { counts[$0.name]! > 1 ? "\($0.name) (\($0.serial))" : $0.name }
@@ -197,7 +197,6 @@ extension Snapshot.Loop {
 extension Snapshot.ListedConnection {
     var handlerText: String { "handler" + (listener?.callSite.map { " of the server at \($0)" } ?? "") }
 
-    /// The awaited event, in words.
     var waitsFor: String {
         let line = facts.callSite.map { " at \($0)" } ?? ""
         return switch facts.wait {
@@ -214,7 +213,7 @@ extension Snapshot.ListedConnection {
 }
 
 extension ConnectionFacts {
-    /// The order of a list: largest first, unknown values last.
+    /// Sorts largest values first, unknown values last.
     fileprivate func isBefore(_ other: Self, by order: Snapshot.ConnectionOrder) -> Bool {
         switch order {
         case .peer: name < other.name
@@ -226,6 +225,5 @@ extension ConnectionFacts {
         }
     }
 
-    /// The peer's address, or else the descriptor.
     var name: String { peer.map { "\($0)" } ?? "descriptor \(descriptor)" }
 }

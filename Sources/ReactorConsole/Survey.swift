@@ -3,8 +3,8 @@ import Reactor
 import ReactorIO
 import Synchronization
 
-/// A look at everything of a loop, by jobs of a millisecond, so that the loop keeps working.
-// @unchecked Sendable: the flag is atomic; the loop's thread accesses the rest until it is handed over.
+/// A survey of everything on a loop, in jobs of a millisecond, so that the loop keeps working.
+// @unchecked Sendable: the flag is atomic, and only the loop's thread accesses the rest until it is handed over.
 final class Survey: @unchecked Sendable {
     /// A loop's objects at about one moment.
     struct Findings: Sendable {
@@ -13,7 +13,7 @@ final class Survey: @unchecked Sendable {
         let connections: [ConnectionFacts]
         let metrics: LoopMetrics
         let promises: PromiseFindings
-        /// The loop's time for it in nanoseconds, and the longest piece.
+        /// The survey's nanoseconds on the loop, and its longest piece.
         var cost: Int64 = 0
         var longestPiece: Int64 = 0
     }
@@ -22,13 +22,13 @@ final class Survey: @unchecked Sendable {
         let groups: [PromiseGroup]
         let pending: Int
         let ungrouped: Int
-        /// The examined share of the table of promises.
+        /// The share of the promise table that was examined.
         let share: Double
     }
 
-    /// A piece's time. With the last step, no piece takes twice as long.
+    /// A piece's nanoseconds. Even with its last step, no piece takes twice as long.
     private static var piece: Int64 { 1_000_000 }
-    /// The time for promises. Others are left out.
+    /// The time for promises, in nanoseconds. The rest are left out.
     private static var mostForPromises: Int64 { 100_000_000 }
 
     private let isCancelled = Atomic(false)
@@ -41,17 +41,17 @@ final class Survey: @unchecked Sendable {
     private var costBefore: Int64 = 0
     private var longestPiece: Int64 = 0
 
-    /// - Parameter done: called once, on any thread; with `nil` if the survey was cancelled, or the loop has ended.
+    /// - Parameter done: called once, on any thread; with `nil` if the survey was cancelled or the loop has ended.
     init(done: @escaping @Sendable (Findings?) -> Void) {
         self.done = done
     }
 
     deinit { if !isFinished { done(nil) } }
 
-    /// Any thread.
+    /// Callable on any thread.
     func begin(on remote: LoopRemote) { remote.run { self.work(on: EventLoop.ofCurrentThread) } }
 
-    /// Any thread.
+    /// Callable on any thread.
     func cancel() { isCancelled.store(true, ordering: .relaxed) }
 
     private func work(on loop: EventLoop) {
@@ -66,7 +66,7 @@ final class Survey: @unchecked Sendable {
         }
         cost += time
         longestPiece = max(longestPiece, time)
-        // By the mailbox, so the loop takes a turn in between.
+        // Continues through the mailbox, so that the loop takes a turn in between.
         guard var findings else { return begin(on: loop.remote) }
         (findings.cost, findings.longestPiece) = (cost, longestPiece)
         isFinished = true

@@ -3,30 +3,29 @@ import Reactor
 import ReactorIO
 
 extension LoopRemote {
-    /// Calls `body` on the loop. If the loop ends first, it does not report this as undelivered.
+    /// Calls `body` on the loop. If the loop ends first, the call is not reported as undelivered.
     func run(_ body: @escaping @Sendable () -> Void) { _ = post(InternalJob(body)) }
 }
 
-/// A loop as the console knows it: its last answers, and their lateness. Accessed on the console's loop.
+/// A loop as the console knows it: its last answers and how late they came. Accessed on the console's loop.
 final class WatchedLoop {
     let serial: Int
     let remote: LoopRemote
     let probe = LoopProbe()
     private(set) var name: String
-    /// The kernel's number of its thread.
+    /// The kernel's ID.
     private(set) var thread: Int?
-    /// The time of the unanswered question.
+    /// The time of the unanswered question, if any.
     private(set) var asked: Int64?
     private(set) var last: LoopBeat?
     private(set) var isMeasured = false
-    /// True when its thread belongs to a pool and does not drive it. Such loops are hidden.
+    /// True when the loop's thread belongs to a pool and does not drive the loop. Such loops are hidden.
     private(set) var isOfPool = false
 
-    /// A past second.
     private struct Second {
         var lags: [Int64] = []
         var longest: SlowHandler?
-        /// Measured nanoseconds.
+        /// Nanoseconds.
         var elapsed: Int64 = 0
         var waited: Int64 = 0
         var turns = 0
@@ -36,7 +35,7 @@ final class WatchedLoop {
     private var seconds: [Second] = []
     private var current = Second()
     private var began: LoopBeat?
-    /// The handler found running, and the first time.
+    /// The handler found running, and when it was first found.
     private var found: (handler: LoopProbe.Running, since: Int64)?
 
     static var kept: Int { 60 }
@@ -48,7 +47,6 @@ final class WatchedLoop {
 
     // MARK: Questions
 
-    /// A loop's answer to a question.
     struct Answer: Sendable {
         let name: String
         let thread: Int32
@@ -60,7 +58,7 @@ final class WatchedLoop {
         let beat: LoopBeat
     }
 
-    /// Asks the loop, unless a question is open.
+    /// Asks the loop, unless it still owes an answer.
     /// - Parameter take: called on the console's loop.
     func ask(measuring isMeasuring: Bool, answer take: @escaping @Sendable (Answer) -> Void) {
         let now = LoopClock.monotonic.now.nanoseconds
@@ -116,10 +114,9 @@ final class WatchedLoop {
 
     // MARK: Reports
 
-    /// The running handler.
     struct Current {
         let handler: LoopProbe.Running
-        /// Nanoseconds; a lower bound without measurement.
+        /// Nanoseconds; a lower bound if the loop is not measured.
         let time: Int64
     }
 
@@ -128,7 +125,7 @@ final class WatchedLoop {
         return found.map { Current(handler: $0.handler, time: now - ($0.handler.began ?? $0.since)) }
     }
 
-    /// The nanoseconds that the loop has not answered.
+    /// Returns the age of the unanswered question in nanoseconds, or zero.
     func silence(at now: Int64) -> Int64 { asked.map { now - $0 } ?? 0 }
 
     /// Lags in nanoseconds.
@@ -144,14 +141,14 @@ final class WatchedLoop {
         }
     }
 
-    /// The lags of the last ten seconds, or minute. An open question counts with its age.
+    /// Returns the lags of the last `count` seconds. An unanswered question counts with its age.
     func lags(ofSeconds count: Int, at now: Int64) -> Lags? {
         var lags = current.lags + seconds.suffix(count - 1).flatMap(\.lags)
         if silence(at: now) > 20_000_000 { lags.append(silence(at: now)) }
         return Lags(lags)
     }
 
-    /// Each last second's largest lag, oldest first; `nil` for seconds in which nobody looked.
+    /// Returns each past second's largest lag, oldest first; `nil` for seconds in which nobody looked.
     func curve(at now: Int64) -> [Int64?] {
         var curve = (seconds + (current.lags.isEmpty ? [] : [current])).map { second in
             second.isMeasured ? max(second.lags.max() ?? 0, 0) : nil
@@ -164,14 +161,14 @@ final class WatchedLoop {
         (seconds + [current]).compactMap(\.longest).max { $0.duration < $1.duration }
     }
 
-    /// Turns per second, in the last second or more.
+    /// Turns per second, in the last second or a little more.
     var turnRate: Double? { lastSecond { _ in true }.map { Double($0.turns) * 1e9 / Double($0.elapsed) } }
-    /// The loop's share of working time in the last second or more; `nil` if not measured.
+    /// The share of working time in that time; `nil` if not measured.
     var busy: Double? {
         lastSecond(of: \.isMeasured).map { min(max(1 - Double($0.waited) / Double($0.elapsed), 0), 1) }
     }
 
-    /// The sum of the newest seconds that fit, about a second at least.
+    /// Returns the sum of the newest fitting seconds, about one second long.
     private func lastSecond(of fits: (Second) -> Bool) -> Second? {
         var sum = Second()
         for second in [current] + seconds.reversed() where sum.elapsed < 1_000_000_000 {

@@ -3,8 +3,8 @@ import Reactor
 import ReactorIO
 import Synchronization
 
-/// Watches the process's loops: once a second, or fifty times while somebody looks.
-// @unchecked Sendable: accessed on the console's loop only; jobs of other loops pass it back.
+/// Watches the process's loops: once a second, or fifty times a second while somebody looks.
+// @unchecked Sendable: accessed only on the console's loop; jobs on other loops pass it back.
 final class Watcher: @unchecked Sendable {
     let events = EventRing()
     private(set) var loops: [Int: WatchedLoop] = [:]
@@ -14,20 +14,20 @@ final class Watcher: @unchecked Sendable {
     private let home = EventLoop.current
     private var timer: EventLoop.Timer?
     private var second: EventLoop.Timer?
-    /// The end of somebody's attention.
+    /// The time when somebody's attention ends.
     private var looksUntil = LoopInstant(nanoseconds: 0)
-    /// The end of tracing that the console switched on.
+    /// Ends tracing that the console switched on.
     private var tracing: EventLoop.Timer?
     private(set) var tracesUntil: LoopInstant?
     private var survey: Guarantee<Void>?
-    /// Since when the loops are measured.
+    /// The time since which the loops are measured.
     private var looksSince = LoopInstant(nanoseconds: 0)
-    /// Each object's ended uses at a moment, and their number per second before it.
+    /// Each object's ended uses at a moment, and their rate per second before.
     private var ends: (counts: [String: Int], moment: Int64, perSecond: [String: Double]) = ([:], 0, [:])
 
     /// The time of close watching after a request.
     private static var attention: Duration { .seconds(10) }
-    /// The least time of close watching before an answer, whose rates are per second.
+    /// The minimum time of close watching before an answer, because its rates are per second.
     private static var leastLook: Duration { .seconds(1) }
 
     init() {
@@ -48,8 +48,7 @@ final class Watcher: @unchecked Sendable {
 
     var isLooking: Bool { timer != nil }
 
-    /// Notes that somebody looks.
-    /// - Returns: a guarantee, fulfilled when there is enough to see.
+    /// - Returns: a guarantee, fulfilled when there is enough to show.
     func attend() -> Guarantee<Void> {
         looksUntil = home.now.advanced(by: Self.attention)
         if !isLooking { startLooking() }
@@ -63,7 +62,8 @@ final class Watcher: @unchecked Sendable {
         ask()
     }
 
-    /// The uses of each object that ended per second, since an earlier look at least a second ago, if there was one.
+    /// Returns how many uses of each object ended per second since an earlier call, at least a second ago, if there was
+    /// one.
     func paces(_ counts: [String: Int], at now: Int64) -> [String: Double] {
         let seconds = Double(now - ends.moment) / 1e9
         guard seconds >= 1 else { return ends.perSecond }
@@ -97,10 +97,10 @@ final class Watcher: @unchecked Sendable {
 
     // MARK: Surveys
 
-    /// The time after which a loop without an answer is shown as it last was.
+    /// The time after which a loop that has not answered is shown in its last known state.
     private static var patience: Duration { .milliseconds(700) }
 
-    /// Looks at all loops. A look in progress serves all who ask.
+    /// Surveys all loops. A survey in progress serves all who ask.
     func look() -> Guarantee<Void> {
         if let survey { return survey.map { $0 } }
         let home = home.remote
@@ -118,14 +118,14 @@ final class Watcher: @unchecked Sendable {
         }
         let all = when(resolved: looks).map { _ in }
         survey = all
-        // Also keeps the look alive: the end of its last listener would cancel it, and visitors may leave at any time.
+        // Also keeps the survey alive: without a listener it would be cancelled, and visitors may leave at any time.
         all.done { [weak self] in self?.survey = nil }
         return all.map { $0 }
     }
 
     // MARK: Switches
 
-    /// - Parameter time: the time to trace; `nil` to stop the console's tracing.
+    /// - Parameter time: the time for which to trace; `nil` to stop the console's tracing.
     func setTracing(for time: Duration?) {
         if let time {
             // The program's own tracing continues.
@@ -141,7 +141,7 @@ final class Watcher: @unchecked Sendable {
         }
     }
 
-    /// The rest of the console's tracing in seconds, if any.
+    /// The seconds left of the console's tracing, if any.
     var tracingLeft: Int? { tracesUntil.map { max(Int(home.now.duration(to: $0).components.seconds), 0) + 1 } }
 
     /// Records all loops; one recording at a time.

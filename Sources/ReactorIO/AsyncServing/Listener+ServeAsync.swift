@@ -1,11 +1,12 @@
 import Promises
 import Reactor
 
-// Serving with async handlers. Disfavored, so that the handler's result may be an `if` or a `switch` of promises.
+// Serving with async handlers. Disfavored, so that in `serve` a handler's result may be an `if` or a `switch` of
+// promises.
 
 extension Listener {
-    /// Like `serve`, with an async `handler` in a task on this thread's loop. A connection is closed when its handler
-    /// has returned or thrown.
+    /// Serves like `serve`, but runs an async `handler` in a task on this thread's loop. A connection is closed when
+    /// its handler has returned or thrown.
     ///
     /// ```swift
     /// listener.serveAsync(ServeOptions(maxConnections: 10_000)) { connection in
@@ -15,23 +16,23 @@ extension Listener {
     ///
     /// The handler begins at once and continues as jobs of the loop, even after it has awaited code that runs
     /// elsewhere. The handler, and the actorless async functions that it calls, may use values that belong to this
-    /// thread, such as the connection, `Sendable` or not. `Task { … }` leaves the loop, and the compiler lets only
-    /// `Sendable` values go there. A method of an actor needs an actor that lives on this loop, the main actor a loop
-    /// of the main thread.
+    /// thread, such as the connection, `Sendable` or not. `Task { … }` leaves the loop, so the compiler lets only
+    /// `Sendable` values into it. If the handler belongs to an actor, the actor must live on this loop; for the main
+    /// actor, this must be the main thread's loop.
     ///
-    /// The task is cancelled when the connection is aborted, for instance at a drain's deadline, when it fails without
-    /// a pending read or write, for instance by a reset or its `idleTimeout`, or when the loop ends. A close, and the
-    /// peer's orderly end, do not cancel it: the peer may wait for its answer. Reads and writes throw when the peer has
-    /// gone or the connection was closed. The connection counts as active, and the loop stays alive, until the task has
-    /// ended.
+    /// The task is cancelled when the connection is aborted, for instance at a drain's deadline; when it fails without
+    /// a pending read or write, for instance by a reset or its `idleTimeout`; and when the loop ends. A close or the
+    /// peer's orderly end does not cancel it, because the peer may wait for its answer. Reads and writes throw when the
+    /// peer has gone or the connection was closed. The connection counts as active, and the loop stays alive, until the
+    /// task has ended.
     /// - Parameters:
     ///   - options: the limits, and the signals that stop the server.
-    ///   - onError: called with a handler's error and its connection, but not for connections that `drain` has ended,
-    ///     or for a cancellation, unless a failure of the connection is its reason and then the error. Without
-    ///     `onError`, `conf.logHandler` gets the error, as for `serve`.
-    ///   - handler: handles one connection; called on the loop of the listener.
-    /// - Returns: as `serve`. Also rejected at once with `DispatchError.badInput` if `handler` belongs to an actor that
-    ///   is not on this loop.
+    ///   - onError: called with a handler's error and its connection, but not for connections that `drain` has ended.
+    ///     If a failure of the connection has cancelled the handler, called with that failure; not called for other
+    ///     cancellations. Without `onError`, `conf.logHandler` gets the error, as for `serve`.
+    ///   - handler: handles one connection; called on the listener's loop.
+    /// - Returns: the same as `serve`. Also rejected at once with `DispatchError.badInput` if `handler` belongs to an
+    ///   actor that is not on this loop.
     @discardableResult
     public func serveAsync(
         _ options: ServeOptions = ServeOptions(), onError: ((any Error, Connection) -> Void)? = nil,
@@ -44,13 +45,13 @@ extension Listener {
         }
     }
 
-    /// Like `serve(on:)`, with an async `handler`, as in `serveAsync`, in a task on the loop of its connection.
+    /// Serves like `serve(on:)`, but runs an async `handler` in a task on its connection's loop, as `serveAsync` does.
     ///
-    /// Values that a handler makes stay on that loop and need not be `Sendable`. Values that handlers share must be,
-    /// such as an actor, or a `LoopLocal`, whose value on this loop is `value(for: connection)`. `onError` is also
-    /// called on that loop.
-    /// - Returns: as `serve(on:)`. Also rejected at once with `DispatchError.badInput` if `handler` belongs to an
-    ///   actor.
+    /// Values that a handler makes stay on that loop and need not be `Sendable`. Values that handlers share must be
+    /// `Sendable`: such as an actor, or a `LoopLocal`, whose value on this loop is `value(for: connection)`. `onError`
+    /// is also called on that loop.
+    /// - Returns: the same as `serve(on:)`. Also rejected at once with `DispatchError.badInput` if `handler` belongs to
+    ///   an actor.
     @discardableResult
     public func serveAsync(
         on group: LoopGroup, _ options: ServeOptions = ServeOptions(),
@@ -64,8 +65,8 @@ extension Listener {
         }
     }
 
-    /// The error for a handler that belongs to `actor` and would not run on this loop. A group, with its several loops,
-    /// refuses any actor.
+    /// Returns the error for a handler that belongs to `actor` and would not run on this loop. A group has several
+    /// loops, so it refuses every actor.
     private func refusal(of actor: (any Actor)?, onGroup: Bool = false) -> DispatchError? {
         guard let actor, onGroup || !loop.runsJobs(of: actor) else { return nil }
         let (form, reason) =

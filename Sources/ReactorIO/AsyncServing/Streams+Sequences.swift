@@ -4,11 +4,11 @@ import ReactorLibc
 
 extension Connection {
     /// The input as it arrives, in chunks of at most 64 KiB, until the peer ends its side. Each step is a `receive()`,
-    /// and fails like it, so the two may alternate.
+    /// with the same errors, so the two may alternate.
     public var chunks: LoopSequence<[UInt8]> { LoopSequence(ChunkSource(self)) }
 
     /// The lines of the input, without `\n` or `\r\n`, until the peer's end or a drain; see `inputEnd`. A line may have
-    /// at most 65,536 bytes. For another limit use `frames(LineDecoder(limit:))`. Fails like `readLine`.
+    /// at most 65,536 bytes; for another limit use `frames(LineDecoder(limit:))`. Throws the errors of `readLine`.
     public var lines: LoopSequence<String> { LoopSequence(FrameSource(self, LineDecoder(), "connection.lines")) }
 
     /// The frames that `decoder` finds in the input, until the peer's end or a drain; see `inputEnd`.
@@ -17,7 +17,7 @@ extension Connection {
     /// for try await line in child.output.frames(LineDecoder(lastLine: .accept)) { log(line) }
     /// ```
     ///
-    /// Fails like `readFrame`. The iterators share the decoder, which keeps its state between frames.
+    /// Throws the errors of `readFrame`. The iterators share the decoder, which keeps its state between frames.
     public func frames<Decoder: FrameDecoder>(_ decoder: Decoder) -> LoopSequence<Decoder.Frame> {
         LoopSequence(FrameSource(self, decoder, "connection.frames"))
     }
@@ -26,8 +26,8 @@ extension Connection {
 extension Listener {
     /// The clients of the listener, until it is closed.
     ///
-    /// A client is accepted when the consumer asks for the next. Others wait in the backlog. The consumer must close
-    /// each connection. Fails like `accept`.
+    /// A client is accepted when the consumer asks for the next one. Others wait in the backlog. The consumer must
+    /// close each connection. Throws the errors of `accept`.
     public var connections: LoopSequence<Connection> { LoopSequence(ConnectionSource(self)) }
 }
 
@@ -50,7 +50,7 @@ private final class FrameSource<Decoder: FrameDecoder>: LoopSource {
     fileprivate var decoder: Decoder
     let name: StaticString
     var loop: EventLoop { connection.loop }
-    /// As in `FrameLoop`.
+    /// The same as `FrameLoop.number`.
     private var number = Int32(-1)
 
     init(_ connection: Connection, _ decoder: Decoder, _ name: StaticString) {
@@ -59,7 +59,7 @@ private final class FrameSource<Decoder: FrameDecoder>: LoopSource {
         self.name = name
     }
 
-    // On another thread the loop has ended, and the connection with it.
+    // On another thread, the loop has ended, and the connection with it.
     deinit { if connection.loop.isUsableHere { connection.cold?.frameClock?.endMessages() } }
 
     func next(isolation _: isolated (any Actor)?) async throws -> Decoder.Frame? {
@@ -80,9 +80,10 @@ extension FrameSource {
 
 private struct SequenceRead<Decoder: FrameDecoder>: InputConsumer {
     private let source: FrameSource<Decoder>
-    /// The position in the input where the frame began: skipped bytes after it may be part of the frame.
+    /// The position in the input where the frame began. Skipped bytes after this position may be part of the frame.
     private let begin: Int
-    // A copy, so that an unfinished read discards decoder state: other reads may take the bytes that it has decoded.
+    // A copy, so that an unfinished read discards its decoder's state: other reads may take the bytes that it has
+    // decoded.
     private var read: FrameRead<Decoder>
 
     init(of source: FrameSource<Decoder>) {
@@ -104,7 +105,7 @@ private struct SequenceRead<Decoder: FrameDecoder>: InputConsumer {
         case .end:
             source.connection.keepInput(received)
             return .done(nil)
-        // Not in the first call, before which `next` has waited.
+        // Cannot happen in the first call, because `next` has waited before it.
         case .wait(let answers):
             source.connection.keepInput(received)
             return .wait(answers)
@@ -125,7 +126,6 @@ private final class ConnectionSource: LoopSource {
     func next(isolation _: isolated (any Actor)?) async throws -> Connection? {
         if listener.state.isClosed { return nil }
         do { return try await listener.accept().value } catch {
-            // The owner has closed the listener during the wait.
             if listener.state.isClosed, (error as? SystemError)?.code == ECANCELED { return nil }
             throw error
         }

@@ -12,11 +12,11 @@ public enum ByteOrder: Sendable {
 public enum ByteError: Error, Hashable, Sendable {
     /// The input ends at least `missing` bytes early.
     case endOfInput(missing: Int)
-    /// At least `missing` bytes have not arrived: `endOfInput` in the reader of `DecodedFrame.reading`.
+    /// At least `missing` bytes have not arrived: replaces `endOfInput` in the reader of `DecodedFrame.reading`.
     case incomplete(missing: Int)
     /// The value has more than `limit` bytes.
     case limitExceeded(limit: Int)
-    /// The byte at `position` is invalid UTF-8, not a digit, or the end of an integer that does not fit.
+    /// The byte at `position` is invalid UTF-8 or no digit, or makes an integer too large for its type.
     case malformed(position: Int)
 }
 
@@ -50,22 +50,22 @@ extension ByteError: CustomStringConvertible {
 ///
 /// The bytes are lent and never copied: a reader and the spans that it returns cannot leave their scope. A call that
 /// throws has read nothing. Missing bytes throw `endOfInput`, or `incomplete` in the reader of `DecodedFrame.reading`
-/// and its copies. More input cannot complete a part of a frame, whose own reader throws `endOfInput`.
+/// and its copies. A reader for a part of a frame throws `endOfInput`, because more input cannot complete it.
 public struct ByteReader: ~Escapable {
     @usableFromInline let bytes: RawSpan
 
     /// True when further bytes may follow.
     @usableFromInline let mayGrow: Bool
 
-    /// The array of lent bytes, which the lender holds as long as they are lent.
+    /// The array that contains the lent bytes. The lender retains it while they are lent.
     @usableFromInline let owner: UnsafePointer<[UInt8]>?
 
     @usableFromInline var offset = 0
 
-    /// The number of read bytes.
+    /// The number of bytes read so far.
     @inlinable public var position: Int { offset }
 
-    /// Makes a reader of `bytes`.
+    /// Makes a reader for `bytes`.
     @inlinable
     @_lifetime(copy bytes)
     public init(_ bytes: RawSpan) { self.init(bytes, mayGrow: false, owner: nil) }
@@ -96,7 +96,7 @@ public struct ByteReader: ~Escapable {
     @_lifetime(self: copy self)
     public mutating func byte() throws(ByteError) -> UInt8 { try integer() }
 
-    /// Reads `count` bytes; none if negative. Check a number chosen by a peer first.
+    /// Reads `count` bytes; none if negative. First check a number that a peer has chosen.
     @inlinable
     @_lifetime(copy self)
     public mutating func bytes(_ count: Int) throws(ByteError) -> RawSpan {
@@ -121,10 +121,10 @@ public struct ByteReader: ~Escapable {
     @_lifetime(self: copy self)
     public mutating func skip(_ count: Int) throws(ByteError) { _ = try bytes(count) }
 
-    /// Reads the bytes before the next `delimiter`, and skips it: with 0, a C string.
+    /// Reads the bytes before the next `delimiter`, and skips the delimiter. With 0, reads a C string.
     /// - Parameters:
     ///   - delimiter: the byte that ends the value.
-    ///   - limit: the maximum number of bytes before it.
+    ///   - limit: the maximum number of bytes before the delimiter.
     /// - Throws: `endOfInput` without a delimiter, or `limitExceeded`.
     @_lifetime(copy self)
     public mutating func bytes(until delimiter: UInt8, limit: Int = 65536) throws(ByteError) -> RawSpan {
@@ -144,8 +144,8 @@ public struct ByteReader: ~Escapable {
     }
 
     /// Reads a line, without its `\n` or `\r\n`.
-    /// - Parameter limit: the maximum number of bytes.
-    /// - Throws: `endOfInput` without the end of a line, or `limitExceeded`.
+    /// - Parameter limit: the maximum number of bytes in the line.
+    /// - Throws: `endOfInput` without a newline, or `limitExceeded`.
     @_lifetime(copy self)
     public mutating func line(limit: Int = 65536) throws(ByteError) -> RawSpan {
         let newline = position(of: 0x0A)
@@ -159,11 +159,11 @@ public struct ByteReader: ~Escapable {
         return bytes.extracting(first..<first + length)
     }
 
-    /// Reads bytes preceded by their number.
+    /// Reads a length, and then that many bytes.
     /// - Parameters:
-    ///   - type: the type of the number, which does not include its own size.
-    ///   - order: the byte order of the number.
-    ///   - limit: the maximum number of bytes. A peer chooses the number, so refuse more than you are ready to keep.
+    ///   - type: the length's type. The length does not count its own bytes.
+    ///   - order: the length's byte order.
+    ///   - limit: the maximum length. The peer chooses it, so refuse more than you are ready to keep.
     /// - Throws: `endOfInput` or `limitExceeded`.
     @inlinable
     @_lifetime(copy self)
@@ -184,12 +184,12 @@ public struct ByteReader: ~Escapable {
         }
     }
 
-    /// Keeps `span`, which this reader has returned, beyond the call that lends it. The body of `forEachFrame` does not
-    /// copy a span of at least 16 KiB that takes at least half of the memory that received it.
+    /// Keeps `span`, which this reader has returned, beyond the call. In `forEachFrame`, a span of at least 16 KiB that
+    /// fills at least half of its receive buffer is shared; any other is copied.
     public func keep(_ span: RawSpan) -> SharedBytes {
         guard span.byteCount >= SharedBytes.leastKept, let array = owner?.pointee, array.capacity / 2 <= span.byteCount
         else { return SharedBytes(span) }
-        // Both are alive during the call, and neither pointer leaves it.
+        // Span and array are alive during the call, and neither pointer leaves it.
         let offset = span.withUnsafeBytes { span in array.withUnsafeBytes { span.baseAddress! - $0.baseAddress! } }
         guard offset >= 0, offset <= array.count - span.byteCount else { return SharedBytes(span) }
         return SharedBytes(array)[offset..<offset + span.byteCount]
@@ -197,7 +197,7 @@ public struct ByteReader: ~Escapable {
 
     // MARK: Integers
 
-    /// Reads an integer, of the size of its type.
+    /// Reads an integer of its type's size.
     ///
     /// ```swift
     /// let number: UInt32 = try reader.integer()
@@ -210,7 +210,8 @@ public struct ByteReader: ~Escapable {
     ) throws(ByteError) -> Value {
         let size = Value.bitWidth / 8
         if size > remaining { throw missing(size - remaining) }
-        // Byte by byte, because a user-defined type may not allow all bit patterns. The optimiser makes it one load.
+        // Combines single bytes, because a user-defined type may not allow all bit patterns. The optimiser makes this
+        // one load.
         var value: Value = 0
         for index in 0..<size {
             // Within the span, by the check above.
@@ -222,8 +223,8 @@ public struct ByteReader: ~Escapable {
         return value
     }
 
-    /// Reads an integer in groups of seven bits, the least significant first: LEB128, as in MQTT and Protocol Buffers.
-    /// - Parameter limit: the maximum number of bytes; at most 10, which hold 64 bits.
+    /// Reads an integer in groups of seven bits, the least significant first (LEB128), as in MQTT and Protocol Buffers.
+    /// - Parameter limit: the maximum number of bytes, up to 10, which hold 64 bits.
     /// - Throws: `endOfInput`, `limitExceeded`, or `malformed` for more than 64 bits.
     @_lifetime(self: copy self)
     public mutating func varint(limit: Int = 10) throws(ByteError) -> UInt64 {
@@ -242,9 +243,9 @@ public struct ByteReader: ~Escapable {
         throw .limitExceeded(limit: limit)
     }
 
-    /// Reads the decimal integer before the next `delimiter`, digits after an optional `-`, and skips the delimiter.
-    /// - Throws: `endOfInput` without a delimiter, `limitExceeded` without one in 40 bytes, or `malformed` if it is no
-    ///   integer that fits into `Value`.
+    /// Reads a decimal integer, with an optional `-`, that ends at the next `delimiter`, and skips the delimiter.
+    /// - Throws: `endOfInput` without a delimiter, `limitExceeded` if none follows within 40 bytes, or `malformed` if
+    ///   the bytes are no integer that fits into `Value`.
     @inlinable
     @_lifetime(self: copy self)
     public mutating func decimal<Value: FixedWidthInteger>(
@@ -261,7 +262,7 @@ public struct ByteReader: ~Escapable {
 }
 
 extension FixedWidthInteger {
-    /// Makes an integer from decimal digits, after an optional `-`. `nil` for other bytes, or if it does not fit.
+    /// Makes an integer from decimal digits with an optional `-`; `nil` if other bytes occur or it does not fit.
     @inlinable
     public init?(decimal bytes: RawSpan) {
         let isNegative = bytes.byteCount > 0 && bytes.unsafeLoad(fromByteOffset: 0, as: UInt8.self) == 0x2D
@@ -284,7 +285,7 @@ extension FixedWidthInteger {
 }
 
 extension String {
-    /// Makes a text of UTF-8.
+    /// Makes a string from UTF-8 bytes.
     /// - Throws: `malformed` with the position of the first byte that is not UTF-8.
     public init(utf8 bytes: RawSpan) throws(ByteError) {
         // The span is alive during the call, and the pointer does not leave it.
@@ -307,9 +308,9 @@ extension Array where Element == UInt8 {
 }
 
 extension DecodedFrame {
-    /// Makes a decoder's result of a frame that `body` reads from the front of `bytes`, in each call.
-    /// `ByteError.incomplete` makes the frame incomplete. For frames that arrive in many parts, check the length first.
-    /// - Throws: `StreamError.limitExceeded` in place of `ByteError.limitExceeded`, and other errors of `body`.
+    /// Makes a decoder's result from a frame that `body` reads. Each call reads from the front of `bytes`, so for
+    /// frames that arrive in many parts, check the length first. `ByteError.incomplete` makes the frame incomplete.
+    /// - Throws: `StreamError.limitExceeded` in place of `ByteError.limitExceeded`, or any other error from `body`.
     @inlinable
     public static func reading(
         _ bytes: RawSpan, _ body: (inout ByteReader) throws -> Frame

@@ -1,6 +1,6 @@
 import Reactor
 
-/// Builds a message of a protocol: bytes, integers, texts, and length-prefixed parts.
+/// Builds a protocol message from bytes, integers, strings and length-prefixed parts.
 ///
 /// ```swift
 /// var message = ByteWriter()
@@ -14,18 +14,18 @@ public struct ByteWriter: Sendable {
 
     @usableFromInline var written: [UInt8] = []
 
-    /// To send in place, each after the first `place` bytes of `written`.
+    /// Bytes to send in place, after the first `place` bytes of `written`.
     @usableFromInline var shared: [(place: Int, bytes: SharedBytes)]?
 
     /// Makes a writer.
     /// - Parameter count: the number of bytes to reserve.
     @inlinable
     public init(reserving count: Int = 0) {
-        // Even to reserve nothing takes a hundred instructions.
+        // Even reserving nothing takes a hundred instructions.
         if count > 0 { written.reserveCapacity(count) }
     }
 
-    /// - Parameter memory: an empty array, whose memory is reused.
+    /// - Parameter memory: an empty array whose memory is reused.
     @inlinable
     init(_ memory: consuming [UInt8]) { written = memory }
 
@@ -38,7 +38,7 @@ public struct ByteWriter: Sendable {
     public mutating func append(_ bytes: RawSpan) { bytes.withUnsafeBytes { written.append(contentsOf: $0) } }
 
     /// Appends shared bytes. From 16 KiB on, `Connection.write` sends them in place, in one call with the bytes around
-    /// them, and shares their memory until the kernel has taken them.
+    /// them, and retains their memory until the kernel has accepted them.
     public mutating func append(_ bytes: SharedBytes) {
         if bytes.count < SharedBytes.leastKept { return bytes.withUnsafeBytes { written.append(contentsOf: $0) } }
         let part = (place: written.count, bytes: bytes)
@@ -63,10 +63,10 @@ public struct ByteWriter: Sendable {
 
     @usableFromInline var joined: [UInt8] { pieces.joined }
 
-    /// Appends the UTF-8 of `text`.
+    /// Appends the UTF-8 bytes of `text`.
     @inlinable
     public mutating func append(_ text: String) {
-        // A view of a text's bytes would be appended one by one.
+        // The view would be appended byte by byte.
         let isDone: Void? = text.utf8.withContiguousStorageIfAvailable { append(copying: UnsafeRawBufferPointer($0)) }
         if isDone == nil { written.append(contentsOf: text.utf8) }
     }
@@ -77,7 +77,7 @@ public struct ByteWriter: Sendable {
         let count = bytes.count
         append(atMost: count) { place in
             let to = place.baseAddress!
-            // Most texts are short. Two overlapping words take a third of a call's instructions.
+            // Most strings are short. Copying two overlapping words takes a third of a call's instructions.
             if 8...16 ~= count {
                 let last = from.loadUnaligned(fromByteOffset: count - 8, as: UInt64.self)
                 to.storeBytes(of: from.loadUnaligned(as: UInt64.self), as: UInt64.self)
@@ -89,19 +89,19 @@ public struct ByteWriter: Sendable {
         }
     }
 
-    /// Appends at most `count` bytes. `body` writes them in place, and returns their number.
+    /// Appends at most `count` bytes. `body` writes them in place, and returns how many it wrote.
     @inlinable @inline(__always)
     package mutating func append(atMost count: Int, _ body: (UnsafeMutableRawBufferPointer) -> Int) {
         written.append(atMost: count, body)
     }
 
-    /// Appends an integer, of the size of its type.
+    /// Appends an integer in its type's size.
     @inlinable
     public mutating func append<Value: FixedWidthInteger>(_ value: Value, _ order: ByteOrder = .bigEndian) {
         for place in 0..<Value.bitWidth / 8 { written.append(Self.byte(place, of: value, order)) }
     }
 
-    /// The byte of `value` at a place in the message.
+    /// Returns the byte at index `place` of the encoded integer.
     @inlinable
     static func byte<Value: FixedWidthInteger>(_ place: Int, of value: Value, _ order: ByteOrder) -> UInt8 {
         let place = order == .bigEndian ? Value.bitWidth / 8 - 1 - place : place
@@ -141,13 +141,13 @@ public struct ByteWriter: Sendable {
         }
     }
 
-    /// Appends the bytes that `body` appends, preceded by their number.
+    /// Appends a length, and then the bytes that `body` appends.
     /// - Parameters:
-    ///   - type: the type of the number, which does not include its own size.
-    ///   - order: the byte order of the number.
+    ///   - type: the length's type. The length does not count its own bytes.
+    ///   - order: the length's byte order.
     ///   - body: called once, inside this call.
-    /// - Throws: `ByteError.limitExceeded` if the number does not fit into its type, or the error of `body`. Appends
-    ///   nothing then.
+    /// - Throws: `ByteError.limitExceeded` if the length does not fit into its type, or the error from `body`. Then
+    ///   nothing is appended.
     @inlinable
     public mutating func append<Length: FixedWidthInteger & UnsignedInteger>(
         prefixedBy type: Length.Type, _ order: ByteOrder = .bigEndian, _ body: (inout ByteWriter) throws -> Void
@@ -158,7 +158,7 @@ public struct ByteWriter: Sendable {
         let (before, beforeCount) = (shared, sharedCount)
         do {
             try body(&self)
-            // A body that has replaced this writer may have left fewer bytes.
+            // `body` may have replaced the writer with one that has fewer bytes.
             guard written.count >= first,
                 let length = Length(exactly: written.count - first + sharedCount - beforeCount)
             else {
@@ -166,7 +166,7 @@ public struct ByteWriter: Sendable {
             }
             for place in 0..<first - start { written[start + place] = Self.byte(place, of: length, order) }
         } catch {
-            // Shared bytes after fewer bytes than before would have no place.
+            // If fewer bytes remain than before, the shared bytes have lost their places.
             shared = written.count < start ? nil : before
             written.removeSubrange(min(start, written.count)...)
             throw error

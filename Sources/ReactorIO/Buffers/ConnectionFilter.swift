@@ -1,8 +1,8 @@
 /// A layer between a connection's bytes and its users: TLS, compression, a proxy's header. See `Connection.filter`.
 ///
 /// A filter is a state machine without I/O. The connection calls its methods with events. Each method puts its actions
-/// into a `FilterOutput`, valid during the call: bytes to send to the peer, plain bytes to deliver to the connection's
-/// reads, and changes of state.
+/// into a `FilterOutput`, valid during the call: bytes to send to the peer, plain bytes for the connection's reads, and
+/// changes of state.
 ///
 /// ```swift
 /// /// The line "PROXY TCP4 client server port port" or "PROXY UNKNOWN", with which a proxy begins. Then the filter leaves.
@@ -37,46 +37,46 @@
 /// }
 /// ```
 ///
-/// The methods are called on the loop's thread, one at a time, and must not use the connection. If a method does, or
-/// turns the loop, writes wait and nothing is read until it has returned. A close drops the bytes that the method
-/// delivers, and sends its output before the end record. An abort drops both.
+/// The methods are called on the loop's thread, one at a time, and must not use the connection or turn the loop. If a
+/// method does, writes wait and nothing is read until it returns. A close drops the bytes that the method delivers, and
+/// sends its output before the end record. An abort drops both.
 ///
-/// **Reading.** The kernel is read only for a pending read, during the handshake, and while the filter needs input to
-/// write (`FilterOutput.waitForInput`). Reading stops while 64 KiB of output that belongs to no write, such as answers
-/// to pings, wait for the kernel, so a peer that only sends cannot fill the memory. A filter that needs input still
-/// gets it, since its peer may read only after sending it. Instead of waiting forever, the connection fails with
-/// `ENOBUFS` beyond 1 MiB of such output, or 1 MiB of plain bytes without a read.
+/// **Reading.** The kernel is read only for a pending read, during the handshake, and while a write needs input
+/// (`FilterOutput.waitForInput`). Reading stops while 64 KiB of output that belongs to no write, such as answers to
+/// pings, wait for the kernel, so a peer that only sends cannot fill the memory. A filter that needs input still gets
+/// it, because its peer may read nothing before sending it. With more than 1 MiB of such output, or 1 MiB of plain
+/// bytes without a read, the connection fails with `ENOBUFS` instead of waiting for ever.
 ///
-/// **Errors.** A thrown error fails the connection. Earlier output, such as an alert, still leaves, then the end.
-/// Pending and later operations are rejected with the error. `read`, `peerGone` and `closed`, whose errors are
-/// `SystemError`s, report `EPROTO` with the error as the detail.
+/// **Errors.** A thrown error fails the connection. Earlier output, such as an alert, is still sent, then the end of
+/// the stream. Pending and later operations are rejected with the error. `read`, `peerGone` and `closed`, whose errors
+/// are `SystemError`s, report `EPROTO` with the error as the detail.
 public protocol ConnectionFilter {
     /// Called when the filter has been installed. A filter with a handshake sends its first message, or waits for the
-    /// peer's. The default calls `output.becomeReady()`.
+    /// peer's first message. The default calls `output.becomeReady()`.
     mutating func begin(_ output: inout FilterOutput) throws
 
-    /// Called with bytes from the kernel: at least one, in pieces of any size, lent for the call.
+    /// Called with bytes from the kernel: one or more, in pieces of any size, lent for the call.
     mutating func receive(_ bytes: RawSpan, _ output: inout FilterOutput) throws
 
-    /// Called with the plain bytes of each write, lent for the call. The write is fulfilled when the kernel has taken
-    /// the bytes sent in this call and all earlier ones. A filter that must receive before calls
-    /// `output.waitForInput()`, and is called again with these bytes.
+    /// Called with the plain bytes of each write, lent for the call. The write is fulfilled when the kernel has
+    /// accepted the bytes sent in this call and all earlier ones. A filter that needs input first calls
+    /// `output.waitForInput()`, and then gets the same bytes again.
     mutating func write(_ bytes: RawSpan, _ output: inout FilterOutput) throws
 
-    /// Called when the user ends the write side, to send the end record. At most once, after the last write, and not
+    /// Called when the user ends the write side, to send the end record: at most once, after the last write, never
     /// during the handshake. The default sends nothing.
     mutating func end(_ output: inout FilterOutput) throws
 
-    /// Called when the peer has ended its side of the descriptor without `output.endInput()`. A filter without end
-    /// records returns, outside of a record. The default throws `ConnectionFilterError.truncated`.
+    /// Called when the peer has ended its side without a prior `output.endInput()`. A filter without end records
+    /// returns, unless the stream ends inside a record. The default throws `ConnectionFilterError.truncated`.
     mutating func receiveEnd(_ output: inout FilterOutput) throws
 
-    /// True while received bytes do not make a whole record, so that a draining listener does not treat the connection
-    /// as idle. False by default.
+    /// True while the received bytes end inside a record, so that a drain does not treat the connection as idle. False
+    /// by default.
     var isInsideRecord: Bool { get }
 
-    /// The memory, in bytes of capacity, that the filter keeps for its peer beyond a call, such as the beginning of a
-    /// record. Counts in `ServeOptions.memoryLimit`. Zero by default.
+    /// The memory, in bytes of capacity, that the filter keeps for its peer between calls, such as the beginning of a
+    /// record. Counts towards `ServeOptions.memoryLimit`. Zero by default.
     var heldBytes: Int { get }
 }
 
@@ -97,7 +97,7 @@ extension ConnectionFilter {
     public var heldBytes: Int { 0 }
 }
 
-/// An error found by the connection, not by its filter.
+/// An error that the connection finds, not its filter.
 public enum ConnectionFilterError: Error, Hashable, Sendable {
     /// The peer has ended its side without an end record. An attacker may have cut off the stream.
     case truncated

@@ -1,8 +1,6 @@
-/// The actions of a `ConnectionFilter` for its connection, which take effect when the method has returned.
+/// The actions that a `ConnectionFilter` asks of its connection. They take effect when the method has returned.
 public struct FilterOutput {
-    /// The bytes to send.
     @usableFromInline var sent: [UInt8] = []
-    /// The bytes for the connection's reads.
     @usableFromInline var delivered: [UInt8] = []
     private(set) var isReady = false
     private(set) var endsInput = false
@@ -13,13 +11,13 @@ public struct FilterOutput {
     init() {}
 
     /// Sends bytes to the peer, after earlier ones. If the method also delivers bytes, or a client becomes ready, they
-    /// leave with the next write in this turn, or at its end.
+    /// are sent with the next write in this turn, or at the turn's end.
     @inlinable
     public mutating func send(_ bytes: some Collection<UInt8>) { Self.append(bytes, to: &sent) }
 
     @inlinable
     static func append(_ bytes: some Collection<UInt8>, to all: inout [UInt8]) {
-        // Most filters pass one array per call, which need not be copied.
+        // Most filters pass one array per call, which then needs no copy.
         if all.isEmpty, let array = bytes as? [UInt8] { all = array } else { all.append(contentsOf: bytes) }
     }
 
@@ -35,22 +33,25 @@ public struct FilterOutput {
     @inlinable
     public mutating func deliver(_ bytes: RawSpan) { bytes.withUnsafeBytes { delivered.append(contentsOf: $0) } }
 
-    /// Ends the handshake: the promise of `Connection.filter` is fulfilled, and the connection takes reads and writes.
+    /// Ends the handshake: the promise of `Connection.filter` is fulfilled, and the connection accepts reads and
+    /// writes.
     public mutating func becomeReady() { isReady = true }
 
-    /// Ends the plain stream after the delivered bytes, at the peer's end record. Later bytes of the peer are ignored.
+    /// Ends the plain stream after the delivered bytes, at the peer's end record. Later bytes from the peer are
+    /// ignored.
     public mutating func endInput() { endsInput = true }
 
-    /// Defers this `write`: its bytes need further input first, as in a TLS renegotiation. The connection reads, and
-    /// calls `write` again with these bytes after each `receive`. Later writes wait. Has no effect in other methods.
+    /// Defers this `write`, because its bytes need further input first, as in a TLS renegotiation. The connection
+    /// reads, and calls `write` again with these bytes after each `receive`. Later writes wait. Has no effect in other
+    /// methods.
     ///
-    /// Plain bytes delivered until then are buffered. The connection fails with `ENOBUFS` at more than 1 MiB of them
-    /// without a pending read, or of output that the peer does not take. If the peer ends its stream first, deferred
-    /// writes are rejected with `EPIPE`, and the connection continues.
+    /// Until then, delivered bytes are buffered. The connection fails with `ENOBUFS` at more than 1 MiB of them without
+    /// a pending read, or of output that the peer does not accept. If the peer ends its stream first, deferred writes
+    /// are rejected with `EPIPE`, and the connection continues.
     public mutating func waitForInput() { waitsForInput = true }
 
     /// Ends the filter's work, and a pending handshake. The connection continues without a filter, and may get another.
-    /// Deliver all received bytes in this call.
+    /// Deliver all remaining bytes in this call.
     public mutating func removeFilter() {
         isReady = true
         removesFilter = true

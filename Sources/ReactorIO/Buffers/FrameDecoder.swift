@@ -19,25 +19,27 @@ public protocol FrameDecoder {
 
     /// Looks for a frame at the beginning of `bytes`.
     ///
-    /// After `incomplete` the next call gets these bytes again, and further ones, so a decoder may store how far it has
-    /// searched. After a frame or skipped bytes, the next call gets the bytes after them.
-    /// - Parameter bytes: all unconsumed bytes, valid during the call only.
-    /// - Returns: a frame with the number of its bytes, bytes to skip, or that the frame is incomplete.
+    /// After `incomplete`, the next call gets the same bytes again, followed by new ones. So a decoder may store how
+    /// far it has searched. After a frame or skipped bytes, the next call gets the bytes after them.
+    /// - Parameter bytes: all unconsumed bytes, valid only during the call.
+    /// - Returns: a frame and its length, the number of bytes to skip, or that the frame is incomplete.
     /// - Throws: an error about the bytes, such as `StreamError.limitExceeded`. It rejects the read, which consumes
     ///   nothing. A decoder must throw beyond some limit, or a peer could fill the memory.
     mutating func decode(_ bytes: RawSpan) throws -> DecodedFrame<Frame>
 
-    /// Makes a frame of the rest when the stream ends in order inside a frame; `nil`, the default, if it is no frame.
-    /// - Parameter bytes: the bytes that `decode` has called incomplete; at least one. The frame takes all of them.
-    /// - Returns: the last frame. Without it the read is rejected with `StreamError.endedEarly`.
+    /// Makes a frame from the remaining bytes when the peer ends the stream inside a frame. The default returns `nil`.
+    /// - Parameter bytes: the bytes that `decode` has called incomplete; at least one. The frame consumes all of them.
+    /// - Returns: the last frame, or `nil` if the bytes are none. Then the read is rejected with
+    ///   `StreamError.endedEarly`.
     /// - Throws: an error about the bytes, like `decode`.
     mutating func decodeLast(_ bytes: RawSpan) throws -> Frame?
 
-    /// The expectation that `StreamError.endedEarly` names when the stream ends inside a frame; `.frame` by default.
+    /// The missing part that `StreamError.endedEarly` names when the stream ends inside a frame; `.frame` by default.
     var expectation: StreamError.Expectation { get }
 
-    /// The memory, in bytes of capacity, that the decoder keeps for consumed bytes, such as the fragments of a message.
-    /// Read when a read, or a loop for its body, begins to wait. Counts in `ServeOptions.memoryLimit`. Zero by default.
+    /// The memory, in bytes of capacity, that the decoder keeps after consuming the bytes, such as fragments of a
+    /// message. Read whenever a read, or a read loop's closure, begins to wait. Counts towards
+    /// `ServeOptions.memoryLimit`. Zero by default.
     var heldBytes: Int { get }
 }
 
@@ -54,14 +56,14 @@ extension FrameDecoder {
 
 /// The result of a decoder.
 public enum DecodedFrame<Frame> {
-    /// A frame of the first `consumed` bytes: at least one. Any other number rejects the read with
+    /// A frame that takes the first `consumed` bytes, at least one. An invalid number rejects the read with
     /// `PromiseError.badInput`, which names the decoder, and consumes nothing.
     case frame(Frame, consumed: Int)
     /// The first `consumed` bytes are not part of a frame, such as empty lines between requests, and are dropped. A
-    /// stream that ends after them has ended between two frames. They count in the time of the next frame: see
+    /// stream that ends after them has ended between two frames. Their time counts as the next frame's: see
     /// `FrameTimeouts`. Skip all of them in one call. Zero bytes count as `incomplete(missing: 1)`. An invalid number
-    /// is an error as for `frame`.
+    /// is the same error as for `frame`.
     case skipped(consumed: Int)
-    /// The frame needs at least `missing` further bytes; 1 if the decoder does not know the number.
+    /// The frame needs at least `missing` further bytes. Pass 1 if the decoder does not know the number.
     case incomplete(missing: Int)
 }

@@ -6,31 +6,30 @@ import ReactorLibc
 public enum LastFrame: Sendable {
     /// Rejects the read with `StreamError.endedEarly`.
     case reject
-    /// Accepts them as a frame, as Unix programs read lines.
+    /// Accepts the bytes as a frame, as Unix programs read lines.
     case accept
 }
 
-/// Decodes lines of UTF-8 that end with `\n` or `\r\n`, as strings without these bytes. For other bytes, use
-/// `DelimiterDecoder("\n")`.
+/// Decodes UTF-8 lines into strings without their `\n` or `\r\n`. For other bytes, use `DelimiterDecoder("\n")`.
 ///
 /// Throws `StreamError.limitExceeded` if a line has more than `limit` bytes, or `StreamError.notUTF8`.
 public struct LineDecoder: FrameDecoder, Sendable {
     private let limit: Int
     private let lastLine: LastFrame
-    // The number of leading bytes without a newline.
+    // The number of leading bytes known to contain no newline.
     private var searched = 0
 
-    /// Makes a decoder of lines.
+    /// Makes a decoder for lines.
     /// - Parameters:
-    ///   - limit: the maximum number of bytes of a line.
-    ///   - lastLine: decides whether the last line may lack its newline.
+    ///   - limit: the maximum number of bytes per line.
+    ///   - lastLine: the treatment of a last line without a newline.
     public init(limit: Int = 65536, lastLine: LastFrame = .reject) {
         self.limit = limit
         self.lastLine = lastLine
     }
 
     /// Finds the next line.
-    @inline(__always)  // A separate call costs a line 46 instructions.
+    @inline(__always)  // A separate call costs 46 instructions per line.
     public mutating func decode(_ bytes: RawSpan) throws -> DecodedFrame<String> {
         // The span is alive during the call, and the pointer does not leave it.
         try bytes.withUnsafeBytes { try decode($0) }
@@ -51,7 +50,7 @@ public struct LineDecoder: FrameDecoder, Sendable {
         if let text = String(shortASCII: UnsafeRawBufferPointer(rebasing: bytes[..<length])) {
             return .frame(text, consumed: end + 1)
         }
-        // String(validating:) looks up metadata in each call, which takes 910 of a line's 1,600 instructions.
+        // `String(validating:)` looks up metadata in each call: 910 of the 1,600 instructions per line.
         let line = bytes.bindMemory(to: UInt8.self).span.extracting(first: length)
         do throws(UTF8.ValidationError) {
             return .frame(String(copying: try UTF8Span(validating: line)), consumed: end + 1)
@@ -60,7 +59,7 @@ public struct LineDecoder: FrameDecoder, Sendable {
         }
     }
 
-    /// Returns `bytes` as a line, if the last line may lack its newline.
+    /// Returns `bytes` as a line if the last line may lack its newline.
     public mutating func decodeLast(_ bytes: RawSpan) throws -> String? {
         if lastLine == .reject { return nil }
         let line = [UInt8](bytes) + [0x0A]
@@ -74,27 +73,27 @@ public struct LineDecoder: FrameDecoder, Sendable {
 
 /// Decodes the bytes before each delimiter, without the delimiter.
 ///
-/// Throws `StreamError.limitExceeded` if more than `limit` bytes precede it. An empty delimiter is never found, so this
-/// decoder throws at the limit. `read(until:)` refuses it with `EINVAL`.
+/// Throws `StreamError.limitExceeded` if more than `limit` bytes precede the delimiter. An empty delimiter is never
+/// found, so the decoder throws at the limit. `read(until:)` refuses it with `EINVAL`.
 public struct DelimiterDecoder: FrameDecoder, Sendable {
     private let delimiter: [UInt8]
     private let limit: Int
     private let lastFrame: LastFrame
-    // The number of leading positions at which the delimiter does not begin.
+    // The number of leading positions at which no delimiter begins.
     private var searched = 0
 
-    /// Makes a decoder for a delimiter of any bytes.
+    /// Makes a decoder for frames that end with the given bytes.
     /// - Parameters:
     ///   - delimiter: the bytes that end a frame; at least one.
     ///   - limit: the maximum number of bytes before the delimiter.
-    ///   - lastFrame: decides whether the last frame may lack its delimiter.
+    ///   - lastFrame: the treatment of a last frame without a delimiter.
     public init(_ delimiter: some Collection<UInt8>, limit: Int = 65536, lastFrame: LastFrame = .reject) {
         self.delimiter = Array(delimiter)
         self.limit = limit
         self.lastFrame = lastFrame
     }
 
-    /// Makes a decoder for a delimiter in UTF-8, of at least one character.
+    /// Makes a decoder for a delimiter string of at least one character, encoded as UTF-8.
     public init(_ delimiter: String, limit: Int = 65536, lastFrame: LastFrame = .reject) {
         self.init(delimiter.utf8, limit: limit, lastFrame: lastFrame)
     }
@@ -107,7 +106,6 @@ public struct DelimiterDecoder: FrameDecoder, Sendable {
                 delimiter.count == 1
                 ? Self.position(of: delimiter[0], in: bytes, from: searched) : position(in: bytes, from: searched)
             guard let end = found else {
-                // No delimiter can begin within the limit any more.
                 if bytes.count - delimiter.count >= limit { throw StreamError.limitExceeded(limit: limit) }
                 searched = max(searched, bytes.count - delimiter.count + 1)
                 return .incomplete(missing: 1)
@@ -118,7 +116,7 @@ public struct DelimiterDecoder: FrameDecoder, Sendable {
         }
     }
 
-    /// Returns `bytes` as a frame, if the last frame may lack its delimiter.
+    /// Returns `bytes` as a frame if the last frame may lack its delimiter.
     public mutating func decodeLast(_ bytes: RawSpan) throws -> [UInt8]? {
         if lastFrame == .reject { return nil }
         searched = 0
@@ -145,18 +143,18 @@ public struct DelimiterDecoder: FrameDecoder, Sendable {
     }
 }
 
-/// Decodes length-prefixed payloads. The length is an integer in network byte order, without its own size.
+/// Decodes length-prefixed payloads. The length, in network byte order, does not count its own bytes.
 ///
 /// ```swift
 /// connection.forEachFrame(LengthPrefixDecoder<UInt32>(limit: 1 << 20)) { payload, _ in … }
 /// ```
 ///
-/// Throws `StreamError.limitExceeded` if a length is above `limit`, before memory is allocated.
+/// Throws `StreamError.limitExceeded` if a length exceeds `limit`, before allocating memory.
 public struct LengthPrefixDecoder<Length: FixedWidthInteger & UnsignedInteger>: FrameDecoder, Sendable {
     @usableFromInline let limit: Int
 
-    /// Makes a decoder of payloads.
-    /// - Parameter limit: the maximum number of bytes of a payload.
+    /// Makes a decoder for payloads.
+    /// - Parameter limit: the maximum number of bytes per payload.
     @inlinable public init(limit: Int = 65536) { self.limit = limit }
 
     /// Finds the next payload.

@@ -1,8 +1,8 @@
-/// A queue whose elements keep the number that they got when appended.
+/// A queue whose elements keep the number assigned when they were appended.
 struct IndexedQueue<Element> {
     private var elements: ContiguousArray<Element?> = []
     private var head = 0
-    /// The number of the first element, or of the next appended one if the queue is empty.
+    /// The number of the first element or, if the queue is empty, of the next one to be appended.
     private(set) var start = 0
     var end: Int { start + elements.count - head }
 
@@ -16,7 +16,7 @@ struct IndexedQueue<Element> {
 
     mutating func append(_ element: Element) { elements.append(element) }
 
-    /// Puts a removed element back to the front.
+    /// Puts a removed element back at the front.
     mutating func insertFirst(_ element: Element) {
         start -= 1
         if head == 0 { return elements.insert(element, at: 0) }

@@ -1,18 +1,18 @@
-/// Received bytes of a stream that no read has consumed.
+/// The bytes received from a stream that no read has consumed.
 struct InputBuffer {
     private var bytes: [UInt8] = []
     private var start = 0
 
     var count: Int { bytes.count - start }
-    /// The array is released when the last byte is taken.
+    /// Taking the last byte releases the array.
     var isEmpty: Bool { bytes.isEmpty }
-    /// The memory of the bytes, including consumed bytes and free room. The machine assigns no page to room before a
-    /// write, so at most as much room counts as there are bytes. Each step that leaves fewer bytes moves them to less
-    /// memory, unless it is at most twice their size.
+    /// The memory in use, including consumed bytes and free room. The system assigns no page to room that was never
+    /// written, so free room counts only up to the number of bytes. After each step that leaves fewer bytes, they are
+    /// moved to less memory, unless the memory is at most twice their size.
     var memory: Int { bytes.usedMemory }
 
     mutating func append(_ new: UnsafeRawBufferPointer) {
-        // Amortized: for each consumed byte, at most one byte is moved to the front.
+        // Amortized: at most one byte is moved to the front per consumed byte.
         if start > 0 && start * 2 >= bytes.count {
             if bytes.capacity > 2 * (count + new.count) { move() } else { bytes.removeFirst(start) }
             start = 0
@@ -27,14 +27,14 @@ struct InputBuffer {
 
     // MARK: In place
 
-    /// The maximum that one system call reads of a large frame, so that other connections have their turn.
+    /// The maximum that one system call reads from a large frame, so that other connections get their turn.
     private static var mostReceived: Int { 256 << 10 }
 
-    /// Lets `receive` fill memory after the bytes, with room for a frame of `missing` further bytes, so that the frame
-    /// is in one piece and is taken without a copy.
+    /// Lets `receive` fill memory after the bytes, with room for a frame's `missing` further bytes, so that the frame
+    /// ends up in one piece and can be taken without a copy.
     /// - Parameters:
-    ///   - expected: the minimum to reserve.
-    ///   - receive: returns the number of bytes that it has stored; below 1 if none.
+    ///   - expected: the minimum room to reserve.
+    ///   - receive: stores bytes, and returns their number, or a number below 1 if none.
     mutating func receive(
         _ missing: Int, expecting expected: Int, _ receive: (UnsafeMutableRawBufferPointer) -> Int
     ) -> Int {
@@ -63,14 +63,14 @@ struct InputBuffer {
         if bytes.isEmpty { bytes = new } else { new.withUnsafeBytes { append($0) } }
     }
 
-    /// Moves the bytes to less memory if they, and the `missing` bytes, take less than a quarter of it. A peer may have
-    /// sent a large frame, and the beginning of a small one.
+    /// Moves the bytes to less memory if they and the `missing` bytes need less than a quarter of it: the peer may have
+    /// sent a large frame and then the beginning of a small one.
     mutating func shrink(awaiting missing: Int) {
         guard bytes.capacity > Self.leastShrunk else { return }
         if (count + [UInt8].room(for: missing, behind: count)) * 4 < bytes.capacity { move() }
     }
 
-    /// Memory of this size stays, for the next small read.
+    /// Memory up to this size is kept for the next small read.
     private static var leastShrunk: Int { 4096 }
 
     /// Takes the first `count` bytes, which must exist.
@@ -79,14 +79,14 @@ struct InputBuffer {
         if start == 0 && count == bytes.count {
             swap(&taken, &bytes)
         } else {
-            // An array made from a slice would retain the array of all bytes, and copy more slowly.
+            // An array made from a slice would retain the whole array, and copy more slowly.
             taken = bytes.withUnsafeBytes { [UInt8](UnsafeRawBufferPointer(rebasing: $0[start..<start + count])) }
         }
         drop(count)
         return taken
     }
 
-    /// Drops the first `count` bytes. The memory is released with the last, so an idle connection holds none.
+    /// Drops the first `count` bytes. The memory is released with the last byte, so an idle connection holds none.
     mutating func drop(_ count: Int) {
         start += count
         guard start >= bytes.count else { return }
@@ -95,8 +95,8 @@ struct InputBuffer {
     }
 
     /// Lends all bytes to `body`, and drops as many as it returns. User code may close the connection, which drops the
-    /// bytes, so the array is retained during the call, and at most the remaining bytes are dropped.
-    /// - Parameter callsUser: false if `body` calls no user code, so that nothing is retained.
+    /// bytes. So the array is retained during the call, and at most the remaining bytes are dropped.
+    /// - Parameter callsUser: true if `body` may call user code, so that the array must be retained.
     @inline(__always)
     mutating func consume(callsUser: Bool, _ body: (UnsafeRawBufferPointer) throws -> Int) rethrows {
         if !callsUser {
@@ -107,7 +107,8 @@ struct InputBuffer {
         if consumed > 0 { drop(min(consumed, count)) }
     }
 
-    /// Lends all bytes, and the array that contains them, to `body`, which calls user code, so the array is retained.
+    /// Lends all bytes, and the array that contains them, to `body`. The array is retained, because `body` calls user
+    /// code.
     @inline(__always)
     func lend<Result>(_ body: (UnsafeRawBufferPointer, UnsafePointer<[UInt8]>) throws -> Result) rethrows -> Result {
         let (bytes, start) = (Self.retaining(bytes), start)
@@ -116,8 +117,8 @@ struct InputBuffer {
         }
     }
 
-    /// Returns the array, with a separate reference. In release builds a plain copy has none: the optimizer assumes
-    /// that the property does not change during its access. It must not see the result of this function.
+    /// Returns the array with a reference of its own. In release builds a plain copy has none, because the optimizer
+    /// assumes that the property does not change during its access. It must not look into this function.
     @inline(never) @_optimize(none)
     private static func retaining(_ bytes: [UInt8]) -> [UInt8] { bytes }
 
@@ -128,22 +129,23 @@ struct InputBuffer {
 }
 
 extension [UInt8] {
-    /// The room for the `missing` bytes of a frame after its first `count`: at most fifteen times as much as there is,
-    /// so a frame of up to a megabyte is moved at most once. The machine assigns no page of it before a write.
+    /// Returns the room to reserve for a frame's `missing` bytes after its first `count`: at most fifteen times
+    /// `count`, so a frame of up to a megabyte is moved at most once. The system assigns no page to the room before it
+    /// is written.
     fileprivate static func room(for missing: Int, behind count: Int) -> Int {
         Swift.min(missing, Swift.max(65_536, 15 * count))
     }
 
-    /// The bytes, and the room after them that may have been written to.
+    /// The number of bytes of capacity that may have been written.
     package var usedMemory: Int { Swift.min(capacity, Swift.max(2 * count, 4096)) }
 
-    /// Makes room for `count` further bytes of a peer, and for later ones, so that each byte is moved at most a few
+    /// Makes room for `count` further bytes from a peer and for later ones, so that each byte is moved at most a few
     /// times.
     /// - Parameter missing: the number of bytes to come, including these; `nil` if unknown.
     package mutating func makeRoom(for count: Int, of missing: Int? = nil) {
         let needed = self.count + count
         if needed <= capacity { return }
-        // The first bytes are often all of them.
+        // Often no bytes follow the first ones.
         guard let missing else { return isEmpty ? () : reserveCapacity(needed + needed / 2) }
         reserveCapacity(self.count + Swift.max(count, Self.room(for: missing, behind: needed)))
     }

@@ -1,5 +1,5 @@
-/// Immutable bytes in shared memory, for values that are stored, and sent to many clients. Copies and parts refer to
-/// the same memory, which the last of them releases.
+/// Immutable bytes in shared memory, for values that are stored or sent to many clients. Copies and parts refer to the
+/// same memory, which is released with the last of them.
 ///
 /// ```swift
 /// let page = SharedBytes(Array("a large page".utf8))
@@ -11,7 +11,7 @@
 /// }
 /// ```
 ///
-/// A connection sends large ones in place (`ByteWriter.append`). `ByteReader.keep` makes them of a large payload.
+/// A connection sends large values in place (`ByteWriter.append`). `ByteReader.keep` makes one from a large payload.
 public struct SharedBytes: Sendable {
     @usableFromInline
     enum Memory: Sendable {
@@ -24,7 +24,7 @@ public struct SharedBytes: Sendable {
     /// The number of bytes.
     public let count: Int
 
-    /// The minimum to share. Copying fewer bytes is cheaper.
+    /// The minimum size to share. Copying fewer bytes is cheaper.
     static var leastKept: Int { 16_384 }
 
     private init(_ memory: Memory, _ start: Int, _ count: Int) {
@@ -41,8 +41,8 @@ public struct SharedBytes: Sendable {
 
     /// Shares another owner's memory, such as a mapped file, without a copy.
     /// - Parameters:
-    ///   - memory: must not change until `release` is called.
-    ///   - release: called once, on the thread that had the last reference to the memory.
+    ///   - memory: bytes that must not change until `release` is called.
+    ///   - release: called once, on the thread that drops the last reference.
     public init(unsafe memory: UnsafeRawBufferPointer, release: @escaping @Sendable () -> Void) {
         self.init(.foreign(ForeignMemory(memory, release)), 0, memory.count)
     }
@@ -62,7 +62,6 @@ public struct SharedBytes: Sendable {
         case .array(let array):
             return try array.withUnsafeBytes { try body(UnsafeRawBufferPointer(rebasing: $0[start..<start + count])) }
         case .foreign(let memory):
-            // The owner is retained during the call.
             defer { withExtendedLifetime(memory) {} }
             return try body(UnsafeRawBufferPointer(rebasing: memory.bytes[start..<start + count]))
         }
@@ -70,7 +69,7 @@ public struct SharedBytes: Sendable {
 
     var range: Range<Int> { start..<start + count }
 
-    /// Identifies the memory. Valid while this value exists.
+    /// Identifies the memory while this value exists.
     var extent: (address: UnsafeRawPointer?, count: Int) {
         switch memory {
         case .array(let array): (array.withUnsafeBytes { $0.baseAddress }, array.capacity)
@@ -103,8 +102,8 @@ extension [SharedBytes] {
     }
 }
 
-/// Memory that its last reference releases.
-// @unchecked: both are constant, nothing writes to the memory, and `release` may be called by any thread.
+/// Memory released with the last reference to this object.
+// @unchecked: both properties are constant, nothing writes to the memory, and any thread may call `release`.
 @usableFromInline
 final class ForeignMemory: @unchecked Sendable {
     let bytes: UnsafeRawBufferPointer

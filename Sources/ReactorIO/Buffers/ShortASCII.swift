@@ -1,6 +1,6 @@
 extension String {
-    /// Makes a text of at most 15 bytes of ASCII, without an allocation; `nil` for other bytes. Most protocol lines are
-    /// short, and validating them as UTF-8 takes twice as many instructions.
+    /// Makes a string from at most 15 ASCII bytes, without an allocation; `nil` for other bytes. Most protocol lines
+    /// are short, and validating them as UTF-8 takes twice as many instructions.
     @inline(__always)
     init?(shortASCII bytes: UnsafeRawBufferPointer) {
         guard bytes.count <= 15, Self.isASCII(bytes) else { return nil }
@@ -13,7 +13,7 @@ extension String {
     @inline(__always)
     private static func isASCII(_ bytes: UnsafeRawBufferPointer) -> Bool {
         let count = bytes.count
-        // Two words, which overlap below 16 bytes.
+        // Loads two words, which overlap below 16 bytes.
         if count >= 8 {
             let words =
                 bytes.loadUnaligned(as: UInt64.self) | bytes.loadUnaligned(fromByteOffset: count - 8, as: UInt64.self)

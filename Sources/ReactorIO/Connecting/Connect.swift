@@ -11,23 +11,23 @@ import ReactorLibc
 ///     .catch { error in print(error) }
 /// ```
 ///
-/// A host's name is looked up on another thread. Its addresses are tried in their order, but IPv6 and IPv4 alternate,
+/// A host name is looked up on another thread. Its addresses are tried in order, except that IPv6 and IPv4 alternate,
 /// starting with the system's preferred family. An array's addresses are tried in order. Each attempt starts 250 ms
-/// after the previous one, or when that fails. The first success closes the others. See RFC 8305.
+/// after the previous one, or when that one fails. The first success closes the others. See RFC 8305.
 ///
 /// If `timeout` expires or the promise is cancelled, the attempts are abandoned and their descriptors closed. Without a
-/// timeout, the kernel gives up after about two minutes with `ETIMEDOUT`, and the library, for a Unix listener whose
-/// backlog stays full, with `EAGAIN`. See connect(2).
+/// timeout, the kernel gives up after about two minutes with `ETIMEDOUT`. For a Unix listener whose backlog stays full,
+/// the library gives up after that time with `EAGAIN`. See connect(2).
 ///
 /// The promise is rejected with:
-/// - `SocketAddress.ParseError` for a text that is no endpoint, and for a host's name in an array;
+/// - `SocketAddress.ParseError` for a string that is no endpoint, and for a host name in an array;
 /// - for a single address, the `SystemError` that the kernel reports, such as `ECONNREFUSED`;
-/// - for a name, `localhost` or an array, `ConnectError`, which has each address and its error;
-/// - the error of `lookup`, usually `NameLookupError`;
+/// - for a name, `localhost` or an array, `ConnectError`, which lists each address with its error;
+/// - the error from `lookup`, usually `NameLookupError`;
 /// - `SystemError` (`EINVAL`) for an empty array;
 /// - `PromiseError.timedOut` if `timeout` expires.
 ///
-/// Addresses of another family than `source` fail, and so do those that `lookup` does not allow, with `EACCES`.
+/// Addresses of another family than `source` fail. Those that `lookup` does not allow fail with `EACCES`.
 @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
 public func connect(
     to endpoint: some Endpoint, timeout: Duration? = nil, from source: SocketAddress? = nil,

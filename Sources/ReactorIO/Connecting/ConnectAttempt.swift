@@ -2,10 +2,10 @@ import Promises
 import Reactor
 import ReactorLibc
 
-/// One socket that is connecting to one address. The poller or a timer retains it.
+/// A socket that is connecting to one address. The poller or a timer retains it.
 final class ConnectAttempt: ReadinessHandler {
     let address: SocketAddress
-    // Race and attempt retain each other until the attempt succeeds, fails, or is abandoned, also by the loop's end.
+    // Race and attempt retain each other until the attempt succeeds, fails, or is abandoned, as by the loop's end.
     private let race: ConnectRace
     private let loop: EventLoop
     private var socket: Socket?
@@ -13,7 +13,7 @@ final class ConnectAttempt: ReadinessHandler {
     private var tries = 0
     private let began: LoopInstant
 
-    /// The maximum time to retry a Unix connect: as long as the kernel would try TCP.
+    /// The maximum time to retry a Unix connect, about as long as the kernel tries TCP.
     private static var retryLimit: Duration { .seconds(120) }
 
     init(_ address: SocketAddress, _ race: ConnectRace) {
@@ -23,7 +23,7 @@ final class ConnectAttempt: ReadinessHandler {
         began = loop.now
     }
 
-    /// Throws if the caller must call `giveUp`.
+    /// If this throws, the caller must call `giveUp`.
     func start(from source: SocketAddress?, _ options: [SocketSetting]) throws(SystemError) {
         let socket = try Socket.client(for: address, from: source, options, loop.kernel)
         self.socket = socket
@@ -34,7 +34,7 @@ final class ConnectAttempt: ReadinessHandler {
     private func advance(_ socket: Socket) throws(SystemError) {
         let code = socket.startConnect(to: address)
         if code == 0 { return try loop.setInterest([.writing, .error, .hangUp], of: socket.fd, handler: self) }
-        // A Unix listener whose backlog is full. No event reports room.
+        // A full backlog of a Unix listener. No event reports room.
         guard code == EAGAIN, address.isUnix, began.advanced(by: Self.retryLimit) > loop.now else {
             throw SystemError(.connect, code, detail: address.description)
         }
@@ -53,14 +53,14 @@ final class ConnectAttempt: ReadinessHandler {
         return []
     }
 
-    /// - Parameter hasError: false saves the call that asks the kernel for an error.
+    /// - Parameter hasError: false to save the call that asks the kernel for an error.
     private func mayHaveConnected(_ socket: Socket, hasError: Bool) {
         var code = hasError ? socket.takeError() : 0
-        // A connect to a port in this machine's ephemeral range may connect to itself: two ends, one socket.
+        // A connect to a port in this machine's ephemeral range may connect the socket to itself.
         if code == 0 && !address.isUnix && socket.localAddress == address { code = ECONNREFUSED }
         guard code == 0 else { return fail(SystemError(.connect, code, detail: address.description)) }
         self.socket = nil
-        // The connection takes over the registration, which is kept.
+        // Keeps the registration, which the connection takes over.
         do throws(SystemError) { try loop.setInterest([], of: socket.fd, handler: nil) } catch {}
         race.attemptDidConnect(by: self, socket)
     }

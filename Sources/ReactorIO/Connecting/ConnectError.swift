@@ -1,16 +1,16 @@
 import Promises
 import Reactor
 
-/// No connection to any of several addresses could be opened.
+/// The error when no connection to any of several addresses could be opened.
 public struct ConnectError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The target of the connect, as the caller gave it: `example.com:80`.
+    /// The target as the caller gave it: `example.com:80`.
     public let target: String
-    /// The addresses that were tried and their errors, in order of failure. Empty if a name has no address.
+    /// The addresses that were tried, with their errors, in order of failure. Empty if a name has no address.
     public let failures: [Failure]
 
-    /// An address without a connection, and the reason.
+    /// A failed address, and the reason.
     public struct Failure: Hashable, Sendable {
-        /// The address that refused, did not answer in time, or could not be reached.
+        /// The address, which refused, did not answer in time, or could not be reached.
         public let address: SocketAddress
         /// The kernel's error.
         public let error: SystemError

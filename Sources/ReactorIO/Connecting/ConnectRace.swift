@@ -2,12 +2,13 @@ import Promises
 import Reactor
 import ReactorLibc
 
-/// A connect in progress, to one address or to the fastest of several, as `connect` describes. Retained by the lookup's
-/// handler, and then by a pending attempt.
+/// A connect in progress, to one address or to the fastest of several; see `connect`. Retained by the lookup's handler,
+/// and then by a pending attempt.
 final class ConnectRace: CancellableWork {
     let loop: EventLoop
     private(set) lazy var promise = PromiseCore.pending(Connection.self, by: self)
-    /// The target, for the error if all attempts fail. `nil` for a single address, whose own error is reported.
+    /// The target, for the error if all attempts fail. `nil` for a single address, because then its own error is
+    /// reported.
     private let target: String?
     private let source: SocketAddress?
     private let options: [SocketSetting]
@@ -18,10 +19,10 @@ final class ConnectRace: CancellableWork {
     private var deadline: EventLoop.Timer?
     private var nextStart: EventLoop.Timer?
     private var isOver = false
-    // Weak, because the handler of the lookup retains this object.
+    // Weak, because the lookup's handler retains this object.
     private weak var lookup: PromiseCore?
 
-    /// RFC 8305, section 5: "Connection Attempt Delay".
+    /// The "Connection Attempt Delay" of RFC 8305, section 5.
     static var delay: Duration { .milliseconds(250) }
 
     init(
@@ -35,11 +36,11 @@ final class ConnectRace: CancellableWork {
         self.loop = loop
     }
 
-    // The handler of a lookup was released without being called, for instance because the loop ended.
+    // The lookup's handler was released uncalled, for instance because the loop ended.
     deinit { if !isOver { loopWillEnd() } }
 
-    /// Alternates the families, starting with the first address's, which the system prefers, in their order. See RFC
-    /// 8305, section 4.
+    /// Alternates the families, each in its order, starting with the first address's family, which the system prefers.
+    /// See RFC 8305, section 4.
     static func interleaved(_ addresses: [SocketAddress]) -> [SocketAddress] {
         var seen: Set<SocketAddress> = []
         let distinct = addresses.filter { seen.insert($0).inserted }
@@ -58,14 +59,14 @@ final class ConnectRace: CancellableWork {
 
     func start(_ timeout: Duration?, lookingUp host: String, port: UInt16) {
         startDeadline(timeout)
-        // No resolution delay, because getaddrinfo returns both families together.
+        // Needs no resolution delay, because getaddrinfo returns both families together.
         let found = names.addresses(of: host, port: port).done { [self] in begin(Self.interleaved($0)) }
         self.lookup = found.core
         found.catch(policy: .allErrors) { [self] in fail($0) }
     }
 
     private func startDeadline(_ timeout: Duration?) {
-        // `promise` is lazy, and must exist before anything can settle it.
+        // Creates the lazy `promise`, which must exist before anything can settle it.
         _ = promise
         deadline = timeout.map { loop.schedule(after: $0) { [self] in fail(PromiseError.timedOut) } }
     }
@@ -82,7 +83,6 @@ final class ConnectRace: CancellableWork {
         nextStart = nil
         while let address = untried.popFirst() {
             let isAllowed = names.allows(address)
-            // The program may have cancelled.
             if isOver { return }
             if !isAllowed {
                 let detail = "\(address), which the lookup does not allow"
@@ -121,7 +121,7 @@ final class ConnectRace: CancellableWork {
     func attemptDidConnect(by attempt: ConnectAttempt, _ socket: Socket) {
         end()
         let connection = Connection(socket, peer: attempt.address, isUnix: attempt.address.isUnix, on: loop)
-        // `Connection` sets a default for this option, which the caller's value overrides.
+        // Overrides the default that `Connection` has set.
         for option in options where option.isNoDelay { try? socket.apply(option) }
         promise.fulfill(connection)
     }
@@ -146,7 +146,8 @@ final class ConnectRace: CancellableWork {
         let rest = attempts
         attempts = []
         for attempt in rest { attempt.giveUp() }
-        // In a job, because the cancellation may reach an inline user handler, which must not see a half-ended race.
+        // Cancels in a job, because the cancellation may reach an inline user handler, which must not see a half-ended
+        // race.
         if let lookup {
             self.lookup = nil
             if !loop.hasEnded { loop.enqueue { Promise<Void>(lookup).cancel() } }

@@ -1,9 +1,9 @@
 import Promises
 import Reactor
 
-/// Lookups in progress, by name. Equal lookups, of any threads, share one call of getaddrinfo(3).
+/// Lookups in progress, by name. Equal lookups, from any threads, share one call of getaddrinfo(3).
 final class SharedLookups: Sendable {
-    /// Finds the addresses of a name, with port 0.
+    /// Returns addresses with port 0.
     typealias Find = @Sendable (String) throws(NameLookupError) -> [SocketAddress]
 
     private let pool: ThreadPool
@@ -12,17 +12,17 @@ final class SharedLookups: Sendable {
 
     private struct Lookup {
         let number: Int
-        /// The callers by order of arrival. Empty if all were cancelled while a thread looks the name up.
+        /// The callers, keyed in order of arrival. Empty if all cancelled while a thread looks the name up.
         var callers: [Int: LookupCaller] = [:]
     }
 
     /// Keyed by names in lower case.
     private struct Lookups {
         var all: [String: Lookup] = [:]
-        /// The names that wait for a thread, each with a caller, by the numbers of their lookups.
+        /// The names that wait for a thread, keyed by the numbers of their lookups. Each has a caller.
         var waiting = LinkedOrder<String>()
-        /// The jobs in the pool's queue, at least one per waiting name. A job takes the name that has waited longest,
-        /// so the job of an abandoned name serves the next one.
+        /// The number of jobs in the pool's queue, at least one per waiting name. A job takes the name that has waited
+        /// longest. So the job for an abandoned name serves the next one.
         var jobs = 0
         var last = 0
 
@@ -50,7 +50,7 @@ final class SharedLookups: Sendable {
             return waiting.popFirst()
         }
 
-        /// - Returns: the name that now has no job.
+        /// - Returns: the name that has lost its job.
         mutating func refused() -> String? {
             jobs -= 1
             return jobs < waiting.count ? waiting.popLast() : nil
@@ -67,7 +67,7 @@ final class SharedLookups: Sendable {
         let caller = LookupCaller(host: host, port: port)
         caller.home.beginExternalWork()
         let core = caller.core.traced(root: "addresses", Promise<[SocketAddress]>.self, #fileID, #line)
-        // In a forked child no thread ends the lookups of the parent, and one may hold the lock.
+        // In a forked child, no thread finishes the parent's lookups, and a lost thread may hold the lock.
         if pool.isForked {
             caller.settle(.failure(DispatchError.poolIsForked(name: pool.name)))
             return core
@@ -99,7 +99,7 @@ final class SharedLookups: Sendable {
     }
 }
 
-/// A caller of a lookup, whose loop counts it as external work.
+/// The caller's loop counts it as external work.
 private struct LookupCaller {
     let host: String
     let port: UInt16

@@ -1,12 +1,12 @@
 import Reactor
 
-/// A received datagram, or a datagram to send.
+/// A received datagram, or one to send.
 public struct Datagram: Hashable, Sendable {
     /// The payload, which may be empty.
     public var bytes: [UInt8]
-    /// The sender of a received datagram, or the destination; `nil` for the peer of a connected socket.
+    /// The sender of a received datagram, or the destination of one to send; `nil` for the peer of a connected socket.
     public var address: SocketAddress?
-    /// True when the datagram was longer than the socket's `packetSize`, so that its end was lost.
+    /// True when the datagram was longer than the socket's `packetSize`, so that the rest was lost.
     public var isTruncated: Bool
 
     /// Makes a datagram to send.
@@ -25,10 +25,10 @@ public struct Datagram: Hashable, Sendable {
     }
 }
 
-/// The properties of a received datagram besides its bytes.
+/// A received datagram's properties, except its bytes.
 public struct DatagramMetadata: Hashable, Sendable {
     /// The sender; `nil` if the kernel did not report it.
     public let address: SocketAddress?
-    /// True when the datagram was longer than the socket's `packetSize`, so that its end was lost.
+    /// True when the datagram was longer than the socket's `packetSize`, so that the rest was lost.
     public let isTruncated: Bool
 }

@@ -6,12 +6,12 @@ extension DatagramSocket {
     struct Reception {
         let promise: PromiseCore
         let limit: Int
-        /// The closure of `forEachPacket`; `nil` for `receive`, which returns an array.
+        /// The closure of `forEachPacket`; `nil` for a `receive`, which returns an array.
         let body: ((RawSpan, DatagramMetadata) throws -> Void)?
         let onError: ((SystemError) throws -> Void)?
     }
 
-    /// Waits for a datagram and returns all that have arrived, at most `limit` and never more than 32.
+    /// Waits for a datagram, and returns all that have arrived, up to `limit` and at most 32.
     ///
     /// ```swift
     /// socket.receive().done { datagrams in
@@ -19,13 +19,13 @@ extension DatagramSocket {
     /// }
     /// ```
     ///
-    /// Cancelling the promise leaves later datagrams to the next call. The promise is rejected with a `SystemError` of
-    /// recvmmsg(2):
-    /// - the error that the kernel reports; `leavesSocketUsable` says whether the next call can continue;
-    /// - `EBUSY` if another `receive` or `forEachPacket` waits;
+    /// Cancelling the promise leaves later datagrams to the next call. The promise is rejected with a `SystemError`
+    /// from recvmmsg(2):
+    /// - the error that the kernel reports; the next call can continue if `leavesSocketUsable` is true;
+    /// - `EBUSY` if another `receive` or `forEachPacket` is pending;
     /// - `EINVAL` if `limit` is below 1;
     /// - `EBADF` after `close`;
-    /// - `ECANCELED` if the socket is closed during the wait.
+    /// - `ECANCELED` if the socket is closed while the promise is pending.
     ///
     /// - Parameter limit: the maximum number of datagrams; at least 1.
     public func receive(
@@ -39,22 +39,22 @@ extension DatagramSocket {
     /// The bytes are borrowed from the socket's buffer. A turn of the loop delivers at most 32 datagrams. Cancelling
     /// the promise ends the iteration. The next call gets the undelivered datagrams.
     ///
-    /// The socket outlives some errors, as `SystemError.leavesSocketUsable` says, mostly about a datagram sent earlier,
-    /// like `ECONNREFUSED` on a connected socket without a peer. `onError` gets them, and the iteration continues
-    /// unless it throws. Without `onError` they end the iteration of a connected socket, and are ignored for a socket
-    /// with many peers. A shortage of memory is ignored. After 256 errors within a second without a success, the socket
-    /// pauses for 100 ms at a time, reported once per episode as `LogEvent.watchPaused`.
+    /// The socket outlives errors for which `SystemError.leavesSocketUsable` is true. Most concern a datagram sent
+    /// earlier, like `ECONNREFUSED` on a connected socket without a peer. `onError` gets these errors, and unless it
+    /// throws, the iteration continues. Without `onError`, they end the iteration of a connected socket, and are
+    /// ignored on a socket with many peers. A shortage of memory is always ignored. After 256 errors within a second
+    /// without a success, the socket pauses for 100 ms at a time, reported once per episode as `LogEvent.watchPaused`.
     ///
     /// The promise is rejected with:
     /// - the error that `body` or `onError` throws;
     /// - `SystemError` with `ECANCELED` when the socket is closed;
     /// - the error that makes receiving impossible;
-    /// - without `onError`, an error of an earlier datagram of a connected socket; the next call can continue.
+    /// - without `onError`, an error about an earlier datagram on a connected socket; the next call can continue.
     ///
     /// - Parameters:
     ///   - onError: called with each error that the socket outlives.
-    ///   - body: called with the bytes of each datagram, valid during the call only, and its other properties.
-    /// - Returns: a promise that does not succeed: the iteration ends with an error or a cancellation.
+    ///   - body: called with the bytes of each datagram, valid only during the call, and its other properties.
+    /// - Returns: a promise that is never fulfilled, because only an error or a cancellation ends the iteration.
     public func forEachPacket(
         onError: ((SystemError) throws -> Void)? = nil,
         _ body: @escaping (RawSpan, DatagramMetadata) throws -> Void, file: StaticString = #fileID, line: UInt = #line
@@ -93,7 +93,7 @@ extension DatagramSocket {
     }
 
     func receiveNow() {
-        // A handler of a send may have turned the loop, received, and begun another reception.
+        // A handler of a send may have turned the loop, received datagrams, and begun another reception.
         guard received.isEmpty, !isDelivering, let reception else { return }
         let count = batch.receive(socket.fd, upTo: reception.limit, loop.kernel)
         if count == -Int(EAGAIN) { return noteSpuriousReadiness(.receiveMessages, count) }
@@ -126,7 +126,7 @@ extension DatagramSocket {
         }
     }
 
-    /// Reports an earlier datagram's error in a job.
+    /// Reports an error about an earlier datagram, in a job.
     func noteRefusal(_ error: SystemError) {
         guard let promise = reception?.promise else { return }
         let reportIt = { [self] in
@@ -144,7 +144,7 @@ extension DatagramSocket {
             return reception.promise.fulfill(takePackets(reception.limit))
         }
         isDelivering = true
-        // The body may end the reception, begin another, or close the socket.
+        // The closure may end the reception, begin another, or close the socket.
         while let index = received.first, self.reception?.promise === reception.promise {
             received.removeFirst()
             do { try body(batch.bytes(index).bytes, origin(index)) } catch {
@@ -167,8 +167,8 @@ extension DatagramSocket {
         return taken.map { Datagram([UInt8](batch.bytes($0)), origin($0)) }
     }
 
-    /// Delivers the rest to another reception, in a job since the previous body may have begun it. The poller does not
-    /// know of it, so the loop's end reaches the job.
+    /// Delivers the remaining datagrams to another reception. Uses a job, because the previous closure may have begun
+    /// that reception. The poller cannot report the loop's end, so the job does.
     private func deliverLater() {
         if received.isEmpty || isDelivering || reception == nil { return }
         let deliverRest = { [self] in

@@ -11,11 +11,11 @@ extension DatagramSocket {
         /// True for a send of several datagrams, whose value is the number sent.
         let isCounted: Bool
         var sent = 0
-        /// The error of the next post, which is tried once more.
+        /// The error of the next post, which will be tried once more.
         var refusal: SystemError?
     }
 
-    /// The maximum number of sends, and of posts, that wait for the kernel. Beyond that, a send is rejected with
+    /// The maximum number of sends, and separately of posts, that wait for the kernel. A further send is rejected with
     /// `ENOBUFS`.
     static var queueLimit: Int { 1024 }
 
@@ -26,10 +26,10 @@ extension DatagramSocket {
     /// ```
     ///
     /// The promise is fulfilled when the kernel has accepted the datagram, which may still get lost. Sends keep the
-    /// order of the calls. The socket outlives errors. The promise is rejected with a `SystemError` of sendmmsg(2):
+    /// order of the calls. The socket outlives errors. The promise is rejected with a `SystemError` from sendmmsg(2):
     /// - `EMSGSIZE` if the datagram is too long;
     /// - `ECONNREFUSED` because of an earlier datagram;
-    /// - `EACCES` for a broadcast without that option;
+    /// - `EACCES` for a broadcast without its socket option;
     /// - `EDESTADDRREQ` without an address;
     /// - `ENOBUFS` if 1024 sends already wait;
     /// - `EBADF` after `close`;
@@ -42,7 +42,8 @@ extension DatagramSocket {
         return Promise(promise.core.traced(root: "send", Promise<Void>.self, file, line))
     }
 
-    /// Sends borrowed bytes, which are copied if the kernel does not accept them at once; see the form with bytes.
+    /// Sends borrowed bytes, copying them if the kernel does not accept them at once; see the overload that takes a
+    /// collection.
     public func send(
         _ span: RawSpan, to address: SocketAddress? = nil, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
@@ -50,10 +51,10 @@ extension DatagramSocket {
         return Promise(promise.core.traced(root: "send", Promise<Void>.self, file, line))
     }
 
-    /// Sends several datagrams, 32 per system call, and waits while the kernel accepts no more. Once one is sent,
+    /// Sends several datagrams, 32 per system call, waiting while the kernel accepts no more. Once one has been sent,
     /// cancelling has no effect.
     /// - Returns: a promise of the number of datagrams sent, less than the total if the kernel refused the next one. If
-    ///   it refused the first one, the promise is rejected as in the form with one datagram.
+    ///   it refused the first one, the promise is rejected as in the overload for one datagram.
     public func send(
         _ packets: [Datagram], file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Int> {
@@ -102,9 +103,10 @@ extension DatagramSocket {
         SystemError(.sendMessages, CInt(-result), detail: (address ?? peerAddress)?.description)
     }
 
-    /// Returns false if the kernel accepts no more for now, unexpectedly if the socket has just been reported as ready.
+    /// Returns false if the kernel accepts no more for now. That is unexpected if the socket has just been reported as
+    /// ready.
     private func advance(_ send: inout Outgoing, isReady: Bool) -> Bool {
-        // At most 16 calls, as with streams. Then other work takes its turn.
+        // At most 16 calls, as for streams. Then other work gets its turn.
         for _ in 0..<16 where send.sent < send.packets.count && !isClosed {
             let rest = send.packets[send.sent...]
             let result = DatagramBatch.send(rest.count, socket.fd, loop.kernel) {

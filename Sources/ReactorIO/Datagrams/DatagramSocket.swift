@@ -11,35 +11,35 @@ import ReactorLibc
 /// }.catch { error in log(error) }
 /// ```
 ///
-/// The socket outlives an error of one datagram, even `ECONNREFUSED`: on a connected socket, no process received an
-/// earlier datagram; see `SystemError.leavesSocketUsable`. A pending operation keeps the socket alive. Without it,
-/// releasing the last reference closes the socket.
+/// The socket outlives an error about one datagram, even `ECONNREFUSED`, which means that no process received an
+/// earlier datagram on a connected socket; see `SystemError.leavesSocketUsable`. A pending operation keeps the socket
+/// alive. Otherwise releasing the last reference closes the socket.
 public final class DatagramSocket: CancellableWork {
-    /// The local address, with the actual port if the caller asked for port 0. `nil` if the kernel does not report it,
-    /// which does not happen with a bound or connected socket.
+    /// The local address, with the actual port if the caller asked for port 0. `nil` if the kernel does not report the
+    /// address, which it always does for a bound or connected socket.
     public let localAddress: SocketAddress?
-    /// The peer of a connected socket, which receives only from that address.
+    /// The peer of a connected socket, which receives datagrams only from that address.
     public let peerAddress: SocketAddress?
     package let packetSize: Int
     @exclusivity(unchecked) package private(set) var isClosed = false
 
     let socket: Socket
     let loop: EventLoop
-    // `@exclusivity(unchecked)`: one thread, and no field is being changed while code is called that could call back.
+    // `@exclusivity(unchecked)`: one thread, and no code that could call back runs during a change of a field.
     @exclusivity(unchecked) var reception: Reception?
     private(set) lazy var batch = DatagramBatch(packetSize: packetSize)
-    /// The undelivered datagrams of the batch. Until they are delivered nothing is received, which would overwrite
-    /// them.
+    /// The undelivered datagrams in the batch. Until they are delivered, nothing is received, because that would
+    /// overwrite them.
     @exclusivity(unchecked) var received = 0..<0
-    /// True while a body is called with bytes of the batch.
+    /// True while a closure runs with bytes from the batch.
     @exclusivity(unchecked) var isDelivering = false
     @exclusivity(unchecked) var outgoing: [Outgoing] = []
-    /// True when the kernel has not taken the first of `outgoing`. If false, they are posts, which leave at the end of
-    /// the turn.
+    /// True when the kernel has not accepted the first of `outgoing`. If false, all of `outgoing` are posts, sent at
+    /// the end of the turn.
     @exclusivity(unchecked) var waitsForRoom = false
     @exclusivity(unchecked) var hasPostJob = false
     @exclusivity(unchecked) package var waitingPosts = 0
-    /// The number of posts that were refused by the kernel, or dropped for lack of room or after a close.
+    /// The number of posts that the kernel refused, or that were dropped for lack of room or after a close.
     public internal(set) var lostPosts = 0
     @exclusivity(unchecked) var successes = 0
     @exclusivity(unchecked) private var interest: Interest = []
@@ -58,17 +58,17 @@ public final class DatagramSocket: CancellableWork {
         loop.performCleanup { [loop, socket] in loop.closeDescriptor(socket.fd) }
     }
 
-    /// Makes a socket that receives at `endpoint`, from any sender. An IPv6 socket receives IPv6 only.
+    /// Makes a socket that receives at `endpoint` from any sender. An IPv6 socket receives IPv6 only.
     /// - Parameters:
     ///   - endpoint: the local address. `localhost` is 127.0.0.1 here, and other names are not looked up.
-    ///   - packetSize: the maximum length of a received datagram without truncation, 1 to 65,535 bytes. Receiving takes
-    ///     a buffer of 32 times that size, allocated on first use.
+    ///   - packetSize: the maximum length of a datagram received without truncation, from 1 to 65,535 bytes. The first
+    ///     receive allocates a buffer of 32 times that size.
     ///   - options: socket options, set before the socket is bound.
-    /// - Throws: `SocketAddress.ParseError` for a text that is no address, or a `SystemError` with the call and the
-    ///   address:
-    ///   - the error of the kernel, such as `EADDRINUSE`;
+    /// - Throws: `SocketAddress.ParseError` for a string that is no address, or a `SystemError` that names the call and
+    ///   the address:
+    ///   - the kernel's error, such as `EADDRINUSE`;
     ///   - `EAFNOSUPPORT` for a Unix address;
-    ///   - `EINVAL` for several addresses, and for a `packetSize` out of range.
+    ///   - `EINVAL` for several addresses, or a `packetSize` out of range.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public static func bind(
         _ endpoint: some Endpoint, packetSize: Int = 2048, options: [SocketSetting] = []
@@ -76,8 +76,8 @@ public final class DatagramSocket: CancellableWork {
         try make(from: endpoint._endpoint.address(for: .bind), to: nil, packetSize, options)
     }
 
-    /// Makes a socket that sends to `peer` and receives only from it. Sends nothing. The other arguments are as for
-    /// `bind`. Without a `source` the kernel chooses the local address.
+    /// Makes a socket that sends to `peer` and receives only from it. Sends nothing itself. The other arguments are
+    /// those of `bind`. Without a `source`, the kernel chooses the local address.
     /// - Throws: the errors of `bind` and of connect(2), such as `ENETUNREACH`.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public static func connect(
@@ -101,7 +101,7 @@ public final class DatagramSocket: CancellableWork {
     // MARK: Options
 
     /// Sets an option of the socket; see `Connection.set`.
-    /// - Throws: `SystemError` of setsockopt(2); `EBADF` after `close`.
+    /// - Throws: `SystemError` from setsockopt(2); `EBADF` after `close`.
     public func set<Value>(_ option: SocketOption<Value>, to value: Value) throws(SystemError) {
         let setting = SocketSetting.set(option, to: value)
         if isClosed { throw SystemError(.setSocketOption, EBADF, detail: "\(setting): the socket is closed") }
@@ -109,7 +109,7 @@ public final class DatagramSocket: CancellableWork {
     }
 
     /// Reads an option of the socket from the kernel; see `Connection.value`.
-    /// - Throws: `SystemError` of getsockopt(2); `EBADF` after `close`.
+    /// - Throws: `SystemError` from getsockopt(2); `EBADF` after `close`.
     public func value<Value>(of option: SocketOption<Value>) throws(SystemError) -> Value {
         if isClosed { throw SystemError(.getSocketOption, EBADF, detail: "\(option.name): the socket is closed") }
         return try socket.value(of: option)
@@ -117,13 +117,13 @@ public final class DatagramSocket: CancellableWork {
 
     // MARK: End
 
-    /// Closes the socket. Pending operations are rejected with `ECANCELED`, later ones with `EBADF`.
+    /// Closes the socket. Pending operations are rejected with `ECANCELED`, and later ones with `EBADF`.
     public func close() { end("the socket was closed") }
 
     private func end(_ reason: String) {
         guard !isClosed else { return }
         if !waitsForRoom { flush() }
-        // An inline handler of a send may have closed it.
+        // An inline handler of a send may have closed the socket.
         if isClosed { return }
         isClosed = true
         interest = []
@@ -143,7 +143,7 @@ public final class DatagramSocket: CancellableWork {
         for send in outgoing { send.promise?.reject(error(.sendMessages)) }
     }
 
-    /// Ends a cancelled operation. Returns false for a send of several datagrams if some have been sent.
+    /// Ends a cancelled operation. Returns false for a send of several datagrams if some have already been sent.
     package func stop(_ promise: PromiseCore) -> Bool {
         if reception?.promise === promise {
             reception = nil
@@ -167,7 +167,7 @@ public final class DatagramSocket: CancellableWork {
         do throws(SystemError) {
             try loop.setInterest(wanted, of: socket.fd, handler: self)
         } catch {
-            // The kernel refused the registration, and would never report an event.
+            // The kernel refused the registration, so it would never report an event.
             interest = []
             rejectAll { _ in error }
         }
@@ -185,7 +185,7 @@ extension DatagramSocket: ReadinessHandler {
         return []
     }
 
-    /// Notes that the socket was ready, but a call found nothing, or failed for a reason other than a datagram.
+    /// Notes that the socket was ready, but a call found nothing, or failed for a reason that concerns no datagram.
     func noteSpuriousReadiness(_ call: SystemCall, _ result: Int) {
         loop.noteSpuriousReadiness(
             of: socket.fd, progress: successes,

@@ -1,12 +1,12 @@
 import Promises
 
 extension FrameDecoder {
-    /// True when a decoder of this type calls user code. A constant where the type is known.
+    /// True when a decoder of this type may call user code. A constant where the type is known.
     @inlinable @inline(__always)
     static var isUsers: Bool { Self.self != LineDecoder.self && Self.self != DelimiterDecoder.self }
 
     /// Decodes and consumes the next frame; `nil` if it is incomplete.
-    /// - Parameter received: received bytes that are not buffered, if any. Bytes after the frame are buffered then.
+    /// - Parameter received: received bytes that are not buffered yet, if any. Those after the frame are then buffered.
     @inlinable @inline(__always)
     mutating func next(
         _ received: UnsafeRawBufferPointer, in connection: Connection, _ missing: inout Int
@@ -21,7 +21,7 @@ extension FrameDecoder {
                     frame = .some(found)
                     return consumed
                 case .skipped(let consumed):
-                    // A decoder that skips nothing waits for more, or it would be called forever.
+                    // A decoder that skips nothing must wait for more bytes, or it would be called for ever.
                     missing = consumed > 0 ? 0 : 1
                     return consumed
                 case .incomplete(let count):
@@ -29,7 +29,7 @@ extension FrameDecoder {
                     return 0
                 }
             }
-            // Moved out, because a copy would be counted.
+            // Moves the frame; a copy would cost a retain and a release.
             if case .some = frame { return frame.take() }
             received = UnsafeRawBufferPointer(start: nil, count: 0)
         } while missing == 0
@@ -54,7 +54,7 @@ extension FrameDecoder {
         return decoded
     }
 
-    /// Decodes the rest if the stream has ended, and drops it if it is a frame.
+    /// Decodes the remaining bytes if the stream has ended, and drops them if they are a frame.
     @inlinable
     mutating func last(in connection: Connection) throws -> Frame? {
         guard connection.hasLastInput else { return nil }

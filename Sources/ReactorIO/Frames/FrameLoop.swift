@@ -1,6 +1,6 @@
 import Promises
 
-/// The consumer of `forEachFrame`, and the state of all its rounds.
+/// The consumer of `forEachFrame`, with its state for all frames.
 @usableFromInline
 final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
     @usableFromInline typealias Body = (Decoder.Frame, inout ByteReader) throws -> Next
@@ -9,19 +9,19 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
     @usableFromInline let source: Connection
     @usableFromInline let body: Body
     @usableFromInline let recovery: Recovery?
-    // Unchecked: only one call at a time uses the decoder, and `decode` cannot reach it another way.
+    // Unchecked: only one call at a time uses the decoder, and `decode` cannot reach it by any other way.
     @exclusivity(unchecked) @usableFromInline var decoder: Decoder
-    /// The promise of the loop. UnownedReference: it has this object while it is pending.
+    /// The promise of the read loop. Not retained: while pending, it retains this object.
     @usableFromInline let core: CoreRef
-    /// True while the body's promise is pending, so that a drain counts the connection as busy while the body reads.
-    /// Without a waiting read it is never idle.
+    /// True while the promise from `body` is pending, so that a drain counts the connection as busy even while `body`
+    /// reads. Without a waiting read it counts as busy anyway.
     @exclusivity(unchecked) @usableFromInline var isAnswering = false
     @usableFromInline var hasEnded = false
-    /// True when the connection reads ahead because of this loop.
+    /// True when this loop has made the connection read ahead.
     @usableFromInline var readsAhead = false
-    /// True when the decoder has skipped bytes since the last frame, which may belong to the next one.
+    /// True when the decoder has skipped bytes since the last frame, because these may belong to the next one.
     @exclusivity(unchecked) @usableFromInline var isInsideFrame = false
-    /// Its number among the connection's loops, from its first step on: see `DeferredAnswers`.
+    /// The loop's number among the connection's read loops, assigned at its first step: see `DeferredAnswers`.
     @exclusivity(unchecked) @usableFromInline var number = Int32(-1)
 
     @inlinable
@@ -31,7 +31,7 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
         source.frameLoopDidBegin()
     }
 
-    // If it is answering, the result was cancelled while it waited for the promise of `body`.
+    // Still answering if the result was cancelled while it waited for the promise from `body`.
     deinit {
         bodyDidSettle()
         end()
@@ -52,7 +52,7 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
     @inlinable var heldBytes: Int { decoder.heldBytes }
     @inlinable var expectation: StreamError.Expectation { decoder.expectation }
 
-    /// Called when the body's promise may have settled.
+    /// Notes that the promise from `body` may have settled.
     @inlinable
     func bodyDidSettle() {
         if !isAnswering { return }
@@ -63,18 +63,17 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
     @inlinable
     func recover(from error: any Error, _ core: PromiseCore) -> Bool {
         bodyDidSettle()
-        // The body may have cancelled the result before it threw. Nothing follows then.
+        // `body` may have cancelled the result before it threw. Then nothing follows.
         guard let recovery, !(error is StopReading), error as? PromiseError != .cancelled, core.isOpen else {
             return false
         }
-        // The closure may begin another loop, whose messages are not part of this one's.
+        // The closure may begin another read loop, whose messages are not part of this one's.
         end()
         do { try core.finish(following: recovery(error)) } catch { core.finish(throwing: error) }
         return true
     }
 
-    /// The maximum number of frames that are handled or skipped at once, so that small frames do not delay other
-    /// connections.
+    /// The maximum number of frames handled or skipped in one job, so that small frames do not delay other connections.
     @inlinable static var framesInJob: Int { 64 }
 
     @inlinable
@@ -102,7 +101,7 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
         return .again
     }
 
-    /// - Returns: `nil` if the loop continues until the next frame.
+    /// - Returns: `nil` if the read loop goes on to the next frame.
     @inlinable @inline(never)
     func stepInDrain(_ received: UnsafeRawBufferPointer, isNew: Bool) -> InputStep<Void>? {
         let owesNothing = isNew && readsAhead
@@ -119,12 +118,12 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
 
     // MARK: Frames
 
-    /// Handles the frames in `bytes`. Each is consumed before the body is called, which may read on.
+    /// Handles the frames in `bytes`. Each is consumed before `body` is called, because `body` may read on.
     /// - Parameters:
     ///   - owner: the array that contains the bytes.
-    ///   - isReceived: true if they are not buffered. Bytes after the first frame are buffered before the body is
+    ///   - isReceived: true if the bytes are not buffered. Those after the first frame are buffered before `body` is
     ///     called.
-    /// - Returns: `nil` if the input must be read again: the bytes are elsewhere, or a limit is reached.
+    /// - Returns: `nil` if the input must be read again, because the bytes are elsewhere or a limit is reached.
     @inlinable @inline(__always)
     func handleFrames(
         in bytes: UnsafeRawBufferPointer, of owner: UnsafePointer<[UInt8]>?, isReceived: Bool, _ left: inout Int
@@ -145,7 +144,7 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
                 if isReceived { connection.keepInput(rest) }
                 throw error
             }
-            // Moved, because a copy of the frame would be counted.
+            // Moves the frame; a copy would cost a retain and a release.
             switch consume decoded {
             case .frame(let frame, let consumed):
                 consume(consumed, of: rest, isReceived)
@@ -156,7 +155,7 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
             case .skipped(let consumed):
                 consume(consumed, of: rest, isReceived)
                 start += consumed
-                // A decoder that skips nothing waits for more, or it would be called forever.
+                // A decoder that skips nothing must wait for more bytes, or it would be called for ever.
                 if consumed > 0 {
                     isInsideFrame = true
                     continue
@@ -166,7 +165,7 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
                 missing = max(count, 1)
             }
             if connection.hasLastInput {
-                // If not, the decoder has changed the input.
+                // Otherwise the decoder has changed the input.
                 guard connection.inputBegins(at: rest.baseAddress!) else { return nil }
                 if let frame = try decoder.decodeLast(rest, of: connection) {
                     connection.dropInput(rest.count)
@@ -195,7 +194,7 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
         isInsideFrame = false
         var reader = ByteReader(bytes.bytes, owner: owner)
         let next = try body(frame, &reader).asPromise().core
-        // If the body has cancelled the result, waiting for `next` will notice.
+        // If `body` has cancelled the result, the wait for `next` will notice.
         if next.settled?.isFulfilled == true && core.borrow({ $0.isOpen }) { return nil }
         isAnswering = true
         source.beginAnswer(holding: decoder.heldBytes)
@@ -206,7 +205,7 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
 extension Connection {
     /// - Parameters:
     ///   - readsAhead: true if neither this loop nor later reads wait for the program.
-    ///   - drainRule: the way that a drain ends it.
+    ///   - drainRule: the rule by which a drain ends the loop.
     @inlinable
     func startFrames<Decoder: FrameDecoder, Next: Thenable>(
         _ decoder: Decoder, readsAhead: Bool = false, drainRule: DrainRule = .afterFrame,
@@ -229,7 +228,7 @@ extension Connection {
 
     @usableFromInline
     func frameLoopDidEnd(_ readsAhead: Bool) {
-        // Later reads of the request, or of another phase, wait for its answers themselves.
+        // Later reads for the request, or for another phase, wait for their answers themselves.
         if readsAhead { reader.readsAhead = false }
         cold?.memory?.inDecoder = 0
         reader.loops &-= 1
@@ -241,7 +240,7 @@ extension Connection {
     @usableFromInline
     func setDrainRule(_ rule: DrainRule) { reader.drainRule = rule }
 
-    /// - Returns: true if the connection reads ahead from now on.
+    /// - Returns: true if this call made the connection read ahead.
     @usableFromInline
     func beginReadingAhead() -> Bool {
         if reader.readsAhead || refuseRead() != nil { return false }
@@ -249,7 +248,7 @@ extension Connection {
         return true
     }
 
-    /// - Parameter held: the memory of the decoder. If zero, a read in the body does the accounting.
+    /// - Parameter held: the decoder's memory. If it is zero, a read in `body` does the accounting.
     @usableFromInline
     func beginAnswer(holding held: Int) {
         pendingAnswers += 1

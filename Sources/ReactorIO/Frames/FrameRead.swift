@@ -1,7 +1,7 @@
 import Promises
 
-/// A read of a single frame. Specialized in the module of the decoder, so that reading a buffered frame looks up no
-/// type metadata.
+/// A read of a single frame. Specialised in the decoder's module, so that reading a buffered frame looks up no type
+/// metadata.
 @usableFromInline
 struct FrameRead<Decoder: FrameDecoder>: InputConsumer {
     @usableFromInline let connection: UnownedReference<Connection>

@@ -1,11 +1,11 @@
 protocol Numbered: AnyObject {
     var number: Int { get }
-    /// The index; `nil` if in no order. Changed only by the order.
+    /// The index in the order; `nil` if in none. Only the order changes it.
     var place: Int? { get set }
 }
 
-/// A binary heap of objects, smallest number first. Any object can be removed, in logarithmic time. An object is in at
-/// most one order.
+/// A binary heap of objects, smallest number first. Any object can be removed in logarithmic time. An object belongs to
+/// at most one order.
 struct AscendingOrder<Element: Numbered> {
     private var heap: [Element] = []
 

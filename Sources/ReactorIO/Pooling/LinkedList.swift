@@ -9,8 +9,8 @@ protocol Linked: AnyObject {
     subscript(list: List) -> Links<Self> { get set }
 }
 
-/// A doubly linked list, in insertion order. Cancelled requests and lost idle connections leave from the middle, where
-/// an array would move its elements.
+/// A doubly linked list in insertion order. Cancelled requests and lost idle connections are removed from its middle,
+/// where an array would move elements.
 final class LinkedList<Node: Linked> {
     private let list: Node.List
 
@@ -31,7 +31,7 @@ final class LinkedList<Node: Linked> {
     // Neighbours retain each other.
     deinit { while let first { remove(first) } }
 
-    /// Adds `node`, which must not be a member, at the end.
+    /// Appends `node`, which must not be a member.
     func append(_ node: Node) {
         node[list] = Links(previous: last, isMember: true)
         if let last { last[list].next = node } else { first = node }

@@ -1,6 +1,6 @@
 import ReactorLibc
 
-/// Watches an idle connection of a pool for the peer's end.
+/// Watches a pool's idle connection for the end of the peer's stream.
 final class ParkedConnection: ConnectionAttachment {
     private weak var owner: (any PoolOwner)?
     // A retain cycle until the pool has closed the member.
@@ -17,10 +17,10 @@ final class ParkedConnection: ConnectionAttachment {
 }
 
 extension ParkedConnection {
-    /// The poller retains the connection, but the watch does not keep the loop alive.
+    /// Watches `connection`. The poller retains it, but it does not keep the loop alive.
     func begin(on connection: Connection) {
         connection.attachment = self
-        // The kernel may have refused the watch, so that the connection has failed.
+        // If the kernel refused the watch, the connection has failed.
         if connection.attachment === self { Self.setReferenced(false, connection) }
     }
 
@@ -34,8 +34,8 @@ extension ParkedConnection {
         if connection.lifecycle.hasDescriptor { connection.loop.setReferenced(isReferenced, of: connection.fd) }
     }
 
-    /// Closes a connection that no request uses, without waiting for an answer, even if its request has begun the
-    /// close. Queued bytes have `time` to leave, or the request's own limit.
+    /// Closes a connection that no lease uses any more, without waiting for an answer, even if its request began the
+    /// close. Queued bytes have `time`, or the request's own limit, to be sent.
     static func close(_ connection: Connection, linger time: Duration = .zero) {
         end(on: connection)
         guard connection.lifecycle.hasDescriptor else { return }
@@ -64,7 +64,7 @@ extension ParkedConnection {
 
     /// True for unsolicited input, the peer's end, or an error.
     static func hasUnexpectedEvent(_ connection: Connection) -> Bool {
-        // POLLRDHUP, which the Glibc module lacks.
+        // 0x2000 is POLLRDHUP, which the Glibc module lacks.
         connection.loop.kernel.poll(connection.fd, Int16(POLLIN | 0x2000)) != 0
     }
 }

@@ -2,11 +2,11 @@ import Promises
 import Reactor
 import ReactorLibc
 
-// The pool's side effects. `PoolState` decides. Resources, promises and timers are changed only here.
+// The pool's side effects. `PoolState` decides, and only this file changes resources, promises and timers.
 
 extension Pool {
-    /// Executes the state's actions. User code, the check or an inline handler, may call the pool or turn the loop. So
-    /// each action is removed before it is executed, and an inner call executes the rest first.
+    /// Executes the state's actions. User code, in the check or an inline handler, may call the pool or turn the loop.
+    /// So each action is removed before it is executed, and a nested call executes the others first.
     func perform() {
         while let action = state.actions.popFirst() { execute(action) }
         updateTimer()
@@ -38,14 +38,14 @@ extension Pool {
         var timer: EventLoop.Timer?
         var isLate = false
         member.budget = budget
-        // A `tap` receives a resource made in time even from a cancelled promise. Nothing else would close it.
+        // Even if its promise was cancelled, a resource made in time reaches this `tap`. Nothing else would close it.
         let making = firstly { try makeResource(member) }.tap { [self] outcome in
             timer?.cancel()
             member.work = nil
             switch outcome {
             case .success(let resource):
                 member.resource = PoolBox(resource)
-                // The request was cancelled while the resource was on its way here.
+                // The request was cancelled before the resource arrived.
                 guard member.isMaking else { return member.close(closeResource) }
                 if let connection = member.connection { noteSettings(of: connection, member) }
                 state.didMake(member, at: loop.now)
@@ -70,7 +70,7 @@ extension Pool {
     private func lend(_ member: PoolMember, _ request: PoolRequest) {
         if let connection = member.connection { ParkedConnection.end(on: connection) }
         request.begin(with: member, of: self)
-        // If the request has been cancelled, the lease is released unused.
+        // If the request was cancelled, releasing the lease returns the resource unused.
         request.resolver.take()?.fulfill(request)
     }
 
@@ -100,19 +100,19 @@ extension Pool {
 
     // MARK: Time
 
-    /// Reusing a resource does not move the timer, which may fire early. Waiting requests with a deadline make it keep
-    /// the loop alive.
+    /// Sets the timer, which may fire early, because reusing a resource does not move it. While waiting requests have a
+    /// deadline, it keeps the loop alive.
     private func updateTimer() {
         if loop.hasEnded { return }
         defer { updateBackgroundSources() }
         if state.members.isEmpty && state.waiting.isEmpty { return timer.cancel() }
-        // Weak, because waiting requests retain the pool, and idle resources must not.
+        // Weak, because idle resources must not retain the pool. Waiting requests do so anyway.
         timer.set(
             to: state.nextDeadline, keepsAlive: state.hasWaitDeadline, on: loop,
             InternalJob({ [weak self] in self?.timerFired() }, ifLoopEnds: { [weak self] in self?.loopWillEnd() }))
     }
 
-    /// Idle resources and this timer settle nothing, so a `hang` that only they could end is reported as stalled.
+    /// Idle resources and this timer settle no promise, so a `hang` that waits only for them is reported as stalled.
     private func updateBackgroundSources() {
         let sources = state.idle.count + (timer.isUnreferenced ? 1 : 0)
         if sources == backgroundSources { return }
@@ -130,7 +130,7 @@ extension Pool {
         draining?.noteRest(of: state)
         for member in state.members.all {
             member.connection?.loopWillEnd()
-            // No handler of a cancellation would run, and the connections end with their loop.
+            // Handlers of a cancellation would not run any more, and the connections end with their loop.
             (member.connection, member.work) = (nil, nil)
         }
         state.abort()

@@ -2,33 +2,33 @@ import Promises
 import Reactor
 import ReactorLibc
 
-// Resources that are connections, or use one: opening, resetting after a request, and reacting to the peer.
+// Resources that are or use connections: opening them, resetting them after a request, and reacting to the peer.
 
 extension Pool {
-    /// Makes a pool of resources with one connection each, such as sessions. The pool connects, closes the connection
-    /// with the resource, and watches it while idle.
+    /// Makes a pool whose resources have one connection each, such as sessions. The pool connects, closes the
+    /// connection with its resource, and watches it while the resource is idle.
     ///
     /// ```swift
     /// let sessions = Pool(to: "db.internal:5432") { connection, _ in Session.open(on: connection) }
     /// ```
     ///
-    /// An idle resource is closed when the peer ends or resets its connection, without reading. Before a reuse, the
-    /// pool checks the connection: if the peer has closed, or has sent anything since the last request, the resource is
-    /// closed, and the request gets another.
+    /// An idle resource is closed, without reading, when the peer ends or resets its connection. Before each reuse the
+    /// pool checks the connection. If the peer has ended it, or has sent anything since the last request, the resource
+    /// is closed, and the request gets another.
     /// - Parameters:
-    ///   - server: the key of requests without a key.
-    ///   - limits: as in the form with `make`; `makeTimeout` includes the connect and `prepare`.
-    ///   - options: the socket options of each connection.
-    ///   - lookup: finds the addresses of a name.
-    ///   - route: the endpoint to connect to for a key, such as a proxy, if not the key itself. Called on the pool's
-    ///     thread for each new connection. If it throws, a request is rejected as after a failed connect.
-    ///   - check: as in the form with `make`, after the pool's own check.
-    ///   - close: ends a resource. The pool closes the connection itself.
-    ///   - keepsAfter: as in the form with `make`.
-    ///   - prepare: makes a resource on a new connection, with the key of the requests: it logs in, for example. If it
-    ///     fails, the connection is closed, and a request is rejected as after a failed connect. Its filters and socket
-    ///     options stay. `idleTimeout`, `writeTimeout`, `frameTimeouts`, `readRate`, `writeQueueLimit` and
-    ///     `writeWatermarks` are reset to their defaults.
+    ///   - server: the key for requests that name none.
+    ///   - limits: the same as for the initializer with `make`; `makeTimeout` includes the connect and `prepare`.
+    ///   - options: each connection's socket options.
+    ///   - lookup: finds a name's addresses.
+    ///   - route: returns the endpoint to connect to for a key, if not the key itself, such as a proxy. Called on the
+    ///     pool's thread for each new connection. If it throws, a request is rejected as after a failed connect.
+    ///   - check: the same as for the initializer with `make`; called after the pool's own check.
+    ///   - close: ends a resource. The pool closes the connection.
+    ///   - keepsAfter: the same as for the initializer with `make`.
+    ///   - prepare: makes a resource for the key on a new connection, for instance by logging in. If it fails, the
+    ///     connection is closed, and a request is rejected as after a failed connect. Its filters and socket options
+    ///     stay. `idleTimeout`, `writeTimeout`, `frameTimeouts`, `readRate`, `writeQueueLimit` and `writeWatermarks`
+    ///     are reset to their defaults.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public convenience init(
         to server: PoolKey = "the pool", limits: PoolLimits = PoolLimits(), options: [SocketSetting] = [],
@@ -41,7 +41,7 @@ extension Pool {
             let key = member.line.key
             return connect(to: try route(key), options: options, lookup: lookup).then { connection in
                 if !member.isMaking { throw PromiseError.cancelled }
-                // From now on the connection is closed with its member.
+                // From now on, closing the member closes the connection.
                 member.connection = connection
                 return try prepare(connection, key)
             }
@@ -51,7 +51,7 @@ extension Pool {
 }
 
 extension Pool where Resource == Connection {
-    /// Makes a pool whose resources are connections. `prepare` installs a filter or logs in on each new one.
+    /// Makes a pool whose resources are connections. `prepare` sets up each new one: it installs a filter or logs in.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public convenience init(
         to server: PoolKey = "the pool", limits: PoolLimits = PoolLimits(), options: [SocketSetting] = [],
@@ -97,7 +97,7 @@ extension Pool {
             ParkedConnection.close(connection, linger: .seconds(5))
         }
         if isReusable || !connection.lifecycle.hasDescriptor { return didReturn(member, isReusable: isReusable) }
-        // Queued bytes still have time to leave. Until then the connection counts, and a drain waits for it.
+        // Queued bytes still have time to be sent. Until then the connection counts, and a drain waits for it.
         connection.closed.done { [self] _ in didReturn(member, isReusable: false) }
     }
 }
@@ -108,24 +108,24 @@ extension PoolMember {
         return !cold.hasChangedOptions && cold.filter === filter
     }
 
-    /// The number of bytes that the connection has delivered, after its filter, which a closed connection no longer
-    /// has.
+    /// The number of bytes delivered by the connection after its filter. Uses the member's `filter`, because a closed
+    /// connection has none.
     var deliveredBytes: Int { filter?.deliveredCount ?? connection?.bytesReceived ?? 0 }
 }
 
 extension PoolRequest {
-    /// Returns true when the peer had abandoned the connection: another request had used it before, the peer has ended
-    /// or reset it, and no byte of an answer has arrived.
+    /// Returns true if the peer had abandoned the connection: another request had used it before, the peer has ended or
+    /// reset it, and no byte of an answer has arrived.
     func isStale(after error: (any Error)?) -> Bool {
         guard let member, let connection = member.connection, error?.isCancelled != true else { return false }
-        // Complete records, such as an end record, need not belong to an answer. An incomplete one may.
+        // A complete record, such as an end record, need not belong to an answer. An incomplete one may.
         let isInsideAnswer = member.filter.map { $0.isBusy || $0.isRemoved } ?? false
         guard isReused, member.deliveredBytes == bytesBefore, !isInsideAnswer else { return false }
         return switch connection.failure?.code {
         case ECONNRESET, EPIPE: true
-        // The body may have aborted the connection after the end.
+        // The closure may have aborted the connection after the peer ended it.
         case nil, ECANCELED: connection.reader.hasEnded
-        // Not a time-out of the connection: a slow server would be asked again and again.
+        // Time-outs do not count, because a slow server would get the request again and again.
         default: connection.reportedFailure as? ConnectionFilterError == .truncated
         }
     }

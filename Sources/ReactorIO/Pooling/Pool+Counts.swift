@@ -1,10 +1,10 @@
 import Promises
 
-/// The numbers of a pool's resources and requests.
+/// The numbers of resources and requests in a pool.
 public struct PoolCounts: Hashable, Sendable {
     /// Resources that are being made.
     public let making: Int
-    /// Resources that have been made: in use, idle, or with queued writes after their last request.
+    /// Resources that have been made: in use, idle, or sending queued bytes after their last request.
     public let open: Int
     /// Resources that wait for their next request.
     public let idle: Int
@@ -13,7 +13,7 @@ public struct PoolCounts: Hashable, Sendable {
 }
 
 extension Pool {
-    /// The counts of all keys together, for metrics. Takes constant time.
+    /// The counts for all keys together, for metrics. Takes constant time.
     public var counts: PoolCounts {
         loop.assertOwner()
         return PoolCounts(
@@ -21,7 +21,7 @@ extension Pool {
             waiting: state.waiting.count)
     }
 
-    /// The counts of each key with resources or requests, for metrics. Takes time linear in the number of keys.
+    /// The counts for each key with resources or requests, for metrics. Takes time linear in the number of keys.
     package var countsByKey: [PoolKey: PoolCounts] {
         loop.assertOwner()
         return Dictionary(state.lines.values.map { ($0.key, $0.counts) }, uniquingKeysWith: { counts, _ in counts })
@@ -29,7 +29,7 @@ extension Pool {
 }
 
 extension PoolLine {
-    /// The number of resources that are being checked, each for a request.
+    /// The resources being checked, each for a request.
     var checked: Int { count - making.count - idle.count - leased }
 
     fileprivate var counts: PoolCounts {

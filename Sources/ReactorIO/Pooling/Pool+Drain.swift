@@ -2,20 +2,20 @@ import Promises
 import Reactor
 
 extension Pool {
-    /// Closes the pool: idle resources at once, the others when their requests have ended. Waiting and later requests
-    /// are rejected with `PoolError.closed`.
+    /// Closes the pool: idle resources at once, the others when their requests end. Waiting and later requests are
+    /// rejected with `PoolError.closed`.
     public func close() {
         loop.assertOwner()
         state.close()
         perform()
     }
 
-    /// Closes idle resources at once, rejects new requests with `PoolError.closed`, and lets existing ones finish, even
-    /// waiting ones. At the deadline it rejects waiting requests, closes the resources in use and cancels their
-    /// requests' promises.
+    /// Closes idle resources at once, rejects new requests with `PoolError.closed`, and lets earlier requests finish,
+    /// even waiting ones. At the deadline, rejects waiting requests, closes the resources in use and cancels the
+    /// promises of their requests.
     ///
-    /// A request that waits for the result waits until the deadline.
-    /// - Parameter deadline: the time that the requests have from now on. Ignored in further calls.
+    /// A request that itself waits for the drain's result never finishes before the deadline.
+    /// - Parameter deadline: the time for the requests, from now on. Ignored in further calls.
     /// - Returns: a guarantee that is fulfilled when the last resource is closed. Further calls return the same one.
     @discardableResult
     @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
@@ -24,7 +24,7 @@ extension Pool {
         if let draining { return draining.guarantee }
         let drain = PoolDrain(state.waiting.count + state.leasedCount)
         draining = drain
-        // The timer must exist when the last resource is closed inside `perform`.
+        // Must exist before `perform`, which may close the last resource.
         drain.timer = loop.schedule(after: deadline) { [self] in
             drain.noteRest(of: state)
             state.abort()
@@ -36,14 +36,14 @@ extension Pool {
     }
 }
 
-/// The outcome of a drained pool's requests.
+/// The counts of a drained pool's requests, by how they ended.
 public struct PoolDrainResult: Hashable, Sendable {
     /// Requests that ended before the deadline, fulfilled or not.
     public internal(set) var finished = 0
-    /// Requests whose resources were closed at the deadline or with the loop, or whose queued bytes the peer had not
-    /// taken by then.
+    /// Requests whose resources were closed at the deadline or when the loop ended, and requests whose queued bytes the
+    /// peer had not accepted by then.
     public internal(set) var aborted = 0
-    /// Requests without a resource at the deadline.
+    /// Requests that had no resource at the deadline.
     public internal(set) var rejected = 0
 }
 

@@ -1,7 +1,7 @@
 import Promises
 
 extension Pool {
-    /// Calls `body` with a resource, and settles as the promise that `body` returns.
+    /// Calls `body` with a resource, and settles like the promise that `body` returns.
     ///
     /// ```swift
     /// pool.with(.address(.loopback(port: 7000))) { connection in
@@ -10,33 +10,33 @@ extension Pool {
     /// ```
     ///
     /// `body` gets an idle resource or a new one, or the request waits in line. The resource returns to the pool when
-    /// the promise of `body` is *fulfilled*, or rejected with an error that `keepsAfter` accepts. After another
-    /// *rejection or a cancellation* the resource is closed, and a connection aborted: nobody knows how much of an
-    /// answer is still to arrive, and the peer must not take half a request for a complete one.
+    /// `body`'s promise is *fulfilled*, or rejected with an error that `keepsAfter` accepts. After any other *rejection
+    /// or a cancellation*, the resource is closed and its connection aborted: nobody knows how much of an answer is
+    /// still to arrive, and the peer must not mistake half a request for a complete one.
     ///
-    /// A connection does not return if it cannot be reused: `body` has closed, detached or half-closed it, the peer has
-    /// ended, a read, a write or a `peerGone()` is pending, unread input is buffered, or `body` has set a socket
-    /// option, or installed or removed a filter. To prevent reuse, call `connection.close()` in `body`. Time-outs,
-    /// limits and watermarks are reset to their defaults.
+    /// A connection that cannot be reused does not return: if `body` has closed, detached or half-closed it, the peer
+    /// has ended its side, a read, a write or a `peerGone()` is pending, unread input is buffered, or `body` has set a
+    /// socket option, or installed or removed a filter. To prevent reuse, call `connection.close()` in `body`.
+    /// Time-outs, limits and watermarks are reset to their defaults.
     ///
-    /// `body` must not use the resource after that. Put a time limit outside, `pool.with { … }.timeout(…)`, so that the
-    /// resource is closed when the closure of `body` on another thread has returned. With a `timeout` inside, that
-    /// thread may still use the closed resource.
+    /// Once its promise has settled, `body` must not use it. Put a time limit outside, `pool.with { … }.timeout(…)`.
+    /// Then the resource is closed only when a closure that `body` runs on another thread has returned. With a
+    /// `timeout` inside, that thread may still use the closed resource.
     ///
-    /// Cancelling the result while the request waits removes it from the line, and cancels the making of a resource
-    /// that no other request needs.
+    /// Cancelling the result while the request waits removes the request from the line. The making of a resource that
+    /// no other request needs is cancelled too.
     ///
-    /// The peer may close a connection while a request is on its way. `body` then sees a reset, or an end instead of an
-    /// answer, although the server is well. `isIdempotent: true` retries the request, whatever the outcome of `body`,
-    /// if a request has used the connection before and no byte of an answer has arrived. A restarted server may have
-    /// closed all connections, so this repeats until there is an answer, a connection is new, or the pool is closed or
-    /// drained. Only the caller knows whether a request may be repeated.
+    /// The peer may close a connection while a request is in transit. `body` then sees a reset, or the end of the
+    /// stream instead of an answer, although the server works. `isIdempotent: true` repeats the request, whatever the
+    /// outcome of `body`, if an earlier request has used the connection and no byte of an answer has arrived. A
+    /// restarted server may have closed all connections, so this repeats until there is an answer, the connection is
+    /// new, or the pool is closed or drained. Only the caller knows if a request may be repeated.
     ///
     /// - Parameters:
-    ///   - key: selects the resources, usually a server; `nil` for the pool's default key.
-    ///   - isIdempotent: true if the request may be repeated.
-    ///   - body: makes the request, in a job of this thread's loop.
-    /// - Returns: a promise that settles as the promise of `body`. Also rejected with `PoolError`, with the error of
+    ///   - key: selects the resources, and is usually a server; `nil` for the pool's default key.
+    ///   - isIdempotent: true to permit repeating the request.
+    ///   - body: makes the request, in a job on this thread's loop.
+    /// - Returns: a promise that settles like that of `body`. Also rejected with `PoolError`, with the error from
     ///   making a resource for this or a later request, with `PromiseError.badInput` if the pool's limits are invalid,
     ///   or with `SystemError` (`ECANCELED`) if the loop ends while the request waits.
     @available(*, noasync, message: "an async function on the loop calls the form with an async body")
@@ -48,7 +48,7 @@ extension Pool {
         let retry = isIdempotent ? PoolRetry() : nil
         let outcome = lease(key, file, line).then { [self] lease in try use(lease, retry, body) }
         guard let retry else { return outcome }
-        // A body may succeed although it has met a stale connection.
+        // The closure may succeed although its connection was stale.
         let checked = outcome.get { [self] _ in if isNeeded(retry) { throw closed(key) } }
         return again(checked, retry) { [self] in with(key, isIdempotent: true, body, file: file, line: line) }
     }
@@ -68,16 +68,16 @@ extension Pool {
         return ended
     }
 
-    /// The form for async functions on the pool's loop. Calls `body` in the task and the isolation of its caller.
+    /// The overload for async functions on the pool's loop. Calls `body` in the task and isolation of its caller.
     ///
     /// ```swift
     /// let rows = try await sessions.with { session in try await session.query("SELECT 1") }
     /// ```
     ///
-    /// The body owns the resource until it returns, even if the task is cancelled. Only a drain's deadline and the
-    /// loop's end close the resource earlier.
-    /// - Throws: the errors of the form with promises, `CancellationError` while it waits, or `PromiseError.badInput`
-    ///   on a thread other than the loop's.
+    /// `body` owns the resource until it returns, even if the task is cancelled. Only a drain's deadline and the loop's
+    /// end close the resource earlier.
+    /// - Throws: the errors of the overload with promises, `CancellationError` if cancelled while it waits, or
+    ///   `PromiseError.badInput` on a thread other than the loop's.
     public nonisolated(nonsending) func with<Value>(
         _ key: PoolKey? = nil, isIdempotent: Bool = false,
         _ body: nonisolated(nonsending) (Resource) async throws -> Value,
@@ -97,7 +97,7 @@ extension Pool {
         }
     }
 
-    /// The resource returns to the pool by `end`, or when the lease is released unused.
+    /// Requests a resource, which returns to the pool by `end` or when the lease is released unused.
     @usableFromInline
     func lease(_ key: PoolKey?, _ file: StaticString, _ line: UInt) -> Promise<PoolRequest> {
         loop.assertOwner()
@@ -108,9 +108,9 @@ extension Pool {
         if let refusal = request.refusal { return Promise(error: refusal, file, line) }
         let (promise, resolver) = Promise<PoolRequest>.pending(file, line)
         request.resolver = resolver
-        // On the loop's thread a cancelled request leaves the line at once, before that job runs.
+        // A request cancelled on the loop's thread is removed from the line at once, before that job runs.
         promise.core.whenSettled { [self] in if loop.isUsableHere { withdraw(request) } }
-        // While the request waits, this closure retains the pool.
+        // Retains the pool while the request waits.
         resolver.onCancel { [self] in
             withdraw(request)
             perform()
@@ -118,7 +118,7 @@ extension Pool {
         return promise
     }
 
-    /// Removes a cancelled request. `perform` is called later.
+    /// Removes a cancelled request. The caller must call `perform` later.
     private func withdraw(_ request: PoolRequest) { if request.resolver.take() != nil { state.cancel(request) } }
 
     @usableFromInline
@@ -157,8 +157,8 @@ extension Pool {
         didReturn(member, isReusable: member.connection.map(ParkedConnection.isReusable) ?? true)
     }
 
-    /// Repeats the request of `outcome` if it has met a stale connection. Terminates: each retry leaves one reused
-    /// connection fewer, and a new one is never stale. Inlinable, to be specialised for the types of other modules.
+    /// Repeats the request of `outcome` if its connection was stale. Terminates, because each retry uses up a reused
+    /// connection, and a new one is never stale. Inlinable, so that it is specialised for types from other modules.
     @inlinable
     func again<Value>(
         _ outcome: Promise<Value>, _ retry: PoolRetry, _ request: @escaping () -> Promise<Value>
@@ -169,15 +169,15 @@ extension Pool {
         }
     }
 
-    /// False in a closed or drained pool, which would refuse the request and lose the outcome.
+    /// False in a closed or drained pool, which would refuse the repeated request and lose the outcome.
     @usableFromInline
     func isNeeded(_ retry: PoolRetry) -> Bool { retry.isNeeded && state.phase == .open }
 
     @usableFromInline
     func closed(_ key: PoolKey?) -> PoolError { .closed(key: key ?? defaultKey) }
 
-    /// Like `with`, for a body that may end its lease by `giveBack` before its promise settles. With `isIdempotent` the
-    /// body must not succeed without an answer.
+    /// Works like `with`, but `body` may end its lease by `giveBack` before its promise settles. With `isIdempotent`,
+    /// `body` must not succeed without an answer.
     @inlinable
     package func lend<Work: Thenable>(
         _ key: PoolKey, isIdempotent: Bool, _ body: @escaping (Resource, PoolRequest) throws -> Work

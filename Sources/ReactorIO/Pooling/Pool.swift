@@ -18,7 +18,7 @@ import Reactor
 ///
 /// The idle resource that was used last is reused first, so that surplus ones reach `idleTimeout`. Idle resources do
 /// not keep the loop alive. Waiting requests, and resources being made or in use, retain the pool. Releasing its last
-/// reference closes the idle ones.
+/// reference closes the idle resources.
 public final class Pool<Resource>: PoolOwner {
     // `@exclusivity(unchecked)`: one thread, and no foreign code runs during a change.
     @usableFromInline let loop: EventLoop
@@ -35,17 +35,17 @@ public final class Pool<Resource>: PoolOwner {
 
     /// Makes a pool on this thread's loop.
     /// - Parameters:
-    ///   - limits: the limits of numbers and time. A number below its minimum rejects each request with
+    ///   - limits: the limits on numbers and times. A number below its minimum rejects each request with
     ///     `PromiseError.badInput`.
-    ///   - make: makes a resource for a key. Its error rejects the longest waiting request. The promise is cancelled
-    ///     when no request needs the resource any more, and at `makeTimeout`. The cancelled work closes whatever it has
+    ///   - make: makes a resource for a key. Its error rejects the longest waiting request. Its promise is cancelled at
+    ///     `makeTimeout`, and when no request needs the resource any more. Cancelled work closes whatever it has
     ///     opened. The pool retains this closure and the following ones.
     ///   - check: called before each reuse of a resource. If it throws or its promise is rejected, the resource is
-    ///     closed, and the request gets another. Its time counts as waiting.
-    ///   - close: ends a resource that the pool discards. Called exactly once for each resource.
-    ///   - keepsAfter: returns true if a resource can be reused after this error of a body. Not called after a
-    ///     cancellation, which may have left anything half done and closes the resource. Without it, each error closes
-    ///     the resource.
+    ///     closed, and the request gets another. The time of the check counts as waiting.
+    ///   - close: ends a resource that the pool discards. Called exactly once per resource.
+    ///   - keepsAfter: returns true if a resource can be reused after this error from a `body`. Not called after a
+    ///     cancellation: it may have left work half done, so the resource is closed. By default each error closes the
+    ///     resource.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public convenience init(
         limits: PoolLimits = PoolLimits(), make: @escaping (PoolKey) throws -> Promise<Resource>,
@@ -70,8 +70,8 @@ public final class Pool<Resource>: PoolOwner {
         InspectedObjects.add(state, ofLoop: loop.serial)
     }
 
-    // Everything but idle resources retains the pool, so only those are left. The watches of idle connections make the
-    // poller retain them.
+    // Only idle resources are left, because everything else retains the pool. The poller still retains idle
+    // connections, which it watches.
     deinit {
         loop.performCleanup { [loop, timer, state, closeResource, backgroundSources] in
             let hasEnded = loop.hasEnded
@@ -81,11 +81,11 @@ public final class Pool<Resource>: PoolOwner {
                 loop.changeBackgroundSources(by: -backgroundSources)
             }
             for member in state.members.all {
-                // As in `loopWillEnd`, which is not called any more.
+                // Done here, because `loopWillEnd` is not called any more.
                 if hasEnded { member.connection.take()?.loopWillEnd() }
                 member.close(closeResource)
             }
-            // Waiting requests whose handlers were discarded form a retain cycle with their lines.
+            // Waiting requests with discarded handlers form a retain cycle with their lines.
             if hasEnded { state.abort() }
         }
     }
@@ -100,7 +100,7 @@ final class PoolBox<Resource> {
 
 extension PoolMember {
     func box<Resource>(of type: Resource.Type) -> PoolBox<Resource> {
-        // Sound because only this member's pool stores a box in it, and reads it with the same type.
+        // Sound because only this member's pool stores a box in `resource`, and reads it with the same type.
         unsafeDowncast(resource!, to: PoolBox<Resource>.self)
     }
 

@@ -2,17 +2,17 @@ enum PoolAction {
     case make(PoolMember)
     case cancelMake(PoolMember)
     case lend(PoolMember, PoolRequest)
-    /// Check whether the used resource can be reused, and report by `didCheck`.
+    /// Check that the used resource can be reused, then call `didCheck`.
     case check(PoolMember)
     case park(PoolMember)
     case close(PoolMember)
-    /// Close the resource at once, although a request or a check uses it.
+    /// Close the resource at once, even while a request or a check uses it.
     case abort(PoolMember)
     case reject(PoolRequest, any Error)
 }
 
-/// The pending actions of a pool, in order. A single action, the usual case, needs no queue, which would make a lease
-/// dearer by a fifth.
+/// The pending actions of a pool, in order. The usual single action needs no queue, which would make a lease a fifth
+/// more expensive.
 struct PoolActions {
     private var first: PoolAction?
     private var rest = IndexedQueue<PoolAction>()

@@ -1,7 +1,7 @@
 /// The reason why a `Pool` gave a request no resource.
 public enum PoolError: Error, Hashable, Sendable {
-    /// No resource for `key` became free, or could be made, within the pool's `waitTimeout`. `limit` is the pool's
-    /// limit per key, `waited` the time since the request.
+    /// No resource for `key` became free or could be made within the pool's `waitTimeout`. `limit` is the pool's limit
+    /// per key, and `waited` the time since the request.
     case timedOut(key: PoolKey, limit: Int, waited: Duration)
     /// `PoolLimits.waiting` requests were already waiting for `key`.
     case tooManyWaiting(key: PoolKey, limit: Int)

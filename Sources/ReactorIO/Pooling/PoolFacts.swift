@@ -4,7 +4,7 @@ import Reactor
 extension PoolState: Inspected {
     private static var mostKeys: Int { 20 }
 
-    /// All keys together, then the first ones with their own numbers.
+    /// The facts for all keys together, and then for each of the first keys.
     package var facts: [InspectedFacts] {
         let open = members.count - makingCount
         var all = InspectedFacts(

@@ -3,17 +3,17 @@ import Reactor
 
 /// Identifies the server of a pooled resource, or any other group of interchangeable resources.
 ///
-/// All texts for one address are one key, equal to the address: `[::1]:80`, `[0::1]:80`. `localhost:80`, which has two
-/// addresses, is a separate key.
+/// All spellings of one address are one key, equal to the address: `[::1]:80`, `[0::1]:80`. `localhost:80`, which has
+/// two addresses, is a separate key.
 public enum PoolKey: Hashable, Sendable {
     /// An address.
     case address(SocketAddress)
-    /// A list of addresses, which is the key as a whole. The first address that accepts is used.
+    /// A list of addresses, which forms one key. The first address that accepts the connection is used.
     case addresses([SocketAddress])
-    /// A host name and a port, looked up for each new connection, or any text, in a pool of other resources.
+    /// A host name and a port, looked up for each new connection. In a pool of other resources, any string.
     case name(String)
 
-    /// The canonical form, equal for all texts of one address.
+    /// The canonical key, equal for all spellings of one address.
     var unique: PoolKey {
         guard case .name(let text) = self, case .address(let address)? = try? ParsedEndpoint(text) else { return self }
         return .address(address)
@@ -32,10 +32,10 @@ extension PoolKey: Endpoint {
 }
 
 extension PoolKey: ExpressibleByStringLiteral, CustomStringConvertible {
-    /// A name, or the text of an address.
+    /// Makes a key from a name or an address.
     public init(stringLiteral text: String) { self = .name(text) }
 
-    /// The text of the address, the list or the name.
+    /// The string for the address, the list or the name.
     public var description: String {
         switch self {
         case .address(let address): address.description

@@ -1,7 +1,7 @@
 import Promises
 import Reactor
 
-// The objects that `PoolState` moves: resources, requests, and the state per key. Their fields are
+// The objects that `PoolState` moves: resources, requests, and the state for each key. Their fields are
 // `@exclusivity(unchecked)`: one thread, and no foreign code runs during a change.
 
 final class PoolMember: Linked {
@@ -18,25 +18,25 @@ final class PoolMember: Linked {
     let line: PoolLine
     @exclusivity(unchecked) var use = Use.making
     @exclusivity(unchecked) var opened = LoopInstant.distantFuture
-    /// The time that its peer keeps it idle, if known.
+    /// The time after which the peer ends the idle resource, if known.
     @exclusivity(unchecked) var idleLimit: Duration?
-    /// True when its lifetime is over, and its request's end closes it.
+    /// True when its lifetime is over, so that it is closed when its request ends.
     @exclusivity(unchecked) var isOld = false
     enum List: Int { case all, ofLine, idle, aging }
     @exclusivity(unchecked) private var links: InlineArray<4, Links<PoolMember>> = .init(repeating: Links())
 
-    /// The resource, for the pool only.
+    /// The resource. Only the pool uses it.
     @exclusivity(unchecked) var resource: AnyObject?
-    /// The resource's connection, from its connect on.
+    /// The resource's connection, once connected.
     @exclusivity(unchecked) var connection: Connection? {
         didSet { if let connection { budget?.begin(for: connection) } }
     }
     @exclusivity(unchecked) var budget: MemoryBudget?
     @exclusivity(unchecked) var parking: ParkedConnection?
     @exclusivity(unchecked) var filter: InstalledFilter?
-    /// The making, the check or the request that uses the resource, until it settles.
+    /// The promise of the making, check or request that uses the resource, until it settles.
     @exclusivity(unchecked) var work: PromiseCore?
-    /// True when no request has used it.
+    /// True until a request has used the resource.
     @exclusivity(unchecked) var isFresh = true
 
     init(_ number: Int, _ line: PoolLine) {
@@ -49,14 +49,14 @@ final class PoolMember: Linked {
         _modify { yield &links[list.rawValue] }
     }
 
-    /// Cancels `work` if its start has also ended the pool or the request.
+    /// Stores `work`, or cancels it if starting it has already ended the pool or the request.
     func begin(_ work: PromiseCore) { if case .gone = use { work.cancel() } else { self.work = work } }
 
     var isLeased: Bool { if case .leased = use { true } else { false } }
     var isMaking: Bool { if case .making = use { true } else { false } }
 }
 
-/// A request for a resource, which becomes its lease.
+/// A request for a resource, and later the lease of that resource.
 @usableFromInline
 package final class PoolRequest: Numbered, Linked {
     let number: Int
@@ -67,16 +67,17 @@ package final class PoolRequest: Numbered, Linked {
     /// The resource that is being checked for the request, if any.
     @exclusivity(unchecked) var checks: PoolMember?
 
-    // For the pool only.
+    // Used only by the pool:
 
     /// Set while the request waits, unless it is answered at once.
     @exclusivity(unchecked) var resolver: Resolver<PoolRequest>?
-    /// The reason of an immediate refusal.
+    /// The error of an immediate refusal.
     @exclusivity(unchecked) var refusal: (any Error)?
     @exclusivity(unchecked) private(set) var member: PoolMember?
-    /// The pool that an unfinished lease returns to.
+    /// The pool to which an unfinished lease returns its resource.
     @exclusivity(unchecked) private var owner: (any PoolOwner)?
-    /// True if another request has used the resource. `bytesBefore` is what its connection had delivered then.
+    /// True if another request has used the resource. `bytesBefore` counts the bytes that its connection had delivered
+    /// by then.
     @exclusivity(unchecked) package private(set) var isReused = false
     @exclusivity(unchecked) private(set) var bytesBefore = 0
     @exclusivity(unchecked) var retry: PoolRetry?
@@ -92,14 +93,14 @@ package final class PoolRequest: Numbered, Linked {
         _modify { yield &links }
     }
 
-    // In a job, because a lease may be released anywhere in the library, and on any thread.
+    // Runs in a job, because a lease may be released anywhere in the library and on any thread.
     deinit {
         guard let owner, let member else { return }
         let loop = owner.loop
         loop.performCleanup { if !loop.hasEnded { loop.enqueue { owner.didNotUse(member) } } }
     }
 
-    /// Releasing the lease returns the resource, unless `finish` was called.
+    /// Begins the lease. Releasing it returns the resource, unless `finish` was called.
     func begin(with member: PoolMember, of owner: any PoolOwner) {
         (self.member, self.owner) = (member, owner)
         (isReused, bytesBefore) = (!member.isFresh, member.deliveredBytes)
@@ -109,7 +110,7 @@ package final class PoolRequest: Numbered, Linked {
     /// - Returns: false if the lease has already ended.
     func finish() -> Bool { owner.take() != nil }
 
-    /// Ends the lease before the promise of its body settles, which must then be fulfilled.
+    /// Ends the lease before the promise of its closure settles. That promise must then be fulfilled.
     /// - Parameter idleLimit: the time after which no request may reuse the resource, even if its peer has not ended
     ///   it; `nil` for the pool's limit.
     package func giveBack(idleLimit: Duration? = nil) {
@@ -122,14 +123,14 @@ package final class PoolRequest: Numbered, Linked {
 }
 
 final class PoolLine: Numbered {
-    /// The first form of the key, and others that were used.
+    /// The first spelling of the key, and then all others that were used.
     var keys: [PoolKey]
     @exclusivity(unchecked) var count = 0
     @exclusivity(unchecked) var leased = 0
     let making = LinkedList<PoolMember>(.ofLine)
-    /// Ordered by last use, the latest at the end.
+    /// The idle resources, the last used one at the end.
     let idle = LinkedList<PoolMember>(.ofLine)
-    /// The oldest request is first.
+    /// The waiting requests, oldest first.
     @exclusivity(unchecked) var waiting = AscendingOrder<PoolRequest>()
     /// The request that put this line into `PoolState.blocked`.
     @exclusivity(unchecked) var blockedRequest: PoolRequest?
@@ -141,7 +142,7 @@ final class PoolLine: Numbered {
     var number: Int { blockedRequest?.number ?? .max }
 }
 
-/// True if an idempotent request has met a stale connection.
+/// The mark of an idempotent request whose connection was stale.
 @usableFromInline
 final class PoolRetry {
     var isNeeded = false
@@ -154,6 +155,6 @@ protocol PoolOwner: AnyObject {
     /// Called when the peer of an idle connection has closed, or the connection has failed.
     func didLose(_ member: PoolMember)
     func didFinish(_ lease: PoolRequest)
-    /// Called when a lease was released before its request could begin, because the request was cancelled.
+    /// Called when a lease was released before its request began, because the request was cancelled.
     func didNotUse(_ member: PoolMember)
 }

@@ -15,11 +15,11 @@ extension PoolState {
         return next
     }
 
-    /// True while a request waits that `expire` will reject.
+    /// True when `expire` will reject a waiting request.
     var hasWaitDeadline: Bool { limits.waitTimeout != nil && !waiting.isEmpty }
 
-    /// Closes resources that have been idle too long, or are too old and unused, and rejects requests that have waited
-    /// too long.
+    /// Closes resources that have been idle too long, and unused ones that are too old. Rejects requests that have
+    /// waited too long.
     func expire(at now: LoopInstant) {
         if let limit = limits.idleTimeout {
             while let first = idle.first, case .idle(let since) = first.use, since.advanced(by: limit) <= now {
@@ -67,7 +67,7 @@ extension PoolState {
         }
     }
 
-    /// Like `close`, and also ends lent resources.
+    /// Closes like `close`, and also ends lent resources.
     func abort() {
         close()
         while let member = members.first {

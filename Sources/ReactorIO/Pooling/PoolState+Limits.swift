@@ -1,17 +1,17 @@
-// The limit over all keys.
+// The total limit, over all keys.
 //
-// The first request in line *blocks* its key if only the total limit prevents the key's next resource. Blocked keys get
-// places in the order of these requests. An idle resource gives up its place at once. A returning one does if the
-// blocked request is older than the next of its own key, so a busy key cannot starve another.
+// If only the total limit prevents a key's next resource, the key's first request in line *blocks* the key. Blocked
+// keys get places in the order of those requests. An idle resource gives up its place at once. A returning resource
+// does so if the blocked request is older than the next request for its own key, so a busy key cannot starve another.
 
 extension PoolState {
-    /// Returns true when a further request would not wait for others.
+    /// Returns true if a further request would not wait behind others.
     func hasRoom(_ line: PoolLine) -> Bool {
         if !line.idle.isEmpty { return true }
         return line.count < limits.perKey && (members.count < limits.total || !idle.isEmpty)
     }
 
-    /// Updates whether only the total limit blocks a key.
+    /// Keeps a key in `blocked` while only the total limit blocks it.
     func updateBlocked(_ line: PoolLine) {
         if limits.total == .max { return }
         let request = needsMember(line) ? line.waiting.first : nil
@@ -21,7 +21,7 @@ extension PoolState {
         if request != nil { blocked.insert(line) }
     }
 
-    /// Makes resources for blocked keys while there are places or idle resources.
+    /// Makes resources for blocked keys while there are free places or idle resources.
     func makeForBlocked() {
         while let line = blocked.first {
             if members.count >= limits.total {

@@ -1,8 +1,8 @@
 import Promises
 import Reactor
 
-/// The states of a pool's resources and requests, and the rules that match them. Without side effects: each event
-/// appends its actions to `actions`, and `Pool` executes them in order.
+/// The states of a pool's resources and requests, and the rules that match them. Has no side effects: each event
+/// appends actions to `actions`, which `Pool` executes in order.
 ///
 /// ```
 ///  a resource:
@@ -18,32 +18,32 @@ import Reactor
 /// ```
 ///
 /// Invariants, per key:
-/// - resources in all states are at most `limits.perKey`, and over all keys at most `limits.total`;
+/// - resources in all states number at most `limits.perKey`, and for all keys together at most `limits.total`;
 /// - a request waits in line only while no resource is idle;
 /// - while a request waits in line and there is room, a resource is being made for it. Freeing a place always continues
-///   with the next request in line (`advance`), so a failure strands none;
-/// - while the total limit keeps a key from another resource, no resource of any key is idle.
+///   with the next request in line (`advance`), so that a failure strands none;
+/// - while the total limit denies a key another resource, no resource of any key is idle.
 ///
-/// A request that finds an idle resource costs one lookup in the dictionary of keys, or none if the previous request
-/// had the same key.
+/// Finding an idle resource for a request costs one dictionary lookup, or none if the previous request had the same
+/// key.
 final class PoolState {
     enum DrainPhase { case open, draining, closed }
 
     // `@exclusivity(unchecked)`: one thread, and no foreign code runs during a change.
     let limits: PoolLimits
     @exclusivity(unchecked) var phase = DrainPhase.open
-    /// The pending actions, in order. An action is removed before it is executed.
+    /// The pending actions, in order. Each is removed before it is executed.
     @exclusivity(unchecked) var actions = PoolActions()
     @exclusivity(unchecked) private(set) var lines: [PoolKey: PoolLine] = [:]
     @exclusivity(unchecked) private var lastKey: PoolKey?
     @exclusivity(unchecked) private var lastLine: PoolLine?
     let members = LinkedList<PoolMember>(.all)
-    /// The idle resources of all keys, longest first. All have the same time limit, so the first is due first, as in
-    /// `waiting` and `aging`.
+    /// The idle resources of all keys. All have the same time limit, so the one idle longest comes first and is due
+    /// first. The same holds for `waiting` and `aging`.
     let idle = LinkedList<PoolMember>(.idle)
     /// The requests without a resource.
     let waiting = LinkedList<PoolRequest>(())
-    /// The resources whose lifetime is not over.
+    /// The resources within their lifetime.
     let aging = LinkedList<PoolMember>(.aging)
     @exclusivity(unchecked) var blocked = AscendingOrder<PoolLine>()
     @exclusivity(unchecked) private var nextMember = 0
@@ -56,7 +56,7 @@ final class PoolState {
 
     deinit { InspectedObjects.remove(self) }
 
-    /// True when everything is over after a close.
+    /// True when a closed pool has nothing left.
     var isFinished: Bool { phase != .open && waiting.isEmpty && members.isEmpty }
 
     private func line(of key: PoolKey) -> PoolLine {
@@ -74,7 +74,7 @@ final class PoolState {
         return line
     }
 
-    /// A pool may see any number of keys.
+    /// Needed because a pool may see any number of keys.
     private func forgetIfEmpty(_ line: PoolLine) {
         guard line.count == 0, line.waiting.isEmpty else { return }
         for key in line.keys { lines[key] = nil }
@@ -83,7 +83,7 @@ final class PoolState {
 
     // MARK: Requests
 
-    /// One `lend` or `reject` answers, unless cancelled first.
+    /// Adds a request. One `lend` or `reject` answers it, unless it is cancelled first.
     func request(_ key: PoolKey, at now: LoopInstant) -> PoolRequest {
         var line = line(of: key)
         if closeOutlived(line, at: now) { line = self.line(of: key) }
@@ -99,7 +99,7 @@ final class PoolState {
             return request
         }
         waiting.append(request)
-        // No request waits in line while a resource is idle.
+        // While a resource is idle, no request waits in line.
         if let member = line.idle.last {
             check(member, for: request)
         } else {
@@ -109,7 +109,7 @@ final class PoolState {
         return request
     }
 
-    /// Closes idle resources whose peer is about to end them: a request might meet that end on its way.
+    /// Closes idle resources whose peer is about to end them, because that end could cross a request in transit.
     /// - Returns: true if it closed any. The line may then be forgotten.
     private func closeOutlived(_ line: PoolLine, at now: LoopInstant) -> Bool {
         var isClosed = false
@@ -129,7 +129,8 @@ final class PoolState {
         advance(request.line)
     }
 
-    /// Closes the resource that is being checked for the request, since the check may still be answered.
+    /// Removes a request, and closes the resource that is being checked for it, because that check may still be
+    /// answered.
     /// - Returns: true if the request had no answer yet.
     @discardableResult
     func withdraw(_ request: PoolRequest) -> Bool {
@@ -146,7 +147,7 @@ final class PoolState {
         return true
     }
 
-    /// Cancels the making of resources that no request waits for.
+    /// Cancels the making of resources for which no request waits.
     func cancelSurplus(_ line: PoolLine) {
         while line.making.count > line.waiting.count, let member = line.making.last {
             drop(member)
@@ -174,7 +175,7 @@ final class PoolState {
         actions.append(.check(member))
     }
 
-    /// True when a request in line has no resource being made, and its key's limit allows one.
+    /// True when a request in line has no resource being made for it, and the key's limit allows one.
     func needsMember(_ line: PoolLine) -> Bool {
         line.making.count < line.waiting.count && line.count < limits.perKey
     }
@@ -198,7 +199,7 @@ final class PoolState {
         if let request = member.line.waiting.first { lend(member, to: request) } else { park(member, at: now) }
     }
 
-    /// Rejects the longest waiting request, and makes another resource for the next.
+    /// Rejects the request that has waited longest, and makes another resource for the next one.
     func makeDidFail(_ member: PoolMember, _ error: any Error) {
         guard member.isMaking else { return }
         let line = member.line
@@ -210,7 +211,7 @@ final class PoolState {
         advance(line)
     }
 
-    /// If the resource cannot be reused, the request takes the next one, at its old place in line.
+    /// Lends a usable resource. Otherwise the request keeps its place in line, and gets the next resource.
     func didCheck(_ member: PoolMember, isUsable: Bool) {
         guard case .checked(let request) = member.use else { return }
         if isUsable { return lend(member, to: request) }
@@ -234,8 +235,8 @@ final class PoolState {
         if isReusable && !member.isOld && phase != .closed { park(member, at: now) } else { close(member) }
     }
 
-    /// Makes the resource idle, or lends it at once. If another key's request has waited longer, and only the total
-    /// limit keeps it from a resource, this one gives up its place.
+    /// Makes the resource idle, or lends it at once. If only the total limit denies a resource to another key's
+    /// request, and that request has waited longer, this resource gives up its place.
     private func park(_ member: PoolMember, at now: LoopInstant) {
         let line = member.line
         let next = line.waiting.first?.number ?? .max

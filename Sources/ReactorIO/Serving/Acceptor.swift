@@ -2,21 +2,21 @@ import Promises
 import Reactor
 import ReactorLibc
 
-/// The sockets of a listener, which pauses while the system refuses clients. Accessed only on the loop's thread, and on
-/// the listener's release.
+/// The sockets of a listener. Accepting pauses while the system refuses clients. Accessed only on the loop's thread and
+/// in the listener's deinit.
 final class Acceptor {
     private let loop: EventLoop
     private var sockets: [AcceptSocket]
     private var pause: EventLoop.Timer?
-    /// True when the last call found a shortage of descriptors or memory.
+    /// True when the last `accept` failed for lack of descriptors or memory.
     private var hasShortage = false
 
     /// The number of connections accepted per turn, so that a burst leaves time for existing ones.
     private static var budget: Int { 64 }
-    /// The number of events with one `accept` each after a second `accept` found no client, to save the call that
-    /// fails.
+    /// The number of events that get a single `accept`, after a second `accept` found no client. This saves the failing
+    /// call.
     private static var singles: Int { 8 }
-    /// More than a backlog holds, so that only repeated errors could reach it.
+    /// Exceeds any backlog, so only repeated errors could reach it.
     private static var backlogBudget: Int { 65536 }
     /// The number of consecutive accept failures before a pause.
     private static var refusalLimit: Int { 64 }
@@ -24,7 +24,7 @@ final class Acceptor {
     init(_ sockets: [ListeningSocket], on loop: EventLoop) {
         self.loop = loop
         self.sockets = sockets.map(AcceptSocket.init)
-        // A stale registration may have been left under this number.
+        // Forgets any stale registration of the same descriptor.
         for socket in self.sockets { loop.forget(socket.socket.fd) }
     }
 
@@ -33,10 +33,10 @@ final class Acceptor {
     }
 
     func acceptReady(on socket: AcceptSocket, for listener: Listener) {
-        // Before any handler is called, because a handler may turn the loop.
+        // Done before any handler runs, because a handler may turn the loop.
         updateInterest(for: listener)
         if socket.singles > 0 {
-            // The next turn reports further clients.
+            // The next turn reports any further clients.
             socket.singles -= 1
             accept(on: socket, for: listener, atMost: 1)
         } else if accept(on: socket, for: listener, atMost: Self.budget) == 1 {
@@ -71,9 +71,9 @@ final class Acceptor {
             hasShortage = true
             beginPause(socket.error(code), isNew: isNew, for: listener)
         case EBADF, EINVAL, ENOTSOCK: listener.fail(socket.error(code))
-        // Errors of one connection that failed before it was accepted: the network errors listed in accept(2), even
-        // EOPNOTSUPP, since the listener is a stream socket. A connection refused before it leaves the backlog stays
-        // there, and the next call finds it again.
+        // Errors of one connection that failed before it was accepted: the network errors listed in accept(2), and
+        // EOPNOTSUPP, which cannot mean the listener, a stream socket. A connection that a security module refuses may
+        // stay in the backlog, where the next call finds it again.
         default:
             socket.refusals += 1
             if socket.refusals < Self.refusalLimit { return true }
@@ -82,7 +82,7 @@ final class Acceptor {
         return false
     }
 
-    /// - Parameter isNew: true at the beginning of an episode, which is reported.
+    /// - Parameter isNew: true at the beginning of an episode, which is logged.
     private func beginPause(_ error: SystemError, isNew: Bool, for listener: Listener) {
         if isNew { conf.log(.acceptPaused(error)) }
         // The log handler may have closed the listener.
@@ -98,7 +98,7 @@ final class Acceptor {
     /// True while the system refuses clients.
     var isPaused: Bool { pause != nil }
 
-    /// Registers each socket, which then retains the listener, exactly while there is room.
+    /// Registers each socket exactly while there is room. A registered socket retains the listener.
     func updateInterest(for listener: Listener) {
         let waits = pause == nil && listener.takesClients
         for socket in sockets {
@@ -109,7 +109,7 @@ final class Acceptor {
         }
     }
 
-    /// Any thread may call it once the loop has ended.
+    /// Callable on any thread once the loop has ended.
     func close() {
         if let pause = pause.take(), !loop.hasEnded { pause.cancel() }
         let closed = sockets
@@ -120,11 +120,11 @@ final class Acceptor {
 
 final class AcceptSocket: ReadinessHandler {
     private let listening: ListeningSocket
-    /// Retained while this socket waits for clients.
+    /// The listener, retained while this socket waits for clients.
     var listener: Listener?
-    /// The number of consecutive failures of `accept` with the error of a single connection.
+    /// The number of consecutive `accept` failures caused by a single connection.
     var refusals = 0
-    /// The number of next events with one `accept` each.
+    /// The number of coming events limited to one `accept`.
     var singles = 0
 
     init(_ listening: ListeningSocket) { self.listening = listening }
@@ -132,7 +132,7 @@ final class AcceptSocket: ReadinessHandler {
     var socket: Socket { listening.socket }
     var address: SocketAddress { listening.address }
 
-    /// The text in `keepAliveReasons`, with the address of the waiting socket.
+    /// The entry in `keepAliveReasons`, with the address of the waiting socket.
     package var label: String { "Listener(\(address))" }
 
     func error(_ code: CInt) -> SystemError { SystemError(.accept, code, detail: address.description) }

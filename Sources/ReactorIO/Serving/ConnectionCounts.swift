@@ -1,12 +1,12 @@
 import Synchronization
 
-/// The ends of a drained listener's connections.
+/// The counts of a drained listener's connections, by how they ended.
 public struct DrainResult: Hashable, Sendable {
     /// Connections that the drain ended while idle or between two frames; see `Listener.drain`.
     public internal(set) var idle = 0
-    /// Connections whose handlers finished by themselves, and whose bytes the kernel has taken.
+    /// Connections whose handlers finished by themselves, and whose bytes the kernel accepted.
     public internal(set) var finished = 0
-    /// Connections that were aborted at the deadline, or ended before with their loop.
+    /// Connections aborted at the deadline, or ended earlier because their loop ended.
     public internal(set) var aborted = 0
 
     static func + (one: DrainResult, other: DrainResult) -> DrainResult {
@@ -18,10 +18,10 @@ public struct DrainResult: Hashable, Sendable {
     }
 }
 
-/// The numbers of a listener's open and ended connections on all its loops. Any thread may use them.
+/// The counts of a listener's open and ended connections on all its loops. Any thread may use them.
 final class ConnectionCounts: Sendable {
-    /// The open connections, and the closed bit of the listener. One word, so that a connection's end and a listener's
-    /// close at the same time do not miss each other, and each change is observed once.
+    /// The open connections and the listener's closed bit. They share one word, so that a connection's end and the
+    /// listener's close cannot miss each other, and exactly one caller observes each change.
     private let word = Atomic(0)
     private let isDraining = Atomic(false)
     private let idle = Atomic(0)
@@ -31,8 +31,8 @@ final class ConnectionCounts: Sendable {
     private let evictedCount = Atomic(0)
     private let refusedCount = Atomic(0)
 
-    // The fields of `word`: one bit for a closed listener, then the active and the lingering connections. Each count is
-    // below the number of descriptors, so no field overflows.
+    // The fields of `word`: one bit for a closed listener, then the active and the lingering connections. Each count
+    // stays below the number of descriptors, so no field overflows.
     private static let closed = 1
     private static let oneActive = 2
     private static let oneLingering = 1 << 32
@@ -55,7 +55,7 @@ final class ConnectionCounts: Sendable {
 
     func countActive() { word.add(Self.oneActive, ordering: .relaxed) }
 
-    /// - Returns: true if the listener was at its limit, and must be notified.
+    /// - Returns: true if the listener was at its limit and must be notified.
     func countLingering(limit: Int) -> Bool {
         let left = word.add(Self.oneLingering - Self.oneActive, ordering: .acquiringAndReleasing).newValue
         return Self.active(in: left) == limit - 1
@@ -69,7 +69,7 @@ final class ConnectionCounts: Sendable {
         return left == Self.closed || !wasLingering && Self.active(in: left) == limit - 1
     }
 
-    /// Makes the end of the last connection be reported.
+    /// Makes the last connection's end notify the listener.
     func noteClosed() { word.bitwiseOr(Self.closed, ordering: .acquiringAndReleasing) }
 
     func countEvicted() { evictedCount.add(1, ordering: .relaxed) }
@@ -97,8 +97,8 @@ final class ConnectionCounts: Sendable {
         if isDraining.load(ordering: .relaxed) { lost.add(1, ordering: .relaxed) }
     }
 
-    /// Returns the result for the `all` connections at the drain's beginning. Open ones that are not leaving will be
-    /// aborted. An end on another thread during this call may be counted either way.
+    /// Returns the result for the `all` connections that were open when the drain began. Open ones that are not leaving
+    /// will be aborted. One that ends on another thread meanwhile may be counted either way.
     func result(_ all: Int) -> DrainResult {
         var result = DrainResult()
         result.aborted = lost.load(ordering: .relaxed) + max(open - leaving.load(ordering: .relaxed), 0)

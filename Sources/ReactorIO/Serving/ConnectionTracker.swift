@@ -2,13 +2,13 @@ import Promises
 import Reactor
 
 /// The connections that a listener serves on one loop. Accessed only on the loop's thread. Retained by its connections,
-/// and by the server if it serves on the listener's own loop.
+/// and by the server if that serves on the listener's own loop.
 final class ConnectionTracker {
     let loop: EventLoop
     let server: Server
     // `@exclusivity(unchecked)`: one thread, and no outside code is called during an access.
     @exclusivity(unchecked) private(set) var connections = OpenConnections()
-    /// The maximum number of lingering connections. One more evicts the longest lingering one.
+    /// The maximum number of lingering connections. One more evicts the one that has lingered longest.
     private let lingeringLimit: Int
     private var budget: MemoryBudget?
     var isDraining = false
@@ -17,7 +17,7 @@ final class ConnectionTracker {
     var sweeping: EventLoop.Timer?
     private lazy var executor = ThreadBoundExecutor(loop)
 
-    /// - Parameter loops: the number of loops that share the limits of the server's options.
+    /// - Parameter loops: the number of loops that share the limits in the server's options.
     init(on loop: EventLoop, for server: Server, loops: Int) {
         self.loop = loop
         self.server = server
@@ -55,7 +55,7 @@ final class ConnectionTracker {
             ServedConnection.of(connection).begin(cancelling: served)
             connection.updateInterest()
         }
-        // The handler has turned the loop, and did not have this promise yet.
+        // The handler has turned the loop, and an abort then did not reach this promise.
         if isAborted { served.cancel() }
     }
 
@@ -65,7 +65,7 @@ final class ConnectionTracker {
     ) {
         let place = begin(connection)
         let work = HandlerTask(callSite, on: loop)
-        // Not the core that waits for the task, which runs when the task has ended.
+        // The task's promise, not the core derived below, which runs when the task has ended.
         connections.setWork(work.core, at: place)
         work.start(connection, executor, server.options, handler)
         _ = work.core.derive(Served(tracker: self, place: place, transfer: transfer))
@@ -77,12 +77,12 @@ final class ConnectionTracker {
         if ServedConnection.existing(of: connection)?.isLeaving != true { server.onError(error, connection) }
     }
 
-    /// Stops counting a closing connection as active, or a slow peer would keep other clients from being served.
+    /// Stops counting a closing connection as active. Otherwise a slow peer would keep other clients from being served.
     fileprivate func didBeginLingering(_ place: Int, _ transfer: ConnectionTransfer?) {
         connections.beginLingering(place)
         transfer?.isLingering = true
         server.connectionDidBeginLingering()
-        // No eviction during a drain, which has a deadline and accepts no client that would need the descriptors.
+        // A drain evicts nothing: it has a deadline, and accepts no client that would need the descriptors.
         while !isDraining, connections.unevictedCount > lingeringLimit, let oldest = connections.evictOldest() {
             oldest.close(linger: .zero)
         }
@@ -98,7 +98,7 @@ final class ConnectionTracker {
     }
 }
 
-// One core instead of a chain of operators, for as long as the connection lives.
+// One core instead of a chain of operators, because it lives as long as the connection.
 
 /// Waits for a handler's outcome, reports its error, closes the connection, and then frees its place.
 private struct Served: Operation {

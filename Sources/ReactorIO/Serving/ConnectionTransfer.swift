@@ -1,16 +1,17 @@
 import Reactor
 import ReactorLibc
 
-/// A connection on its way to another loop, from its dispatch until its descriptor is closed: first a job for that
-/// loop, then an object that the connection retains. Its deinit counts as the connection's end, even without the loop.
+/// A connection in transfer to another loop, from its dispatch until its descriptor is closed: first a job for that
+/// loop, then an object that the connection retains. Its deinit counts as the connection's end, even if the loop has
+/// gone.
 // @unchecked: `accepted`, `isDone` and `isLingering` are accessed on the loop's thread, or in deinit. `destination` is
 // written only while no loop has the job, and only read afterwards.
 final class ConnectionTransfer: Job, @unchecked Sendable {
     private let server: Server
     private var accepted: Accepted?
-    /// True when its handler has finished and its descriptor is closed.
+    /// True when the handler has finished and the descriptor is closed.
     var isDone = false
-    /// True when its handler has finished and its descriptor is still open.
+    /// True when the handler has finished and the descriptor is still open.
     var isLingering = false
     private var destination: LoopGroup.Member?
 
@@ -20,7 +21,7 @@ final class ConnectionTransfer: Job, @unchecked Sendable {
     }
 
     deinit {
-        // The loop has ended before the socket arrived.
+        // The loop ended before the socket arrived.
         if let accepted { _ = ReactorLibc.close(accepted.fd) }
         destination?.load.subtract(1, ordering: .relaxed)
         if !isDone { server.counts.countLost() }

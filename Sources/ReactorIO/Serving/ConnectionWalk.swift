@@ -1,42 +1,42 @@
 import Promises
 import Reactor
 
-/// A connection in the console: counts and names, but none of its bytes.
+/// A connection in the console: counts and names, but no bytes.
 package struct ConnectionFacts: Sendable {
     package enum Wait: UInt8, Sendable {
         case handler
         case read, write
         case readAndWrite
-        /// The peer's bytes come faster than `readRate`.
+        /// The peer sends faster than `readRate`.
         case pause
         case close
-        /// It is idle in a pool.
+        /// The connection is idle in a pool.
         case pool
-        /// The listener or the program holds the connection without a descriptor.
+        /// The listener or the program holds the connection, which has no descriptor.
         case nothing
     }
 
     package let peer: SocketAddress?
     package let descriptor: CInt
-    /// The console's second of the accept: zero if earlier, `nil` if it was not accepted.
+    /// The console's second when it was accepted: zero if before the console, `nil` if not accepted.
     package let since: UInt32?
     /// The milliseconds since data was received or sent; `nil` if the kernel does not report it.
     package let quiet: Int?
     package let received, sent, queued: Int
     package let wait: Wait
-    /// True if the peer has ended its side while a handler works.
+    /// True when the peer has ended its side while a handler works.
     package let hasEnded: Bool
-    /// The line of the read, if promises are traced.
+    /// The source line of the read, if promises are traced.
     package let callSite: CallSite?
     package let filter: String?
-    /// The listener that has accepted it, as in `InspectedFacts.identity`.
+    /// The listener that accepted it, identified as in `InspectedFacts.identity`.
     package let listener: ObjectIdentifier?
 }
 
-/// Lists the connections of a loop, a few at a time, on its thread.
+/// Lists the connections of a loop, a few at a time, on the loop's thread.
 package final class ConnectionWalk {
     package private(set) var facts: [ConnectionFacts] = []
-    /// The connections whose read waits, by the address of its promise.
+    /// The connections with a waiting read, by its promise's address.
     private var readers: [UnsafeMutableRawPointer: Connection] = [:]
     private let loop: EventLoop
     private let trackers: [ConnectionTracker]
@@ -48,7 +48,7 @@ package final class ConnectionWalk {
     package init(on loop: EventLoop) {
         self.loop = loop
         trackers = InspectedObjects.all(ConnectionTracker.self, ofLoop: loop.serial)
-        // These would take milliseconds to grow.
+        // Growing these later would take milliseconds.
         let most = loop.metrics.descriptors
         facts.reserveCapacity(most)
         readers.reserveCapacity(most)
@@ -100,7 +100,7 @@ package final class ConnectionWalk {
             ConnectionFacts(
                 peer: connection.peerAddress, descriptor: connection.fd, since: since, quiet: quiet < 0 ? nil : quiet,
                 received: connection.bytesReceived, sent: connection.bytesSent, queued: connection.queuedBytes,
-                // POLLRDHUP, which the Glibc module lacks.
+                // 0x2000 is POLLRDHUP, which the Glibc module lacks.
                 wait: wait, hasEnded: wait == .handler && loop.kernel.poll(connection.fd, 0x2000) > 0,
                 callSite: reader?.borrow { $0.handlerCallSite },
                 filter: filter.map(name), listener: listener))
@@ -130,7 +130,7 @@ extension Connection {
 }
 
 extension ConnectionTracker: Inspected {
-    /// The listener shows them.
+    /// The listener's facts include them.
     package var facts: [InspectedFacts] { [] }
 }
 

@@ -1,11 +1,11 @@
 import Promises
 import Reactor
 
-/// The task of an async handler, as a promise that the task settles at its end.
+/// The task of an async handler, and a promise that the task settles when it ends.
 ///
-/// Cancelling the promise cancels the task. Unlike other promises, it stays pending until the task ends, so that the
-/// connection counts as active until then. Only the loop's end rejects it earlier: the handler might then wait for
-/// something that never happens, such as a timer of the loop.
+/// Cancelling the promise cancels the task. Unlike other promises, it then stays pending until the task ends, so that
+/// the connection counts as active until then. Only the loop's end rejects it earlier, because the handler might wait
+/// for something that can no longer happen, such as a timer of the loop.
 // @unchecked: the properties are accessed on the loop's thread or, once the loop has ended, by the task.
 final class HandlerTask: @unchecked Sendable {
     let core: ExternalCore
@@ -14,7 +14,7 @@ final class HandlerTask: @unchecked Sendable {
     // A retain cycle until the task ends and releases its captures.
     private var task: Task<Void, Never>?
     private var isCancelled = false
-    /// True when an orderly close of the connection has begun, whose end does not concern the handler.
+    /// True when an orderly close has begun, whose end does not concern the handler.
     private var isClosing = false
     private var clientFailure: (any Error)?
     /// Keeps the loop alive until the task has ended.
@@ -25,12 +25,12 @@ final class HandlerTask: @unchecked Sendable {
         madeAt = callSite
         home = loop
         core = ExternalCore(Void.self, madeAt: callSite, isLeftToItsWork: true)
-        // Called only on the loop's thread: only the `ConnectionTracker` and the `ServedConnection` get the promise.
-        // The task retains this object until it has settled the promise.
+        // Called only on the loop's thread, where the `ConnectionTracker` and the `ServedConnection` keep the promise.
+        // Unowned: the task retains this object until it has settled the promise.
         core.onCancel = { [unowned self] _, _ in cancelTask() }
     }
 
-    /// Calls `options.prepare` and `handler` in a task on the loop: at once, up to the first suspension.
+    /// Calls `options.prepare` and `handler` in a task on the loop. The task runs at once, up to its first suspension.
     func start(
         _ connection: Connection, _ executor: ThreadBoundExecutor, _ options: ServeOptions,
         _ handler: @escaping @isolated(any) (Connection) async throws -> Void
@@ -43,8 +43,8 @@ final class HandlerTask: @unchecked Sendable {
         }
         ServedConnection.of(connection).begin(cancelling: self, whenPeerGone: options.cancelsWhenPeerGone)
         let resolver = Resolver<Void>(core)
-        // Sound because the task's executor is bound to this thread: no other thread uses `handler`, its captures and
-        // the connection. A handler that is isolated to an actor also runs on this thread, as `serveAsync` has checked.
+        // Sound because the task's executor is bound to this thread: no other thread uses `handler`, its captures or
+        // the connection. A handler isolated to an actor also runs on this thread, as `serveAsync` has checked.
         let (taken, prepare, handler) = (OnThread(connection), options.prepare, OnThread(handler))
         // Detached, because this may be called inside another task.
         let task = Task.immediateDetached(executorPreference: executor) { [self] in
@@ -58,19 +58,19 @@ final class HandlerTask: @unchecked Sendable {
                 resolver.reject(error.isCancelled ? clientFailure ?? error : error)
             }
         }
-        // If not, the task has ended, or its actions on the connection will cancel it.
+        // If the promise has settled, the task has ended, or its actions on the connection will cancel it.
         if core.isOpen { self.task = task }
         if isCancelled { task.cancel() }
         if self.task != nil { connection.updateInterest() }
     }
 
-    /// Called if no pending read or write reports the failure to the handler.
+    /// Cancels the task for a failure that no pending read or write reports to the handler.
     func clientDidFail(_ error: any Error) {
         clientFailure = error
         cancelTask()
     }
 
-    /// The handler may have called `close`, and continues.
+    /// Called at an orderly close. The handler, which may have called `close`, continues.
     func connectionWillClose() { isClosing = true }
 
     func connectionDidEnd(_ end: ConnectionEnd) {
@@ -90,7 +90,7 @@ final class HandlerTask: @unchecked Sendable {
     private func finish() {
         hold?.cancel()
         hold = nil
-        // After the end of the loop this is another thread.
+        // Once the loop has ended, this runs on another thread.
         if let ending, !home.hasEnded { home.forgetEnding(ending) }
         ending = nil
         task = nil

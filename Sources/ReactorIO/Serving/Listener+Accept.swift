@@ -3,7 +3,7 @@ import Reactor
 import ReactorLibc
 
 extension Listener {
-    /// Waits for the next connection. Several calls are served in order. A cancelled call is skipped.
+    /// Waits for the next connection. Pending calls are served in order, and cancelled ones are skipped.
     ///
     /// ```swift
     /// listener.accept().then { connection in
@@ -11,9 +11,9 @@ extension Listener {
     /// }
     /// ```
     ///
-    /// Rejected with a `SystemError` of `accept4`:
+    /// Rejected with a `SystemError` from `accept4`:
     /// - `EBADF` after `close`;
-    /// - `ECANCELED` if `close` is called while it waits;
+    /// - `ECANCELED` if `close` is called while the promise is pending;
     /// - `EBUSY` while `serve` is running;
     /// - the error that ended the listener.
     @inlinable @inline(__always)

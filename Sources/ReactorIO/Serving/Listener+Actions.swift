@@ -2,14 +2,14 @@ import Promises
 import Reactor
 
 extension Listener {
-    /// Lets `event` change the state, and executes the actions that follow. Their code may cause further events, whose
-    /// actions are executed before this returns to it.
+    /// Lets `event` change the state, and performs the actions that follow. Code that they call may cause further
+    /// events, whose actions are performed before `change` returns to that code.
     func change(_ event: (inout ListenerState) -> Void) {
         event(&state)
         while let action = state.nextAction() { perform(action) }
     }
 
-    /// Ends the watch of the signals, and returns the pending promise of `serve`, which the caller settles.
+    /// Stops watching the signals, and returns the pending promise of `serve`, which the caller must settle.
     func takeServing() -> PromiseCore? {
         guard let promise = serving.take() else { return nil }
         signals.take()?.end()

@@ -2,7 +2,7 @@ import Reactor
 import ReactorLibc
 
 extension Listener {
-    /// Listens on `endpoint` from now on. Clients can connect before the first `accept` or `serve`.
+    /// Listens on `endpoint` at once: clients can connect before the first `accept` or `serve`.
     ///
     /// ```swift
     /// let listener = try Listener.bind("127.0.0.1:0")       // port 0: the kernel picks a free port
@@ -10,27 +10,28 @@ extension Listener {
     /// ```
     ///
     /// Closing the listener frees the port at once (SO_REUSEADDR). An IPv6 listener accepts IPv6 only, so
-    /// `["0.0.0.0:80", "[::]:80"]` can listen on one port. `localhost` is 127.0.0.1 and ::1, with the same port, since
-    /// a client may try either, or one of them if the machine lacks the other.
+    /// `["0.0.0.0:80", "[::]:80"]` can share a port. `localhost` means both 127.0.0.1 and ::1, with the same port,
+    /// because a client may try either. If the machine lacks one of them, it means the other.
     ///
     /// Several addresses make one listener, with one `serve` and one limit. If one address cannot be bound, none stays
     /// bound. If one socket fails later, all are closed. Each port 0 gets a different port.
     ///
-    /// A Unix path must not exist, unless it is a socket without a listener, as a killed process leaves. The file is
-    /// removed with the listener.
+    /// A Unix path must not exist, unless it is a socket on which nothing listens, as a killed process leaves behind.
+    /// The file is removed when the listener closes.
     /// - Parameters:
-    ///   - endpoint: the address to listen on, or several. Host names are refused, because a server's addresses should
-    ///     not depend on a name server.
-    ///   - backlog: the maximum number of connections that wait to be accepted, per address, limited by
-    ///     `net.core.somaxconn`.
-    ///   - mode: the permissions of a Unix path, to whose writers they open the connection; by default the process's
+    ///   - endpoint: one or several addresses. Host names are refused, because a server's addresses should not depend
+    ///     on a name server.
+    ///   - backlog: the maximum number of connections per address that wait to be accepted. `net.core.somaxconn` caps
+    ///     it.
+    ///   - mode: the permissions of a Unix path. Whoever may write to it may connect. The default follows the process's
     ///     umask.
-    ///   - options: options of each listening socket. Its connections inherit most of them. `noDelay` is set on each
+    ///   - options: options for each listening socket. Its connections inherit most of them. `noDelay` is set on each
     ///     connection anyway.
-    /// - Throws: `SocketAddress.ParseError` for a text that is no address, or `SystemError` with call and address:
+    /// - Throws: `SocketAddress.ParseError` for a string that is no address, or a `SystemError` that names call and
+    ///   address:
     ///   - `EADDRINUSE`;
     ///   - `EACCES` for a privileged port;
-    ///   - `EADDRNOTAVAIL` for an address that is not this machine's;
+    ///   - `EADDRNOTAVAIL` for an address that this machine does not have;
     ///   - `EINVAL` for an empty list, or a `mode` without a path;
     ///   - further errors of bind(2) and listen(2).
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
@@ -53,9 +54,9 @@ extension Listener {
     }
 
     /// Takes over a listening stream socket, and makes it non-blocking and close-on-exec. Closing the listener keeps
-    /// the file of a Unix path, which another owner created.
+    /// the file of a Unix path, because someone else created it.
     /// - Parameter descriptor: the socket, which the listener then owns.
-    /// - Throws: `SystemError`: `EINVAL` for a socket that does not listen, `ENOTSOCK`, `EBADF`, or `EEXIST` of
+    /// - Throws: `SystemError`: `EINVAL` for a socket that does not listen, `ENOTSOCK`, `EBADF`, or `EEXIST` from
     ///   `epoll_ctl` if this loop already watches the descriptor. The caller then still owns the descriptor.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public convenience init(adopting descriptor: CInt) throws(SystemError) {
@@ -68,16 +69,16 @@ extension Listener {
         return try ListeningSocket(adopting: descriptor, loop.kernel)
     }
 
-    /// Makes a listener on the sockets that the service manager has opened for this process: all as one, or only those
-    /// named `name` (LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES). Takes the sockets over, so call it once for each. See
-    /// sd_listen_fds(3).
+    /// Makes one listener from the sockets that the service manager has opened for this process (LISTEN_PID, LISTEN_FDS
+    /// and LISTEN_FDNAMES): from all, or only from those named `name`. The listener owns them, so call this once for
+    /// each name. See sd_listen_fds(3).
     /// - Parameters:
-    ///   - name: FileDescriptorName= of the socket unit.
-    ///   - unsettingEnvironment: true to remove the variables, which child processes would see. No other thread may
-    ///     read the environment, which belongs to the whole process, during the call.
+    ///   - name: the FileDescriptorName= of the socket unit.
+    ///   - unsettingEnvironment: true to hide the variables from child processes. During the call no other thread may
+    ///     read the environment, which the whole process shares.
     /// - Returns: `nil` without a socket, for instance without a service manager.
-    /// - Throws: `SystemError` of `fcntl`: `EINVAL` for invalid variables, `EBADF` for a number that is not open, or as
-    ///   `init(adopting:)`. Nothing is taken over then.
+    /// - Throws: `SystemError` from `fcntl`: `EINVAL` for invalid variables, `EBADF` for a descriptor that is not open,
+    ///   or the same errors as `init(adopting:)`. Then no socket is taken over.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public static func inherited(
         named name: String? = nil, unsettingEnvironment: Bool = false

@@ -12,7 +12,8 @@ extension Listener {
     /// }
     /// ```
     ///
-    /// A rejection only ends its connection. A program that serves until SIGTERM or SIGINT waits for the result:
+    /// A handler's rejection ends only its connection. A program that serves until SIGTERM or SIGINT waits for the
+    /// result:
     ///
     /// ```swift
     /// let served = listener.serve(.untilStopped) { connection in
@@ -22,20 +23,21 @@ extension Listener {
     /// ```
     /// - Parameters:
     ///   - options: the limits, and the signals that stop the server.
-    ///   - onError: called with the error of a handler and its connection, but not for cancellations, or connections
-    ///     that `drain` has ended. Without `onError`, `conf.logHandler` gets a `LogEvent.handlerFailed`, except for
-    ///     peers that leave, are silent, do not read, or send bytes that a decoder or a filter refuses.
+    ///   - onError: called with a handler's error and its connection, but not for cancellations or for connections that
+    ///     `drain` has ended. Without `onError`, `conf.logHandler` gets a `LogEvent.handlerFailed`, unless the peer has
+    ///     left, is silent, does not read, or has sent bytes that a decoder or a filter refuses.
     ///   - handler: handles one connection; called on the listener's loop.
-    /// - Returns: a promise of the ends of the connections that were open when a drain began; zeros without a drain.
-    ///   Fulfilled when the listener has been closed and the last connection has ended, with `stopSignals` at the
-    ///   latest at the drain's end. Rejected with the `SystemError` that ended the listener: `EBADF`, `EINVAL` or
-    ///   `ENOTSOCK` of `accept4`. Rejected at once with
+    /// - Returns: a promise of how the connections ended that were open when a drain began; zeros without a drain.
+    ///   Fulfilled when the listener is closed and the last connection has ended; with `stopSignals`, at the latest
+    ///   when the drain ends. Rejected with the `SystemError` that ended the listener: `EBADF`, `EINVAL` or `ENOTSOCK`
+    ///   from `accept4`. Rejected at once with
     ///   - `EBADF` after `close`;
     ///   - `EBUSY` if `accept` or `serve` is running;
     ///   - `EINVAL` if `maxConnections` is below one or `maxLingering` below zero;
-    ///   - the error of `sigaction` if a signal cannot be watched, as `EventLoop.onSignal`.
+    ///   - the error from `sigaction` if a signal cannot be watched, as for `EventLoop.onSignal`.
     ///
-    /// Cancelling it closes the listener and stops watching the signals. Active connections, and a drain, continue.
+    /// Cancelling the promise closes the listener and stops watching the signals. Active connections and a drain
+    /// continue.
     @discardableResult
     public func serve<Done: Thenable>(
         _ options: ServeOptions = ServeOptions(), onError: ((any Error, Connection) -> Void)? = nil,
@@ -46,8 +48,8 @@ extension Listener {
         }
     }
 
-    /// Like `serve`, on the loops of `group`. This loop accepts the connections and transfers each to one of them,
-    /// where the connection and the handler's promises belong.
+    /// Serves like `serve`, but on the loops of `group`. This loop accepts each connection and transfers it to one of
+    /// those loops, to which the handler's promises also belong.
     ///
     /// ```swift
     /// let group = try LoopGroup(name: "server")
@@ -59,10 +61,12 @@ extension Listener {
     /// ```
     ///
     /// `maxConnections`, `close`, `drain` and `activeConnections` apply to all loops together. The group is retained
-    /// until the last connection has ended, but not stopped. A loop that ends gets no more connections. Its own end
-    /// with it, and those in transfer to it are closed. At a drain's deadline the promise does not wait for the other
-    /// loops, which abort their connections as soon as they respond. `onError` is called on the connection's loop.
-    /// - Returns: as `serve`. Also rejected with `ECANCELED` of `accept4` when all loops of the group have ended.
+    /// until the last connection has ended, but is not stopped. A loop that ends gets no more connections. Its own
+    /// connections end with it, and those in transfer to it are closed. At a drain's deadline the promise does not wait
+    /// for the other loops, which abort their connections as soon as they respond. `onError` is called on the
+    /// connection's loop.
+    /// - Returns: the same as `serve`. Also rejected with `ECANCELED` from `accept4` when all loops of the group have
+    ///   ended.
     @discardableResult
     public func serve<Done: Thenable & SendableMetatype>(
         on group: LoopGroup, _ options: ServeOptions = ServeOptions(),
@@ -84,7 +88,7 @@ extension Listener {
     /// }
     /// ```
     ///
-    /// For programs that list their clients, or end some of them: `body` may call the connection. Includes lingering
+    /// For programs that list their clients, or end some of them: `body` may use the connection. Includes lingering
     /// connections. Omits connections whose loop ends before it answers.
     /// - Returns: a guarantee of one result for each connection, in no particular order.
     @available(*, noasync, message: "on a loop write await firstly { … }.value, else use a synchronous function")
@@ -96,11 +100,11 @@ extension Listener {
     }
 }
 
-// MARK: All forms of serve
+// MARK: All overloads of serve
 
 extension Listener {
     /// - Parameters:
-    ///   - onError: Sendable if there is a group, like `start`.
+    ///   - onError: Sendable if there is a group, as must be `start`.
     ///   - start: begins to serve a connection, on the connection's loop.
     func begin(
         _ options: ServeOptions, on group: LoopGroup?, _ onError: ((any Error, Connection) -> Void)?,
@@ -125,7 +129,7 @@ extension Listener {
             server = Server(
                 options, on: group, from: loop, state.counts, onError, at: CallSite(file, line), start,
                 didChange: serverDidChange)
-            // `StopSignals` watches it.
+            // `StopSignals` will watch this promise.
             core.willBeHandedOutAgain()
             serving = core
             state.serve()

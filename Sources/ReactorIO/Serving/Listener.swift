@@ -10,15 +10,15 @@ import ReactorLibc
 /// try hang(served)
 /// ```
 ///
-/// Take connections with `serve`, or one by one with `accept`. Releasing the last reference closes the listener, unless
-/// it is serving or an `accept` is pending. Then it lives until `close`.
+/// Take connections with `serve`, or one by one with `accept`. Releasing the last reference closes the listener. While
+/// it is serving or an `accept` is pending, it stays alive until `close`.
 ///
-/// An error of a single connection never ends the listener. Of the errors in accept(2) only the listening socket's do:
-/// `EBADF`, `EINVAL` and `ENOTSOCK`. It pauses for 100 ms at a time, reported once per episode as
-/// `LogEvent.acceptPaused`, for
+/// An error of a single connection never ends the listener. Of the errors in accept(2), only `EBADF`, `EINVAL` and
+/// `ENOTSOCK` do, because they concern the listening socket. Accepting pauses for 100 ms at a time, reported once per
+/// episode as `LogEvent.acceptPaused`, for
 /// - a shortage of descriptors or memory (`EMFILE`, `ENFILE`, `ENOBUFS`, `ENOMEM`);
-/// - 64 consecutive errors of single connections: a security module or seccomp may refuse all (`EPERM`, `EACCES`,
-///   `ENOSYS`).
+/// - 64 consecutive errors of single connections, because a security module or seccomp may refuse all of them (`EPERM`,
+///   `EACCES`, `ENOSYS`).
 public final class Listener: CustomStringConvertible {
     /// The local addresses, in the given order, with the actual ports in place of port 0.
     public let localAddresses: [SocketAddress]
@@ -26,15 +26,15 @@ public final class Listener: CustomStringConvertible {
     public var description: String { "Listener(\(localAddresses.map(\.description).joined(separator: ", ")))" }
     /// The first of `localAddresses`.
     public var localAddress: SocketAddress { localAddresses[0] }
-    /// The number of active connections of `serve` on all loops: their handlers have not finished. Limited by
+    /// The number of `serve`'s active connections, on all loops: those whose handlers have not finished. Limited by
     /// `maxConnections`.
     public var activeConnections: Int { server?.counts.active ?? 0 }
-    /// The number of lingering connections of `serve` on all loops: their handlers have finished, but their descriptors
+    /// The number of `serve`'s lingering connections, on all loops: their handlers have finished, but their descriptors
     /// are open. Limited by `maxLingering`.
     public var lingeringConnections: Int { server?.counts.lingering ?? 0 }
-    /// The number of connections, on all loops, that were reset for `ServeOptions.memoryLimit`.
+    /// The number of connections, on all loops, that `ServeOptions.memoryLimit` has reset.
     public var evictedConnections: Int { state.counts.evicted }
-    /// The number of clients refused for `ServeOptions.overflow`.
+    /// The number of clients that `ServeOptions.overflow` has refused.
     public var refusedConnections: Int { state.counts.refused }
     /// True when `drain` has been called and has accepted the backlog.
     public var isDraining: Bool { state.isDraining }
@@ -43,7 +43,7 @@ public final class Listener: CustomStringConvertible {
     let acceptor: Acceptor
     // `@exclusivity(unchecked)`: one thread, and no foreign code runs during a change.
     @exclusivity(unchecked) var state = ListenerState()
-    /// The waiting calls of `accept`, in order; none while `serve` is running.
+    /// The pending calls of `accept`, in order; none while `serve` is running.
     @exclusivity(unchecked) var waiting = LinkedOrder<PromiseCore>()
     var server: Server?
     /// The promise of `serve`, until it settles, and the signals that stop it.
@@ -51,7 +51,7 @@ public final class Listener: CustomStringConvertible {
     var signals: StopSignals?
     var deadline: EventLoop.Timer?
     lazy var drained = Guarantee<DrainResult>.pending()
-    /// The registration of `loopWillEnd`, for a listener that is not in the poller.
+    /// The registration of `loopWillEnd`, for a listener that the poller does not hold.
     private var ending = 0
 
     init(_ sockets: [ListeningSocket], on loop: EventLoop) {
@@ -62,7 +62,7 @@ public final class Listener: CustomStringConvertible {
         InspectedObjects.add(self, ofLoop: loop.serial)
     }
 
-    // Nothing waits for it, which would retain it.
+    // No waiting call is left, because it would retain the listener.
     deinit {
         InspectedObjects.remove(self)
         loop.performCleanup { [loop, acceptor, ending] in
@@ -71,12 +71,12 @@ public final class Listener: CustomStringConvertible {
         }
     }
 
-    /// Stops listening. Active connections continue, and a pending `accept` is rejected with `ECANCELED`. The file of a
-    /// Unix listener is removed, if the listener has created it.
-    /// - Parameter drain: true to accept the connections in the backlog first, which the kernel would reset. Only for
-    ///   `serve`, and up to its limit.
+    /// Stops listening. Active connections continue, and a pending `accept` is rejected with `ECANCELED`. If the
+    /// listener created the file of a Unix path, the file is removed.
+    /// - Parameter drain: true to accept the connections in the backlog first, which the kernel would otherwise reset.
+    ///   Works only for `serve`, and up to its limit.
     public func close(drain: Bool = false) {
-        // In a forked child the waiting clients belong to the parent.
+        // In a forked child, the waiting clients belong to the parent.
         let withBacklog = drain && !loop.kernel.isForked
         change { $0.close(withBacklog: withBacklog) }
     }
@@ -89,7 +89,7 @@ public final class Listener: CustomStringConvertible {
 // MARK: Accepting
 
 extension Listener: CancellableWork {
-    /// True when an `accept` waits, or `serve` serves or refuses another client.
+    /// True when an `accept` is pending, or when `serve` would serve or refuse another client.
     var takesClients: Bool {
         if state.isClosed { return false }
         return server?.takesClients ?? !waiting.isEmpty
@@ -97,7 +97,7 @@ extension Listener: CancellableWork {
 
     func take(_ accepted: Accepted) {
         guard let server else {
-            // There is one: see `takesClients`.
+            // A call is waiting: see `takesClients`.
             waiting.popFirst()?.fulfill(accepted.connection(on: loop))
             return
         }

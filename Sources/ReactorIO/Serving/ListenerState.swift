@@ -1,8 +1,8 @@
 import Reactor
 import ReactorLibc
 
-/// The states of a listener, of its `serve` and of its drain. Each event changes them and appends actions, which
-/// `Listener.change` executes in order. Shares `counts` with the connections.
+/// The states of a listener, its `serve` and its drain. Each event changes the state and appends actions, which
+/// `Listener.change` performs in order. Shares `counts` with the connections.
 ///
 /// ```
 ///  [accepting] -- close(withBacklog:), drain --> [takingBacklog] -- endBacklog, close, fail --> [closed]
@@ -12,20 +12,20 @@ import ReactorLibc
 ///               [drained] <-- the last connection, the deadline, abort -- [draining] <--- drain -----+
 /// ```
 ///
-/// Handlers run while the backlog is taken, so any event may occur there.
+/// Handlers run during `takingBacklog`, so any event may occur in that state.
 struct ListenerState {
     private enum Phase: Int { case accepting, takingBacklog, closed, draining, drained }
 
     private var phase = Phase.accepting
     private(set) var deadline: LoopInstant?
     private var all = 0
-    /// The result of an ended drain; zeros before.
+    /// The result of an ended drain; zeros until then.
     private(set) var result = DrainResult()
     /// True from the call of `serve` until its last connection has ended.
     private var isServing = false
     private var actions = IndexedQueue<ListenerAction>()
     let counts = ConnectionCounts()
-    /// True if a drain leaves the backlog to the next process.
+    /// True when a drain leaves the backlog to the next process.
     var leavesBacklog = false
 
     var isClosed: Bool { phase.rawValue >= Phase.closed.rawValue }
@@ -101,7 +101,7 @@ struct ListenerState {
         endService()
     }
 
-    /// Connections on other loops continue unreported.
+    /// Reports nothing about connections on other loops, which continue.
     mutating func loopWillEnd() {
         let error = SystemError(.accept, ECANCELED, detail: "the loop has ended")
         fail(error)
@@ -117,7 +117,7 @@ struct ListenerState {
 }
 
 enum ListenerAction {
-    /// Accept the waiting clients, and report by `endBacklog`.
+    /// Accept the backlog, then call `endBacklog`.
     case acceptBacklog
     /// Close the sockets, and reject the waiting calls of `accept`.
     case close(SystemError)
@@ -127,12 +127,13 @@ enum ListenerAction {
     case startTimer(LoopInstant)
     /// End the idle connections, now and whenever one becomes idle.
     case drainConnections(until: LoopInstant)
-    /// Count the connections that only deliver, and report by `didCountDelivered`.
+    /// Count the connections that only deliver, then call `didCountDelivered`.
     case countDelivered
-    /// Settle the promise of `drain`, and of a `serve` that signals stop, without waiting for the connections to be
+    /// Settle the promise of `drain`, and of a `serve` with stop signals, without waiting until the connections are
     /// aborted.
     case endDrain(DrainResult)
     case abortConnections
-    /// Settle the pending promise of `serve`, and release the server: the last connection has ended, or the loop ends.
+    /// Settle `serve`'s promise, if pending, and release the server: the last connection has ended, or the loop is
+    /// ending.
     case endService(DrainResult)
 }

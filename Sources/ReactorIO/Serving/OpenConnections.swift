@@ -2,13 +2,13 @@ import Promises
 import Reactor
 
 /// The open connections of a tracker, or of a listener's refused clients, each in a reusable place. Every operation but
-/// `all` takes constant time, and an insertion allocates only for more connections than ever before.
+/// `all` takes constant time. An insertion allocates only when more connections are open than ever before.
 struct OpenConnections {
     struct Entry {
         let connection: Connection
-        /// The core that waits for the handler's promise, or the task of an async handler.
+        /// The core that waits for the handler's promise, or the promise of an async handler's task.
         var work: PromiseCore?
-        /// True when its handler has finished, and its descriptor is still open.
+        /// True when the handler has finished and the descriptor is still open.
         var lingers = false
         /// See `InspectedObjects.second`.
         let since = InspectedObjects.second
@@ -17,7 +17,7 @@ struct OpenConnections {
     private var entries: ContiguousArray<Entry?> = []
     private var free: ContiguousArray<Int> = []
     private(set) var lingeringCount = 0
-    /// Lingering connections that have not been evicted, longest first.
+    /// Lingering connections that have not been evicted, the longest lingering first.
     private var candidates = LinkedOrder<Connection>()
 
     var count: Int { entries.count - free.count }
@@ -27,7 +27,7 @@ struct OpenConnections {
 
     subscript(place: Int) -> Connection? { entries[place]?.connection }
 
-    /// The number of entries, for an observer that visits a few at a time.
+    /// The number of places, for an observer that visits a few at a time.
     var places: Int { entries.count }
     func entry(_ place: Int) -> Entry? { entries[place] }
 
@@ -42,7 +42,7 @@ struct OpenConnections {
 
     mutating func setWork(_ work: PromiseCore, at place: Int) { entries[place]?.work = work }
 
-    /// - Returns: the entry, for the caller to release.
+    /// - Returns: the entry. The caller releases it.
     mutating func remove(_ place: Int) -> Entry? {
         free.append(place)
         let entry = entries[place].take()
@@ -62,6 +62,6 @@ struct OpenConnections {
         candidates.append(connection, place)
     }
 
-    /// Returns the longest lingering connection, whose close is cut short.
+    /// Returns the longest lingering connection, for the caller to close at once.
     mutating func evictOldest() -> Connection? { candidates.popFirst() }
 }

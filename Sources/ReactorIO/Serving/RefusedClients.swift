@@ -1,11 +1,11 @@
 import Promises
 
 extension Server {
-    /// Sends `answer` to a client beyond the limit, and closes its connection. If too many linger, ends the longest
-    /// one.
+    /// Sends `answer` to a client beyond the limit, and closes its connection. If too many linger, closes the longest
+    /// lingering one at once.
     func refuse(_ connection: Connection, _ answer: [UInt8]) {
         counts.countRefused()
-        // The kernel has room, unless the answer is very long.
+        // The kernel has room for all but a very long answer.
         connection.post(answer, overflow: .drop)
         let closed = connection.close()
         guard connection.lifecycle.hasDescriptor else { return }

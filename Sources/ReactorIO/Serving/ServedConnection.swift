@@ -1,23 +1,24 @@
 import Promises
 import Reactor
 
-/// State that most served connections never use: work to cancel when the connection fails, and the progress of a drain.
+/// State that most served connections never need: work to cancel when the connection fails, and the progress of a
+/// drain.
 final class ServedConnection: ConnectionAttachment {
     private var task: HandlerTask?
-    /// The promise of any other handler to cancel when its peer has gone, until the connection has ended.
+    /// The promise of a handler without a task, to cancel when its peer has gone; `nil` at the connection's end.
     private var work: PromiseCore?
     /// Set by a drain. Weak, because the tracker retains its connections.
     weak var tracker: ConnectionTracker?
     /// True when the drain has counted the connection as idle, delivered or aborted.
     var isLeaving = false
-    /// The number of received bytes that the drain has seen, and the time of the last change.
+    /// The number of received bytes that the drain has seen, and the time when it last changed.
     var received: (count: Int, since: LoopInstant)?
 
     static func existing(of connection: Connection) -> ServedConnection? {
         connection.cold?.attachment as? ServedConnection
     }
 
-    /// Returns the state of a served connection, which the first access makes.
+    /// Returns the state, creating it at the first access.
     static func of(_ connection: Connection) -> ServedConnection {
         if let served = existing(of: connection) { return served }
         let made = ServedConnection()
@@ -59,9 +60,9 @@ final class ServedConnection: ConnectionAttachment {
     override func connectionWasAborted() { task?.connectionWasAborted() }
 
     override func connectionDidEnd(_ end: ConnectionEnd) {
-        // The loop ends, so that its handler can finish.
+        // Ends the read loop, so that its handler can finish.
         drain?.resumeLoop()
-        // An abort during a close still cancels a task after the end.
+        // An abort during a close still cancels a task after the connection's end.
         if let task { task.connectionDidEnd(end) } else { work = nil }
     }
 }

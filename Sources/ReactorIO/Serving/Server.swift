@@ -2,13 +2,13 @@ import Promises
 import Reactor
 import Synchronization
 
-/// The connections of a call of `Listener.serve`, on the loops of a group or only on the listener's own. Retained by
-/// the listener, and by each connection.
-// @unchecked: properties are constant since `init` or atomic, or belong to one tracker or to the listener's own thread,
-// which takes them out in `end`. `start` and `onError` are Sendable if there is a group. If not, only that thread uses
-// them.
+/// The connections of one call of `Listener.serve`, on the loops of a group or on the listener's own loop. Retained by
+/// the listener and by each connection.
+// @unchecked: properties are constant since `init` or atomic, or belong to one tracker or to the listener's thread,
+// which takes them out in `end`. `start` and `onError` are Sendable if there is a group. Otherwise only the listener's
+// thread uses them.
 final class Server: @unchecked Sendable {
-    /// Begins to serve a connection, on its loop. A transfer has brought it from the listener's loop.
+    /// Begins to serve a connection on its loop. The transfer, if any, has brought it from the listener's loop.
     typealias Start = (ConnectionTracker, Connection, ConnectionTransfer?) -> Void
 
     let options: ServeOptions
@@ -21,16 +21,17 @@ final class Server: @unchecked Sendable {
     private let group: LoopGroup?
     private let seats: [Seat]
     private var tracker: ConnectionTracker?
-    /// Retains the listener until the end. Called when there is room again, or the last connection or loop has ended.
+    /// The closure to call when there is room again, or when the last connection or loop has ended. Retains the
+    /// listener until `end`.
     private var didChange: (() -> Void)?
-    /// The clients beyond the limit, until their connections are closed.
+    /// The connections of clients beyond the limit, until they are closed.
     @exclusivity(unchecked) var refused = OpenConnections()
     /// The registrations of `memberDidEnd`, one for each loop of the group.
     private var endWatches: [Int] = []
     private let living: Atomic<Int>
 
-    /// The tracker of a member's loop, while it has connections.
-    // @unchecked: accessed on the thread of the member's loop only.
+    /// The tracker of a member's loop, while that tracker has connections.
+    // @unchecked: accessed only on the thread of the member's loop.
     private final class Seat: @unchecked Sendable {
         weak var tracker: ConnectionTracker?
     }
@@ -41,7 +42,7 @@ final class Server: @unchecked Sendable {
         didChange: @escaping () -> Void
     ) {
         var options = options
-        // It belongs to the listener's thread, and may refer to the listener.
+        // `onSignal` belongs to the listener's thread, and may refer to the listener.
         options.onSignal = nil
         (self.options, self.group, self.counts) = (options, group, counts)
         (self.onError, self.callSite, self.start, self.didChange) = (onError, callSite, start, didChange)
@@ -53,7 +54,7 @@ final class Server: @unchecked Sendable {
             return
         }
         home.beginExternalWork()
-        // Weak, or a group with a serving listener would never be released, and never end.
+        // Weak, because otherwise a group with a serving listener would never be released, and so never end.
         endWatches = group.map { remote in remote.whenEnded { [weak self] in self?.memberDidEnd() } }
     }
 
@@ -66,7 +67,7 @@ final class Server: @unchecked Sendable {
     // MARK: On the listener's thread
 
     /// Begins to serve an accepted socket, or refuses its client.
-    /// - Returns: false if all loops of the group have ended, after closing the socket.
+    /// - Returns: false if all loops of the group have ended; then the socket has been closed.
     func take(_ accepted: Accepted) -> Bool {
         if !isBelowLimit, case .refuse(let answer) = options.overflow {
             refuse(accepted.connection(on: .ofCurrentThread), answer)
@@ -91,7 +92,7 @@ final class Server: @unchecked Sendable {
         }.map { answers in answers.flatMap { (try? $0.get()) ?? [] } }
     }
 
-    /// Calls `body` with the trackers, on the threads of their loops, after the clients posted there before.
+    /// Calls `body` with each tracker, on the thread of its loop, after the connections posted to that loop earlier.
     func forEachTracker(_ body: @escaping @Sendable (ConnectionTracker) -> Void) {
         if let tracker { body(tracker) }
         guard let group else { return }
@@ -100,13 +101,13 @@ final class Server: @unchecked Sendable {
         }
     }
 
-    /// The sweeps of other loops do the same.
+    /// Notes only this loop's deliveries; the other loops' sweeps note theirs.
     func noteDelivered() { tracker?.noteDelivered() }
 
     func end() {
         let released = (didChange.take(), tracker.take())
         if let group {
-            // The group's loops may far outlive the listener, so their entries must not accumulate.
+            // The group's loops may long outlive the listener, so its registrations must not accumulate.
             for (remote, watch) in zip(group, endWatches) { remote.forgetWhenEnded(watch) }
             endWatches = []
             home.endExternalWork()
@@ -135,7 +136,7 @@ final class Server: @unchecked Sendable {
         if counts.countEnd(wasLingering: wasLingering, limit: options.maxConnections) { notifyListener() }
     }
 
-    /// A message for each change would cost more than everything else.
+    /// Called only if needed: a message for each change would cost more than everything else.
     private func notifyListener() {
         if group == nil { didChange?() } else { home.submit { self.didChange?() } }
     }

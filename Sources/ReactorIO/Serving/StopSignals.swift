@@ -2,11 +2,11 @@ import Promises
 import Reactor
 import ReactorLibc
 
-/// Watches the signals that stop one or several listeners. The first drains them, and a later one aborts the rest.
-/// Accessed only on the loop's thread. Retained by its watches, until the process's previous actions are restored or
-/// the loop ends.
+/// Watches the signals that stop one or several listeners. The first signal drains them, and a later one aborts the
+/// rest. Accessed only on the loop's thread. Retained by its watches, until the process's previous actions are restored
+/// or the loop ends.
 final class StopSignals: CancellableWork {
-    /// The time for which further signals count as copies of the first; see `ServeOptions.stopSignals`.
+    /// The time in which further signals count as copies of the first; see `ServeOptions.stopSignals`.
     private static var duplicateWindow: Duration { .milliseconds(100) }
 
     private var listeners: [Listener]
@@ -22,7 +22,7 @@ final class StopSignals: CancellableWork {
     private var aborts = false
     private var isOver = false
     private var promise: PromiseCore?
-    /// The indices of the awaited listeners.
+    /// The indices of the listeners that have not finished.
     private var missing: Set<Int> = []
 
     init(
@@ -56,7 +56,7 @@ final class StopSignals: CancellableWork {
             firstSignal = loop.now
         }
         onSignal?(signal)
-        // The closure may have ended this, or turned the loop.
+        // The closure may have ended this object, or turned the loop.
         for (index, listener) in listeners.enumerated() {
             if isOver { return }
             if isFirst { watch(listener.drain(deadline: timeout).core, of: index) }
@@ -64,12 +64,12 @@ final class StopSignals: CancellableWork {
         }
     }
 
-    /// Restores the process's previous actions. After the first signal it waits until no copy can arrive, which would
-    /// end a process that has stopped in order, unless `atOnce` because the loop ends.
+    /// Restores the process's previous actions. After the first signal, waits until no copy can arrive, because a copy
+    /// would kill a process that has stopped properly. `atOnce` skips that wait, because the loop ends.
     func end(atOnce: Bool = false) {
         let copiesEnd = atOnce || aborts ? nil : firstSignal?.advanced(by: Self.duplicateWindow)
         isOver = true
-        // A listener that serves until these signals refers back to this object.
+        // A listener that serves until these signals retains this object.
         let released = listeners
         listeners = []
         if let copiesEnd, loop.now < copiesEnd {
@@ -86,7 +86,7 @@ final class StopSignals: CancellableWork {
         self.watches = []
         guard loop.isOwnedByThisThread else { return }
         if let ending { loop.forgetEnding(ending) }
-        // Signals that have arrived after the first one ask for what has been done.
+        // Signals that arrived after the first one ask for a stop that has already happened.
         if firstSignal != nil { for signal in signals { loop.noteSignalHandled(signal) } }
         for watch in watches { watch.cancel() }
     }
@@ -120,7 +120,7 @@ extension StopSignals {
         core.fulfill(listeners.reduce(DrainResult()) { $0 + $1.state.result })
     }
 
-    /// The outcome of a listener's drain, or of its `serve`, whichever comes first.
+    /// Watches a listener's drain or its `serve`, whichever settles first.
     private func watch(_ outcome: PromiseCore, of index: Int) {
         outcome.watch { [self] source in
             if source.isFulfilled {
@@ -143,8 +143,8 @@ extension StopSignals {
 
 extension Listener {
     /// Drains `listeners` when a signal asks the process to stop. The first of `signals` drains all of them within
-    /// `deadline`, and a second, of any kind, aborts the remaining connections. Further signals within 100 ms of the
-    /// first are ignored as copies; see `ServeOptions.stopSignals`.
+    /// `deadline`. A second, the same or another, aborts the remaining connections. Further signals within 100 ms of
+    /// the first are ignored as copies; see `ServeOptions.stopSignals`.
     ///
     /// ```swift
     /// pages.serve { … }
@@ -154,20 +154,20 @@ extension Listener {
     ///
     /// For a single listener use `ServeOptions.stopSignals`.
     ///
-    /// The signals are watched from this call on, and keep the loop alive. When the promise settles, but not within
-    /// those 100 ms, the process's previous actions are restored.
+    /// The signals are watched from this call on, and keep the loop alive. When the promise settles, but not before
+    /// those 100 ms have passed, the process's previous actions are restored.
     /// - Parameters:
-    ///   - listeners: listeners of this thread's loop. If one does not serve yet, the promise waits for the first
-    ///     signal, which drains that listener, even if closed before.
-    ///   - signals: at least one.
+    ///   - listeners: listeners on this thread's loop. If one does not serve yet, the promise waits for the first
+    ///     signal, which drains that listener, even a closed one.
+    ///   - signals: at least one signal.
     ///   - deadline: the time limit of the drain; see `drain(deadline:)`.
     ///   - onSignal: called with each signal, before the drain or abort.
-    /// - Returns: a promise of all listeners' results together. Fulfilled when each listener has been drained, or is
+    /// - Returns: a promise of the sum of all listeners' results. Fulfilled when each listener has been drained, or is
     ///   closed without connections. A listener that is closed without a drain adds nothing. Rejected with
-    ///   - `SystemError` of `sigaction`, at once, as `onSignal`, and with `EINVAL` if there is no signal;
-    ///   - the error that rejects `serve` of a listener, which counts as handled there. The other listeners continue.
+    ///   - `SystemError` from `sigaction`, at once, as for `onSignal`, and with `EINVAL` if there is no signal;
+    ///   - the error that rejects a listener's `serve`, where it counts as handled. The other listeners continue.
     ///
-    /// Cancelling it only stops watching the signals.
+    /// Cancelling the promise only stops watching the signals.
     @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
     public static func drain(
         _ listeners: [Listener], atFirstOf signals: [CInt], deadline: Duration, onSignal: ((CInt) -> Void)? = nil,

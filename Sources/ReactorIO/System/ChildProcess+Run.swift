@@ -2,36 +2,37 @@ import Promises
 import Reactor
 import ReactorLibc
 
-/// The output and the exit status of a program.
+/// A program's output and exit status.
 public struct ChildOutput: Hashable, Sendable {
-    /// The program's end. A nonzero exit code is not an error; see `isSuccess`.
+    /// The exit status. A nonzero exit code is not an error; see `isSuccess`.
     public let status: ChildExitStatus
-    /// The complete output.
+    /// The complete standard output.
     public let standardOutput: [UInt8]
-    /// The complete error output.
+    /// The complete standard error.
     public let standardError: [UInt8]
 
-    /// The standard output as text. Invalid UTF-8 becomes U+FFFD.
+    /// The standard output as a string. Invalid UTF-8 becomes U+FFFD.
     public var text: String { String(decoding: standardOutput, as: UTF8.self) }
 }
 
 extension ChildProcess {
-    /// Runs a program to its end and collects its output.
+    /// Runs a program to its end, and collects its output.
     ///
     /// ```swift
     /// ChildProcess.run("git", ["rev-parse", "HEAD"], timeout: .seconds(5)).done { print($0.text) }
     /// ```
     ///
-    /// The promise waits for the end of the program and of both its streams, even if a background process keeps these
-    /// open. A rejection or a cancellation kills the program, with the process group that it leads, even after its own
-    /// end, and loses its output. To keep partial output, read the streams of `spawn`.
+    /// The promise waits until the program and both its streams have ended, even if a background process keeps these
+    /// open. A rejection or a cancellation loses the output and kills the program, or the process group that it leads,
+    /// even after the program's own end. To keep partial output, read the streams of `spawn`.
     ///
     /// The promise is rejected with:
-    /// - the `SystemError` of `spawn`;
-    /// - `SystemError` of `read` with `EFBIG` if the program writes more than `limit` bytes to one of its streams;
+    /// - the `SystemError` from `spawn`;
+    /// - `SystemError` from `read` with `EFBIG` if the program writes more than `limit` bytes to one of its streams;
     /// - `PromiseError.timedOut` if `timeout` expires.
     ///
-    /// The program need not read all of `input`. `limit` is per stream. The other arguments are as for `spawn`.
+    /// The program need not read all of `input`. `limit` applies to each stream. The other arguments are those of
+    /// `spawn`.
     @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
     public static func run(
         _ name: String, _ arguments: [String] = [], input: [UInt8] = [], environment: [String: String]? = nil,
@@ -46,7 +47,7 @@ extension ChildProcess {
             return Promise(error: error, file, line)
         }
         if let writer = child.standardInput {
-            // EPIPE means that the program does not want the rest.
+            // EPIPE means that the program does not want the remaining input.
             writer.write(input).ensure { writer.close() }.catch(policy: .allErrors) { _ in }
         }
         let (output, errors) = (StreamCollector(), StreamCollector())

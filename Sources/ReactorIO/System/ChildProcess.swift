@@ -10,30 +10,32 @@ import ReactorLibc
 /// sorter.exit.done { status in print(status) }
 /// ```
 ///
-/// To collect a program's complete output, use `run`. The child keeps the loop alive until it has ended, unless
-/// `unref()` has been called. Releasing this object only closes this process's ends of the pipes. The child continues,
-/// and is reaped at its end, or when the next child is started if it outlives its loop.
+/// To collect a program's complete output, use `run`. The child keeps the loop alive until it ends, unless `unref()`
+/// has been called. Releasing this object only closes this process's ends of the pipes. The child continues, and is
+/// reaped when it ends. If it outlives its loop, it is reaped when the next child is started.
 ///
-/// A pidfd reports the end, or SIGCHLD where the kernel has no pidfd or forbids it. Children of other code are never
-/// touched. If the process ignores SIGCHLD, or waits for "any child" itself, the exit status is `unknown`.
+/// A pidfd reports the child's end, or SIGCHLD does where the kernel has no pidfd or forbids it. Children that other
+/// code started are never touched. If the process ignores SIGCHLD, or waits for "any child" itself, the exit status is
+/// `unknown`.
 public final class ChildProcess {
-    /// The parent's end of one of the child's standard streams.
+    /// The other end of one of the child's standard streams.
     public enum Stream: Sendable {
-        /// A pipe to a `Connection` of this process.
+        /// A pipe to a `Connection` in this process.
         case pipe
         /// `/dev/null`.
         case null
-        /// The stream of this process.
+        /// This process's own stream.
         case inherit
-        /// A copy of this descriptor, which stays open and owned by the caller. Non-blocking if the original is.
+        /// A copy of this descriptor, which the caller still owns and must close. The copy is non-blocking if the
+        /// original is.
         case descriptor(CInt)
     }
 
-    /// The write end of the child's standard input, if it is a pipe. `close()` ends the input.
+    /// The write end of the child's standard input, if that is a pipe. `close()` ends the input.
     public let standardInput: Connection?
-    /// The read end of the child's standard output, if it is a pipe.
+    /// The read end of the child's standard output, if that is a pipe.
     public let standardOutput: Connection?
-    /// The read end of the child's standard error, if it is a pipe.
+    /// The read end of the child's standard error, if that is a pipe.
     public let standardError: Connection?
 
     private let end: ChildEnd
@@ -45,24 +47,25 @@ public final class ChildProcess {
 
     /// Starts a program.
     ///
-    /// The child has the default action for each signal and blocks none. Its only descriptors are the three standard
-    /// streams. (With a C library before 2.34, it has none of the library's, and none that is close-on-exec.)
+    /// In the child, each signal has its default action and none is blocked. Its only descriptors are the three
+    /// standard streams. (With a C library before 2.34, it also inherits other code's descriptors that are not
+    /// close-on-exec.)
     /// - Parameters:
-    ///   - name: a name to look up along this process's `PATH`, or a path, which contains a slash.
-    ///   - arguments: the arguments after the program's own name, which is `name`.
-    ///   - environment: all variables of the child; `nil` for this process's.
-    ///   - workingDirectory: the folder where the child starts, and to which a relative path refers; `nil` for this
+    ///   - name: a path, which contains a slash, or a name to look up in this process's `PATH`.
+    ///   - arguments: the arguments after the first one, which is `name`.
+    ///   - environment: all variables for the child; `nil` for this process's.
+    ///   - workingDirectory: the folder in which the child starts, and to which a relative path refers; `nil` for this
     ///     process's.
     ///   - standardInput: the child's standard input.
     ///   - standardOutput: the child's standard output.
     ///   - standardError: the child's standard error.
-    ///   - ownGroup: true if the child leads a new process group, which can be signalled as a whole, even after the
-    ///     child's end: until this object is released, the child remains a zombie, so that its number is not reused.
-    ///     The terminal's Ctrl-C does not reach the group.
-    /// - Throws: a `SystemError` of `posix_spawn`, of `pipe2`, or of the loop's own descriptors, such as `EMFILE`.
-    ///   `posix_spawn` fails with:
-    ///   - `ENOENT`, `EACCES`, and the others of execve(2); `ENOENT` also for a name that is in no folder of `PATH`;
-    ///   - `EINVAL` for a text with a zero byte, or the name of a variable with a `=`;
+    ///   - ownGroup: true to make the child lead a new process group. The whole group can be signalled, even after the
+    ///     child's end: until this object is released, the child remains a zombie, so that its process ID is not
+    ///     reused. The terminal's Ctrl-C does not reach the group.
+    /// - Throws: a `SystemError` from `posix_spawn`, from `pipe2`, or from opening the loop's own descriptors, such as
+    ///   `EMFILE`. `posix_spawn` fails with:
+    ///   - `ENOENT`, `EACCES`, and the other errors of execve(2); `ENOENT` also for a name in no folder of `PATH`;
+    ///   - `EINVAL` for a string with a zero byte, or a variable's name with a `=`;
     ///   - `EBADF` for an invalid descriptor;
     ///   - `ENOSYS` for a working directory with a C library before 2.29.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
@@ -82,7 +85,7 @@ public final class ChildProcess {
         var request = request
         var ownEnds: [Connection?] = []
         var childEnds: [CInt] = []
-        // The child has its own copies.
+        // The child has its own copies of these descriptors.
         defer { for fd in childEnds { loop.kernel.close(fd) } }
         request.streams = []
         for (number, stream) in streams.enumerated() {
@@ -102,7 +105,7 @@ public final class ChildProcess {
         return ChildProcess(try loop.spawn(request), ownEnds)
     }
 
-    /// The child's end blocks, as programs expect.
+    /// The child's end is blocking, as programs expect.
     private static func pipe(
         intoChild: Bool, _ loop: EventLoop
     ) throws(SystemError) -> (own: Connection, others: CInt) {
@@ -113,28 +116,28 @@ public final class ChildProcess {
         return (Connection(own, intoChild ? .writes : .reads, peer: nil, on: loop), others)
     }
 
-    /// The child's process ID, which the kernel may reuse after the child's end.
+    /// The child's process ID. The kernel may reuse it after the child's end.
     public var processID: CInt { end.child.process }
 
-    /// A guarantee of the child's exit status, after reads that wait on its pipes have received its last output.
-    /// Cancelling the guarantee does not affect the child; see `waitOrKill()`.
+    /// A guarantee of the child's exit status. Reads that wait on its pipes receive its last output first. Cancelling
+    /// the guarantee does not affect the child; see `waitOrKill()`.
     public var exit: Guarantee<ChildExitStatus> { Guarantee(end.wait(kills: false)) }
 
     /// The exit status; `nil` while the child runs. Makes no system call.
     package var exitStatus: ChildExitStatus? { end.child.status }
 
-    /// Waits for the end of the child, and kills it (SIGKILL), with its own group if it leads one, when the wait is
-    /// cancelled, for example by a `timeout`.
+    /// Waits for the child's end. Cancelling the wait, for example by a `timeout`, kills the child (SIGKILL), and its
+    /// own group if it leads one.
     public func waitOrKill() -> Promise<ChildExitStatus> { Promise(end.wait(kills: true)) }
 
-    /// Sends a signal to the child, or with `wholeGroup` to all processes of the child's own group.
-    /// - Throws: `SystemError` of `kill`: `ESRCH` once the child has ended, unless for the whole group, `EPERM`, or
+    /// Sends a signal to the child, or with `wholeGroup` to all processes in the child's own group.
+    /// - Throws: `SystemError` from `kill`: `ESRCH` once the child has ended, except for the whole group, `EPERM`, or
     ///   `EINVAL`.
     public func kill(_ signal: CInt, wholeGroup: Bool = false) throws(SystemError) {
         try end.child.kill(signal, wholeGroup: wholeGroup)
     }
 
-    /// Lets the loop end before the child. Its pipes still keep the loop alive while operations wait.
+    /// Lets the loop end before the child. Its pipes still keep the loop alive while operations on them wait.
     public func unref() { end.child.setReferenced(false) }
 
     /// Makes the child keep the loop alive again.
@@ -147,7 +150,7 @@ extension ChildProcess: CustomStringConvertible {
 }
 
 extension Connection {
-    /// True when a read waits, and the kernel has input or the end for it.
+    /// True when a read waits, and the kernel has input or the end of the stream for it.
     fileprivate var hasInputForRead: Bool { reader.isWaiting && loop.kernel.poll(fd, Int16(POLLIN)) > 0 }
 }
 
@@ -163,7 +166,7 @@ private final class ChildEnd: CancellableWork {
     /// The child's status, once reported.
     private var status: ChildExitStatus?
     /// The maximum number of turns by which the report is delayed. A pipe may hold a megabyte, of which a turn reads 64
-    /// KiB, and another process may write to it.
+    /// KiB, and another process may keep writing to it.
     private static var mostTurns: Int { 16 }
 
     init(_ child: Child, outputs: [Connection?]) {
@@ -172,14 +175,14 @@ private final class ChildEnd: CancellableWork {
         child.onExit = { [self] status in tell(status, turnsLeft: Self.mostTurns) }
     }
 
-    // The loop has ended before the report.
+    // Rejects the remaining promises if the loop ended before the report.
     deinit { while let (promise, _) = waiting.popFirst() { promise.producerDidEnd(.loopEnded) } }
 
-    /// Called after everything that the child has written.
+    /// Reports the status once reads have received all output.
     private func tell(_ status: ChildExitStatus, turnsLeft: Int) {
         let loop = EventLoop.ofCurrentThread
         if turnsLeft > 0, status != .unknown, outputs.contains(where: { $0.connection?.hasInputForRead == true }) {
-            // In the next turn, which delivers input before it fires timers.
+            // Tries again in the next turn, which delivers input before it fires timers.
             loop.schedule(after: .zero) { [self] in tell(status, turnsLeft: turnsLeft - 1) }
             return
         }
@@ -196,7 +199,7 @@ private final class ChildEnd: CancellableWork {
 
     func stop(_ promise: PromiseCore) -> Bool {
         guard let wait = waiting.remove(of: promise) else { return false }
-        // The child may have ended since, and cannot be killed then.
+        // The child may have ended in the meantime, and then cannot be killed.
         if wait.kills { try? child.kill(SIGKILL, wholeGroup: child.hasOwnGroup) }
         return true
     }

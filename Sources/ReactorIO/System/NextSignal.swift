@@ -7,10 +7,10 @@ import Reactor
 /// try nextSignal(SIGTERM).then { server.shutDown() }.done { EventLoop.current.stop() }
 /// ```
 ///
-/// Handles a single delivery and then restores the process's previous action, so a second SIGTERM ends the process,
+/// Handles a single delivery and then restores the process's previous action. So a second SIGTERM ends the process,
 /// unless `nextSignal` is called again or an `onSignal` is active; see `EventLoop.onSignal`. The loop stays alive until
-/// then, or until the guarantee is cancelled.
-/// - Throws: `SystemError` of `sigaction`, like `onSignal`.
+/// the delivery, or until the guarantee is cancelled.
+/// - Throws: `SystemError` from `sigaction`, as for `onSignal`.
 @available(*, noasync, message: "on a loop write try await firstly { … }.value, else use a synchronous function")
 public func nextSignal(
     _ signal: CInt, file: StaticString = #fileID, line: UInt = #line
@@ -24,7 +24,7 @@ private final class SignalWait: CancellableWork {
     private var promise: PromiseCore?
 
     init(_ signal: CInt, _ file: StaticString, _ line: UInt) throws(SystemError) {
-        // The retain cycle ends with the watch: by the signal, a cancellation, or the loop's end.
+        // The watch's end breaks the retain cycle: at the signal, a cancellation, or the loop's end.
         let end = OnDeinit { [self] in promise.take()?.producerDidEnd() }
         watch = try EventLoop.ofCurrentThread.onSignal(
             signal, { [self] in withExtendedLifetime(end) { signalDidArrive() } }, file: file, line: line)

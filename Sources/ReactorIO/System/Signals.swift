@@ -1,19 +1,19 @@
 import Promises
 import Reactor
 
-/// Makes an asynchronous sequence of the signals that this process receives, on this thread's loop.
+/// Makes an asynchronous sequence of signals that this process receives, on this thread's loop.
 ///
 /// ```swift
 /// let stops = try signals(SIGTERM, SIGINT)
 /// for try await signal in stops { … }
 /// ```
 ///
-/// The sequence observes the signals from this call on, until it and its iterators are released and restore the
-/// process's previous action. Signals without a waiting consumer are kept, each signal once. At the end they go to
-/// other watches or to that action, as with `EventLoop.onSignal`. The sequence keeps the loop alive while a consumer
+/// The sequence observes the signals from this call until it and its iterators are released. Then the process's
+/// previous action is restored. Signals that arrive while no consumer waits are kept, each once. At the end they go to
+/// other watches or to that action, as for `EventLoop.onSignal`. The sequence keeps the loop alive while a consumer
 /// waits.
 /// - Returns: a sequence that does not end by itself.
-/// - Throws: `SystemError` of `sigaction`, like `onSignal`.
+/// - Throws: `SystemError` from `sigaction`, as for `onSignal`.
 @available(*, noasync, message: "an async function has no loop of its own; make it in a synchronous function")
 public func signals(
     _ signals: CInt..., file: StaticString = #fileID, line: UInt = #line
@@ -24,14 +24,14 @@ public func signals(
     return LoopSequence(feed)
 }
 
-/// Collects unrequested signals. Accessed only on the loop's thread.
+/// Keeps signals that no consumer has requested. Accessed only on the loop's thread.
 private final class SignalFeed: LoopSource {
     let name: StaticString = "signals"
     let loop: EventLoop
     private var watches: [EventLoop.Watch] = []
     private var arrived: [CInt] = []
     private var waiter: Resolver<Void>?
-    /// True when a caller waits, or has not resumed yet.
+    /// True from the beginning of a consumer's wait until the consumer has resumed.
     private var isWaited = false
 
     init(on loop: EventLoop) { self.loop = loop }
@@ -43,7 +43,7 @@ private final class SignalFeed: LoopSource {
     }
 
     func watch(_ signal: CInt, _ file: StaticString, _ line: UInt) throws(SystemError) {
-        // The loop ends while a consumer waits.
+        // Rejects a consumer's wait when the loop ends.
         let end = OnDeinit { [weak self] in self?.waiter.take()?.reject(PromiseError.loopEnded) }
         let handler = { [weak self] in withExtendedLifetime(end) { self?.take(signal) ?? () } }
         let watch = try loop.keepSignal(signal, handler, file, line)
@@ -75,7 +75,7 @@ private final class SignalFeed: LoopSource {
         return signal
     }
 
-    // On the loop's thread, as the handles require of async code.
+    // Called on the loop's thread, which the handles require of async code.
     private func keepLoopAlive() { for watch in watches { watch.ref() } }
     private func unrefWatches() { for watch in watches { watch.unref() } }
 }
