@@ -27,9 +27,9 @@ extension InstalledFilter {
         return Promise(core)
     }
 
-    /// Defers a write that needs input first.
-    /// - Parameter array: contains the bytes, if they need not be copied.
-    /// - Returns: false if it was deferred.
+    /// Passes a write through the filter, or defers it if the filter needs input first.
+    /// - Parameter array: the array that contains `bytes`, if they need not be copied.
+    /// - Returns: false if the write was deferred.
     @discardableResult
     private func pass(_ bytes: UnsafeRawBufferPointer, of array: [UInt8]? = nil, _ write: PromiseCore) -> Bool {
         if bytes.isEmpty {
@@ -37,7 +37,7 @@ extension InstalledFilter {
             return true
         }
         let output = output { try $0.write(bytes.bytes, &$1) }
-        // Not if the call has ended the connection.
+        // Not deferred if the call has ended the connection.
         let isDeferred = output.waitsForInput && output.error == nil && isCurrent && connection.failure == nil
         if isDeferred { deferred.insertFirst((array ?? [UInt8](bytes), write)) }
         takeUp(output, isDeferred ? nil : write)
@@ -91,7 +91,7 @@ extension InstalledFilter {
         connection.writer.enqueue { $0.append(bytes, from: sent, isFinal: true, write) }
     }
 
-    /// Usually the kernel takes all of it, and no queue is needed.
+    /// Sends output with nothing queued before it. Usually the kernel takes all of it, and no queue is needed.
     private func sendFirst(_ bytes: [UInt8], _ write: PromiseCore?) {
         let connection = connection
         let sent = bytes.withUnsafeBytes { connection.transmit($0, in: connection.turn) }
@@ -104,7 +104,7 @@ extension InstalledFilter {
         }
     }
 
-    /// The peer has ended its stream, but the writes need input.
+    /// Rejects the deferred writes, which need input, although the peer has ended its stream.
     func endDeferredWrites() {
         guard !deferred.isEmpty, connection.failure == nil, !isRemoved else { return }
         let error = SystemError(
@@ -114,7 +114,9 @@ extension InstalledFilter {
 
     // MARK: The end
 
-    /// - Returns: false if it must wait until the filter has taken them. `sendDueEnd` then ends the connection's side.
+    /// Queues the filter's end record.
+    /// - Returns: false if the record must wait until the filter has taken the writes. `sendDueEnd` then ends the
+    ///   connection's side.
     func queueEnd() -> Bool {
         let connection = connection
         guard endRecord != .sent, isReady, connection.failure == nil else { return true }
