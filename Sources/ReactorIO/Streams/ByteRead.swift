@@ -2,8 +2,7 @@ import Promises
 import Reactor
 import ReactorLibc
 
-// Reads of the next bytes. All reads follow this pattern: a public function, a function that starts the read, and a
-// consumer.
+// Each read has a public function, a function that starts it, and a consumer.
 
 extension Connection {
     /// Waits until the descriptor is readable and reads once: at most `limit` bytes, and never more than 64 KiB.
@@ -26,7 +25,7 @@ extension Connection {
     /// - `ECANCELED` if `close` or `abort` is called during the read;
     /// - `EINVAL` if `limit` is below one.
     /// - Parameter limit: at least one.
-    /// - Returns: a guarantee of the bytes, the end of the stream, or the error.
+    /// - Returns: a guarantee of the outcome.
     @inlinable @inline(__always)
     public func read(
         upTo limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
@@ -87,7 +86,7 @@ struct ByteRead: InputConsumer {
         return connection.borrow { $0.hasInput ? .done(.bytes($0.takeInput(limit))) : .needs(limit) }
     }
 
-    /// Fulfills the read with a `SystemError`, even if a filter has failed with another error.
+    /// Reports a `SystemError`, even if a filter has failed with another error.
     func recover(from error: any Error, _ core: PromiseCore) -> Bool {
         if error as? PromiseError == .cancelled { return false }
         let connection = connection.object
@@ -97,7 +96,7 @@ struct ByteRead: InputConsumer {
     }
 }
 
-/// The consumer of `receive`. With `read` and a `map` instead, a cancellation between the two would lose bytes.
+/// The consumer of `receive`. A `map` of `read` would lose bytes if cancelled in between.
 struct ArrayRead: InputConsumer {
     let connection: UnownedReference<Connection>
     let limit: Int

@@ -32,7 +32,7 @@ enum ByteWrite {
 
     // MARK: In place
 
-    /// Takes the event loop's spare array. A write inside another write gets an empty array.
+    /// Takes the event loop's spare array; an empty one inside another write.
     @usableFromInline
     static func takeSpare(of connection: Connection) -> [UInt8] {
         connection.loop.assertOwner()
@@ -59,8 +59,7 @@ enum ByteWrite {
         return promise
     }
 
-    /// Sends the pieces as one write, without joining them. The queue shares the memory of large ones that the kernel
-    /// does not take.
+    /// Sends the pieces as one write. The queue shares the memory of large unsent ones.
     @inline(never)
     private static func start(_ pieces: [SharedBytes], on connection: Connection) -> Promise<Void> {
         connection.sendGathered()
@@ -120,7 +119,6 @@ enum ByteWrite {
         return sent >= 0
     }
 
-    /// Passes a write through the filter, or refuses it.
     @inline(never)
     private static func filter(_ bytes: UnsafeRawBufferPointer, of connection: Connection) -> Promise<Void> {
         guard connection.lifecycle.isOpenOrFailed, let filter = connection.cold?.filter else {
@@ -176,8 +174,7 @@ enum ByteWrite {
         return 0
     }
 
-    /// Sends the gathered bytes and then `last`.
-    /// - Parameter precedesFile: true if a file follows at once; the kernel then waits for it to fill the segment.
+    /// - Parameter precedesFile: true if a file follows at once, which then fills the segment.
     @inline(never)
     static func sendGathered(
         with last: UnsafeRawBufferPointer, on connection: Connection, precedesFile: Bool = false

@@ -32,10 +32,9 @@ final class ColdState {
 
     var watchedEnds: Interest { attachment?.endsWithPeer == true ? .peerGone : peerWatches.ends }
 
-    /// Cancels the timers and ends a pause of `readRate`. Called when a close begins, because a close has its own
-    /// limits, and when the descriptor is released, because its number may then belong to another connection. The
-    /// caller changes the lifecycle first: the end of a pause registers the interest again unless the descriptor has
-    /// been released.
+    /// Called when a close begins, because it has its own limits, and when the descriptor is released, because its
+    /// number may then belong to another connection. The caller changes the lifecycle first: the end of a pause
+    /// registers the interest again unless the descriptor has been released.
     func endTimersAndPause(on loop: EventLoop) {
         close?.cancelTimer()
         rare?.idleClock?.cancelTimer()
@@ -45,8 +44,7 @@ final class ColdState {
         filter?.cancelTimer()
     }
 
-    /// Settles `close` and `closed`, and reports the end. Called last, because it may release user objects. May be
-    /// called on another thread.
+    /// Called last, because it may release user objects; perhaps on another thread.
     /// - Parameter usual: the end to report if no other was recorded.
     func descriptorWasClosed(_ usual: ConnectionEnd) {
         memory.take()?.end()
@@ -61,7 +59,6 @@ final class ColdState {
     }
 }
 
-/// State for a limit, a failure, or the end.
 final class RareState {
     var failure: ConnectionFailure?
     /// The recorded end; `nil` if it is `.closed` or follows from `failure`.
@@ -71,13 +68,12 @@ final class RareState {
     var writeClock: IdleTimer?
     var readRateLimiter: ReadRateLimiter?
     var writeLimits = WriteLimits()
-    /// The type of a decoder's last error.
+    /// The type of the last decoding error.
     var refusedInput: ObjectIdentifier?
     var deferred = DeferredAnswers()
 }
 
-/// The first error of a descriptor. Stored, because the kernel reports it once, and then only a normal end of the
-/// stream.
+/// A descriptor's first error. The kernel reports it once, and then only a normal end.
 struct ConnectionFailure {
     let error: SystemError
     /// The filter's own error, if a filter has failed.

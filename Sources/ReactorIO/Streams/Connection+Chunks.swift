@@ -28,8 +28,8 @@ extension Connection {
         return Promise(core.traced(root: "forEachChunk", Promise<Void>.self, file, line))
     }
 
-    /// Calls `body` with each chunk, without waiting for a promise between the calls. A separate overload, because
-    /// `Void` cannot be a promise, and because this one reads ahead.
+    /// Calls `body` with each chunk, without waiting between the calls. Separate, because `Void` cannot be a promise,
+    /// and because this overload reads ahead.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
     public func forEachChunk(
@@ -61,10 +61,8 @@ struct ChunkBody<Value> {
     @inlinable
     init(_ function: @escaping (RawSpan) throws -> Promise<Value>) { self.function = function }
 
-    /// The same function with `Never` as its value. A closure that converts the value would allocate a block per
-    /// connection.
-    // The cast is sound because a promise of any value stores only its core. The struct is needed because a bare
-    // closure would first be wrapped in another one.
+    /// The same function, cast because a converting closure would allocate a block per connection.
+    // Sound because a promise of any value stores only its core. A bare closure would first be wrapped in another one.
     @inlinable var erased: ChunkBody<Never> { unsafeBitCast(self, to: ChunkBody<Never>.self) }
 }
 
@@ -121,7 +119,7 @@ struct ChunkLoop: ~Copyable, InputConsumer {
         }
         if let failure = source.reportedFailure { throw failure }
         if source.reader.hasEnded { return false }
-        // In a drain, only the deadline ends a `pipe`: an earlier end would look as if everything had been copied.
+        // In a drain only the deadline ends a `pipe`: an earlier end would look complete.
         if source.reader.readsAhead { return true }
         throw LastCall()
     }

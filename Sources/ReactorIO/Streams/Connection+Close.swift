@@ -71,9 +71,8 @@ extension Connection {
 
     // MARK: Abort
 
-    /// Drops everything that is queued and resets the connection: the peer's reads fail with `ECONNRESET`, or end if it
-    /// is a pipe or a Unix socket. Pending operations fail with `ECANCELED`, which counts as a cancellation: see
-    /// `Error.isCancelled`.
+    /// Drops everything and resets the connection: the peer's reads fail with `ECONNRESET`, or end on a pipe or a Unix
+    /// socket. Pending operations fail with `ECANCELED`, which counts as a cancellation: see `Error.isCancelled`.
     ///
     /// ```swift
     /// let half = pipe(from: source, to: sink)
@@ -86,9 +85,8 @@ extension Connection {
         attachment?.connectionWasAborted()
     }
 
-    /// Aborts for the program, or for a close at its limit. The latter cancels no async handler.
-    /// - Parameter atLimit: true for a close at its limit: the peer is then reset only if written bytes are still
-    ///   queued.
+    /// Aborts for the program, or for a close at its limit, in which case no async handler is cancelled.
+    /// - Parameter atLimit: true for a close at its limit, which resets only if written bytes are queued.
     func dropAndReset(atLimit: Bool = false) {
         guard lifecycle.hasDescriptor else {
             lifecycle = .closed

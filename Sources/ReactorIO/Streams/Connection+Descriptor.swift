@@ -18,8 +18,8 @@ extension Connection {
 
     /// Makes a pipe(2) with both ends on this thread's loop.
     ///
-    /// An operation in the wrong direction fails with `EBADF`. Once the writer is closed or shut down, the reader reads
-    /// the end of the stream. Once the reader is closed, writes fail with `EPIPE`, and no signal is raised.
+    /// An operation in the wrong direction fails with `EBADF`. Closing or shutting down the writer ends the reader's
+    /// stream. Writes without a reader fail with `EPIPE`, without a signal.
     /// - Throws: `SystemError` from pipe(2): `EMFILE` or `ENFILE` if no descriptor is free, `ENOMEM`.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public static func pipe() throws(SystemError) -> (reader: Connection, writer: Connection) {

@@ -29,9 +29,9 @@ extension Connection {
         return reader.hasEnded && !hasInput && failure == nil ? .peerEnded : nil
     }
 
-    /// Declares that an answer to the peer is pending although no read and no queued write shows it. Until `answer` has
-    /// settled, `Listener.drain` does not treat this connection as idle, and the connection is retained. Does not
-    /// handle a rejection of `answer`.
+    /// Declares a pending answer that neither a read nor a queued write shows. Until `answer` has settled,
+    /// `Listener.drain` does not treat this connection as idle, and the connection is retained. Does not handle a
+    /// rejection of `answer`.
     ///
     /// Not needed while the promise of a `forEachFrame`, `forEachLine` or `forEachChunk` body is pending, which already
     /// makes the connection busy. There are two uses:
@@ -66,7 +66,7 @@ extension Connection {
 
     // MARK: Where loops end
 
-    /// Returns the position of the next unconsumed byte in the input.
+    /// Returns the input position of the next unconsumed byte.
     /// - Parameter unbuffered: the number of received bytes that are neither consumed nor buffered.
     func position(unbuffered: Int) -> Int { deliveredByteCount - bufferedByteCount - unbuffered }
 
@@ -76,7 +76,6 @@ extension Connection {
         return reader.isLastCall || position(unbuffered: 0) >= drain.arrived
     }
 
-    /// See `ConnectionReader.isLastCall`.
     package var hearsLastCall: Bool { reader.isLastCall }
 
     /// In a drain, returns a promise that is fulfilled when the declared answers have settled; `nil` if none is
@@ -129,7 +128,7 @@ extension Connection {
     /// True when code reads on without waiting for its own answers; for a loop over frames, only until the last call.
     private var mayOweAnswers: Bool { reader.readsAhead && !(reader.isLastCall && reader.form == .frames) }
 
-    /// True when an answer is pending, the filter is busy, or input is buffered, even only a part of a request.
+    /// True even when only a part of a request is buffered.
     var owesAnything: Bool { hasInput || pendingAnswers != 0 || cold?.filter?.isBusy == true }
 
     /// True when a frame loop waits for a further request. False before the first request, which is about to come, and
@@ -138,8 +137,7 @@ extension Connection {
         reader.isWaitingForFrames && deliveredByteCount > 0 && reader.drainRule != .inSilence
     }
 
-    /// Ends the loop over frames that waits for input.
-    /// - Returns: false if no loop waits.
+    /// - Returns: false if no loop waits for a frame.
     func endWaitingLoop() -> Bool {
         guard reader.isWaitingForFrames, let core = takeReader() else { return false }
         attachment?.drain?.end = position(unbuffered: 0)
@@ -152,14 +150,13 @@ extension Connection {
         if reader.isLastCall { return }
         reader.beginLastCall()
         attachment?.drain?.resumeLoop()
-        // If a chunk loop does not wait, its body is running, whose promise ends it.
+        // If the loop does not wait, the promise of its body ends it.
         guard reader.isWaiting, reader.form == .chunk, let core = takeReader() else { return }
         updateInterest()
         core.borrow { $0.enqueueAgain() }
     }
 
-    /// Notes that the drain has ended the input, if a read begins after the last call and apparently between two
-    /// requests.
+    /// Notes the end by the drain if a read begins after the last call, apparently between two requests.
     /// - Returns: the error of the read; `nil` if the read belongs to a request.
     func refuseAtLastCall() -> SystemError? {
         // The body of a loop may read on without `deferDrain`.

@@ -26,7 +26,7 @@ extension Connection: ReadinessHandler {
         }
         if !ready.isDisjoint(with: .peerGone) {
             if !ready.isDisjoint(with: [.error, .hangUp]), cold?.rare?.readRateLimiter?.end() == true { return [] }
-            // First, because the handlers that `eventArrived` calls may turn the event loop.
+            // First, because `eventArrived` may turn the event loop.
             updateInterestRarely()
             PeerWatching.eventArrived(ready, at: self)
         }
@@ -98,7 +98,7 @@ extension Connection: ReadinessHandler {
         fail(error)
     }
 
-    /// The interest while no operation is pending: a failure of the connection, and perhaps the peer's end.
+    /// The interest while no operation is pending: a failure, and perhaps the peer's end.
     @inline(never)
     private var restingInterest: Interest {
         guard lifecycle == .open, let resting = cold?.attachment?.restingInterest else { return [] }

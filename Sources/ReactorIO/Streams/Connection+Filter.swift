@@ -2,8 +2,8 @@ import Promises
 import Reactor
 
 extension Connection {
-    /// Puts `filter` between the descriptor and the users of this connection. The promise is fulfilled with this
-    /// connection when the filter is ready: after its handshake, or at once if there is none.
+    /// Puts `filter` between the descriptor and this connection's users. The promise is fulfilled with this connection
+    /// after the filter's handshake, or at once without one.
     ///
     /// ```swift
     /// connect(to: address).then { $0.filter(TLSClient(name: "example.org")) }.then { connection in
@@ -44,7 +44,6 @@ extension Connection {
     /// An error, a time-out or a cancellation during the handshake fails the connection: close it.
     /// - Parameter timeout: the limit for the handshake; `nil` for none. A delay of the event loop extends it like
     ///   `idleTimeout`.
-    /// - Parameter filter: the layer between the connection's bytes and its users.
     public func filter(
         _ filter: some ConnectionFilter, timeout: Duration? = .seconds(10), file: StaticString = #fileID,
         line: UInt = #line
@@ -53,9 +52,8 @@ extension Connection {
         return Promise(ready.core.traced(root: "filter", Promise<Connection>.self, file, line))
     }
 
-    /// The filter of this connection; `nil` once the connection is closed or the filter is removed, and while a method
-    /// of the filter runs. Use it to read a filter's state, such as the certificate of a TLS peer. A filter that is a
-    /// struct is copied.
+    /// The installed filter, for its state, such as the certificate of a TLS peer; `nil` once the connection is closed
+    /// or the filter removed, and while one of its methods runs. A struct is copied.
     public var installedFilter: (any ConnectionFilter)? {
         loop.assertOwner()
         guard let filter = cold?.filter, !filter.isRemoved, !filter.isCalling else { return nil }

@@ -11,7 +11,6 @@ extension Connection {
         didTransmit(callSend(bytes.baseAddress!, bytes.count), in: turn)
     }
 
-    /// Sends as many of `pieces` as one system call takes.
     func transmit(_ pieces: [SharedBytes]) -> Int {
         let most = min(pieces.count, WriteQueue.mostPieces)
         let result = withUnsafeTemporaryAllocation(of: iovec.self, capacity: most) { vectors in
@@ -53,7 +52,7 @@ extension Connection {
             ?? SystemError(writeCall, EPIPE, detail: "this side was shut down")
     }
 
-    /// Sends the gathered bytes. Those that the kernel does not take are queued without a promise.
+    /// Queues bytes that the kernel does not take, without a promise.
     @inline(__always)
     func sendGathered() {
         if writer.isGathering { _ = ByteWrite.sendGathered(with: .init(start: nil, count: 0), on: self) }
@@ -116,7 +115,7 @@ extension Connection {
 
     // MARK: Failing
 
-    /// True when bytes of writes are unsent. Other output of a filter, such as its end record, does not count.
+    /// Output that belongs to no write, such as a filter's end record, does not count.
     private var hasUnsentWrites: Bool {
         guard let filter = cold?.filter else { return queuedBytes > 0 }
         return !filter.deferred.isEmpty || writer.hasQueuedPromises
@@ -129,8 +128,7 @@ extension Connection {
         if losesOutput || hasUnsentWrites, kind.contains(.tcp), lifecycle.hasDescriptor { socket.setResetOnClose() }
         let queued = writer.fail()?.promises ?? []
         for promise in queued + takeUnqueuedPromises() { promise.reject(failure.reported) }
-        // `ECANCELED` means that this side has ended the connection: by an abort, a close at its limit, or the end of
-        // the loop.
+        // `ECANCELED` comes from this side: an abort, a close at its limit, the end of the loop.
         PeerWatching.settle(as: failure.error.code == ECANCELED ? nil : .failed(failure.error), at: self)
         signalWritableIfNeeded()
     }
@@ -175,7 +173,7 @@ final class FlushJob: Job {
     }
 
     private func sendGathered() {
-        // The gathered writes are already fulfilled, so they cannot report a failure to the handler.
+        // Gathered writes are already fulfilled, so they cannot report a failure.
         let notifies = connection.lifecycle == .open && !PeerWatching.hasPendingOperation(connection)
         connection.sendGathered()
         if notifies, let failure = connection.failure { connection.attachment?.connectionDidFail(failure) }
@@ -192,7 +190,7 @@ final class FlushJob: Job {
 }
 
 extension iovec {
-    /// Wraps `bytes` for a system call that only reads them.
+    /// Wraps `bytes`, which the call only reads.
     init(of bytes: UnsafeRawBufferPointer) {
         self.init(iov_base: UnsafeMutableRawPointer(mutating: bytes.baseAddress), iov_len: bytes.count)
     }

@@ -15,8 +15,8 @@ extension Connection {
     ///
     /// At a limit, the pending read is rejected with `StreamError.timedOut(got:)`, where `got` is 0 if no byte of the
     /// frame has arrived. The connection stays usable, and the next read gets the bytes of the incomplete frame. Limits
-    /// that are set while a read waits count from that moment, but the time of a frame that has begun still counts from
-    /// its first byte. See `FrameTimeouts`.
+    /// that are set while a read waits count from that moment, but a frame's time counts from its first byte. See
+    /// `FrameTimeouts`.
     public var frameTimeouts: FrameTimeouts? {
         get { cold?.frameClock?.limits }
         set {
@@ -44,7 +44,7 @@ extension Connection {
 extension Connection {
     /// Begins a message for the next frame of a loop, unless the loop runs in the body of another. Each attempt to
     /// decode calls this, but a message begins once at each position.
-    /// - Parameter unbuffered: the number of received bytes that are neither consumed nor buffered.
+    /// - Parameter unbuffered: see `position`.
     /// - Returns: the error of the read; `nil` if it can begin.
     @usableFromInline
     func beginFrame(unbuffered: Int = 0) -> SystemError? {
@@ -52,7 +52,7 @@ extension Connection {
         return reader.isLastCall ? refusalToContinue : refuseRead()
     }
 
-    /// Tells the frame clock about bytes that are about to be dropped.
+    /// Called before the bytes are dropped.
     @usableFromInline @inline(never)
     func noteSkipped(_ count: Int, of unconsumed: Int) {
         cold?.frameClock?.skip(count, at: deliveredByteCount - unconsumed)

@@ -10,8 +10,8 @@ extension Connection {
     /// activity, however long the event loop was delayed. If it was delayed past the deadline, the connection gets as
     /// much extra time as the delay, at most the time-out, so that delayed handlers can answer.
     ///
-    /// A connection whose filter has failed still sends its queue. If the peer takes longer than the time-out, the
-    /// queue is dropped.
+    /// A connection whose filter has failed still sends its queue, which is dropped if the peer takes longer than the
+    /// time-out.
     ///
     /// Activity costs a clock reading, about 25 ns. The timer is moved once per period, not once per message.
     public var idleTimeout: Duration? {

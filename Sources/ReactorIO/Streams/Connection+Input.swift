@@ -1,15 +1,13 @@
 import Promises
 import Reactor
 
-// The buffered input of a connection: received bytes that no read has consumed. Frames are decoded from it, a filter
-// delivers into it, and bytes that one read leaves go to the next read, of any kind. It is in `ColdState`, because a
-// connection that reads whole chunks has no buffer.
+// The buffered input: received bytes that no read has consumed. Frames are decoded from it, a filter delivers into it,
+// and the next read of any kind gets its bytes. In `ColdState`, because a connection that reads whole chunks has none.
 
 extension Connection {
     /// The maximum number of bytes per read, or per chunk of `forEachChunk`: the size of the event loop's buffer.
     static var largestPiece: Int { 65_536 }
 
-    /// The number of received bytes that no read has consumed.
     package var bufferedByteCount: Int { cold?.input.count ?? 0 }
 
     /// Takes the next `count` bytes if they are buffered and a read may begin; otherwise returns `nil` and takes
@@ -80,14 +78,12 @@ extension Connection {
         if !bytes.isEmpty, lifecycle.isOpenOrFailed { appendInput(bytes) }
     }
 
-    /// Receives once, directly into the buffer.
     /// - Returns: the same as `receiveOnce`.
     func receiveInPlace(_ missing: Int, expecting expected: Int = 0) -> Int? {
         // A read of bytes leaves nothing in the buffer.
         defer { if !reader.form.isOfBytes { noteHeldMemory() } }
         guard let limit = receiveLimit(.max) else { return nil }
-        // The closure makes only the system call: a pause or a report may run user code, which must not run while the
-        // buffer changes.
+        // Makes only the system call: a pause or a report may run user code, which must not see the buffer change.
         let count = ensuredColdState.input.receive(missing, expecting: expected) {
             callReceive(into: $0, atMost: limit)
         }

@@ -7,8 +7,7 @@ import ReactorLibc
 extension Connection {
     /// Returns true when `error` means that the peer has left, does not read, or has broken the protocol of a filter.
     package func hasEnded(with error: any Error) -> Bool {
-        // Compared with this failure, because errors of other connections, such as one to a database, have the same
-        // types.
+        // Compared, because errors from other connections, such as a database's, have the same types.
         let failure = cold?.rare?.failure
         return switch error {
         // The work for the connection was cancelled.

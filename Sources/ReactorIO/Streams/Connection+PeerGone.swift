@@ -30,8 +30,8 @@ extension Connection {
         return Guarantee(gone.core.traced(root: "peerGone", Guarantee<PeerGone>.self, file, line))
     }
 
-    /// Calls `work` and settles like its promise. If the peer goes first, that promise is cancelled, and the returned
-    /// one is rejected with the `PeerGone`.
+    /// Settles like the promise of `work`. If the peer goes first, cancels that promise, and is rejected with the
+    /// `PeerGone`.
     ///
     /// ```swift
     /// connection.cancelWhenPeerGone { report(for: request) }.then { connection.write($0) }

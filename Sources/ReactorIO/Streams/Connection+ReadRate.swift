@@ -4,13 +4,11 @@ import Reactor
 extension Connection {
     /// The maximum number of bytes per second to receive. `nil`, the default, and values below one mean no limit.
     ///
-    /// A peer that has sent less may catch up with at most the bytes of one second at once. After that, the connection
-    /// reads the bytes of a tenth of a second at a time, and pauses in between, so that the peer must wait. Bytes are
-    /// counted before a filter.
+    /// A peer that has sent less may catch up by at most one second's bytes at once. After that, the connection reads a
+    /// tenth of a second's bytes at a time, with pauses in which the peer must wait. Bytes count before a filter.
     ///
-    /// Pauses count neither for `idleTimeout` nor for a pending read's `frameTimeouts`. A reset by the peer is noticed
-    /// at once, a normal end after the pause. The bytes that have arrived are then read without pauses, like those that
-    /// `close` discards.
+    /// Pauses count neither for `idleTimeout` nor for a pending read's `frameTimeouts`. A reset is noticed at once, a
+    /// normal end after the pause. The rest of the input is then read without pauses, like input that `close` discards.
     public var readRate: Int? {
         get { cold?.rare?.readRateLimiter?.rate }
         set {
@@ -65,13 +63,12 @@ final class ReadRateLimiter {
     var isPaused: Bool { timer != nil }
 
     private static var second: Int { 1_000_000_000 }
-    /// The minimum to receive: fewer bytes are not worth a system call.
+    /// Fewer bytes are not worth a system call.
     private var leastBytes: Int { max(rate / 10, 1) }
 
     init(_ rate: Int, of connection: Connection, continuing pace: ReadRateLimiter?) {
         (self.rate, self.connection) = (rate, connection)
-        // No connection is faster than 8 GiB/s. Up to that rate, its product with a second in nanoseconds fits an
-        // `Int`.
+        // 8 GiB/s, faster than any connection, times a second in nanoseconds still fits an `Int`.
         isUnlimited = rate < 1 || rate > 1 << 33
         full = pace?.full ?? connection.loop.now
     }
@@ -107,9 +104,8 @@ final class ReadRateLimiter {
         connection?.resumeReading()
     }
 
-    /// Ends the limit when the peer has ended, because the poller would report that repeatedly.
-    /// - Returns: true if there was a pause and input is wanted, so that the arrived bytes are read before the end is
-    ///   reported.
+    /// Ends the limit at the peer's end, which the poller would report repeatedly.
+    /// - Returns: true if there was a pause: arrived bytes are read before the end.
     func end() -> Bool {
         isUnlimited = true
         if timer == nil { return false }

@@ -54,7 +54,7 @@ extension Connection {
         throw StreamError.endedEarly(expected: expectation(), got: count)
     }
 
-    /// Checks that a read can begin. At the last call of a drain, also notes that the drain has ended the input.
+    /// At the last call of a drain, also notes that the drain has ended the input.
     /// - Returns: the error of the read; `nil` if it can begin.
     @usableFromInline @inline(__always)
     func refuseRead() -> SystemError? {
@@ -80,15 +80,13 @@ extension Connection {
 
     // MARK: The descriptor is readable
 
-    /// Reads the descriptor once, for the waiting promise.
     @inline(__always)
     func receiveInput() {
         let form = reader.form
         if form.rawValue > InputForm.chunk.rawValue || hasInput || form.isOfBytes && reader.expectsMuch {
             return receiveIntoInput(form)
         }
-        // Borrowed, because the code that gets the bytes may turn the event loop, which also reads, or close the
-        // connection.
+        // Borrowed, because its users may turn the loop, which also reads, or close the connection.
         let buffer = loop.borrowScratch()
         defer { loop.giveBack(buffer) }
         guard let count = receiveOnce(into: buffer, atMost: form.isOfBytes ? Int(reader.count) : .max) else { return }
@@ -110,7 +108,7 @@ extension Connection {
     /// Like `receiveInput`, for frames, large pieces and buffered input.
     @inline(never)
     private func receiveIntoInput(_ form: InputForm) {
-        // A handshake waits on the path `.filtered`, where the filter reads.
+        // A handshake waits on the path `.filtered`.
         if form == .handshake { return }
         let missing = Int(reader.count) - bufferedByteCount
         if form.isOfFrames && missing > Self.largestReadAhead {
@@ -194,20 +192,18 @@ extension Connection {
         }
     }
 
-    /// - Parameter received: `nil` outside of an event of the descriptor.
     private func resume(_ core: CoreRef, with received: UnsafeRawBufferPointer?) {
         if let received { loop.pass(received: received) }
         core.inputDidArrive()
     }
 
-    /// Returns the bytes that were received for the current event, whose handler must take them; `nil` outside of an
-    /// event.
+    /// Takes the bytes received in this event; `nil` outside of an event.
     @usableFromInline
     func takeReceived() -> UnsafeRawBufferPointer? { loop.takeReceived() }
 
     // MARK: Ending the wait
 
-    /// Takes the promise from the reader, and notifies the frame clock.
+    /// Also notifies the frame clock.
     func takeReader() -> CoreRef? {
         guard let core = reader.take() else { return nil }
         if reader.form.isOfFrames {

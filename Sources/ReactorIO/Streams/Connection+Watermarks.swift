@@ -29,9 +29,8 @@ extension Connection {
     /// True when a producer should write more. While false, further writes are still accepted, up to `writeQueueLimit`.
     public var isWritable: Bool { !writer.isCongested && takesWrites }
 
-    /// After the queue has reached the high watermark, waits until it has drained to the low one. Fulfilled at once
-    /// while `isWritable` is true. Also fulfilled when the connection takes no more writes: the next write then reports
-    /// the reason.
+    /// Waits until a queue that has reached the high watermark drains to the low one. Fulfilled at once while
+    /// `isWritable` is true, and when the connection takes no more writes: the next write then reports the reason.
     ///
     /// ```swift
     /// func produce() -> Promise<Void> {
@@ -73,8 +72,7 @@ extension Connection {
     }
 
     func updateCongestion() {
-        // Gathered bytes do not count: they leave at the end of the turn, and only those that the kernel does not take
-        // are queued.
+        // Gathered bytes leave at the end of the turn. Only those that the kernel does not take are queued.
         let isOpen = !writer.isCongested && !writer.isGathering && failure == nil
         if isOpen && (queuedBytes >= writeWatermarks.high || isFull) { writer.isCongested = true }
         // A close has its own limits.
@@ -82,7 +80,7 @@ extension Connection {
         noteHeldMemory()
     }
 
-    /// Fulfills `writable()` once the queue has drained. A flush calls this last, since a handler may write again.
+    /// A flush calls this last, since a handler may write again.
     func signalWritableIfNeeded() {
         guard writer.isCongested, queuedBytes <= writeWatermarks.low, queuedWeight <= max(writeQueueLimit / 2, 0)
         else { return }

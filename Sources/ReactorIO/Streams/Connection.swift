@@ -20,14 +20,13 @@ import ReactorLibc
 /// - `close()` delivers the queued writes and then ends;
 /// - `abort()` drops everything and resets.
 public final class Connection {
-    // Each part owns its state and returns the next action. `reader` has the waiting promise and the end of the input,
-    // `writer` has the bytes to send, `lifecycle` has the state of the descriptor, `interest` has the poller's
-    // registration, and `cold` has everything that few connections need: buffered input, the filter, limits, the first
-    // failure. The connection's methods make the system calls and settle the promises. Whenever user code can run:
+    // Each part owns its state and returns the next action: `reader` has the waiting promise and the end of the input;
+    // `writer`, the bytes to send; `lifecycle`, the state of the descriptor; `interest`, the poller's registration;
+    // `cold`, everything that few connections need. The methods make the system calls and settle the promises. Whenever
+    // user code can run:
     // - `fd` is this connection's as long as `lifecycle.hasDescriptor`;
     // - each change of the reader, the writer or a watch is followed by `updateInterest`, or by the end of the event,
-    //   which also updates the interest. Waiting operations are kept alive by the poller, because of the interest, or
-    //   by a `FlushJob`;
+    //   which updates the interest. The poller or a `FlushJob` keeps waiting operations alive;
     // - `path` is `.filtered` while there are a filter and a descriptor, until a close makes it `.discarding`;
     // - a failure of the descriptor is in `failure` and in `lifecycle`, a failure of a filter only in `failure`, since
     //   the filter's queue is still sent.
@@ -130,7 +129,7 @@ public final class Connection {
         return SystemError(call, EBUSY, detail: "the handshake of the filter has not finished")
     }
 
-    /// Records a failure of the descriptor, unless a filter has failed before, whose output was still being sent.
+    /// Keeps an earlier error, such as a filter's, whose output was being sent.
     func noteFailure(_ error: SystemError) {
         if failure == nil { ensuredRareState.failure = ConnectionFailure(error: error) }
         lifecycle.fail()
@@ -162,11 +161,8 @@ public final class Connection {
 }
 
 enum ConnectionPath: UInt8 {
-    /// Directly between the descriptor and the reads and writes.
     case direct
-    /// Through `ColdState.filter`.
     case filtered
-    /// This side is closing, and discards input.
     case discarding
 }
 

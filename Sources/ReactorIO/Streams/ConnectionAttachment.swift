@@ -13,11 +13,9 @@ class ConnectionAttachment {
 
     /// Called when the connection waits again, or has delivered everything.
     func connectionMayBeIdle(_ connection: Connection) {}
-    /// Called when the connection has failed without a pending read or write, or is about to be ended because of
-    /// `error`.
+    /// Called when the connection has failed without a pending read or write, or is being ended because of `error`.
     func connectionDidFail(_ error: SystemError) {}
-    /// Called when the peer has ended its side without an error. `bothSides` is true when both sides have ended, so
-    /// that nothing is left to watch.
+    /// Called when the peer has ended its side without an error. `bothSides` is true if nothing is left to watch.
     func peerDidEnd(bothSides: Bool) {}
     /// Called when the peer has gone, or the connection is about to be released.
     func peerDidGo() {}

@@ -11,7 +11,7 @@ final class ConnectionClose {
     let promise = PromiseCore(handedOut: Void.self)
     /// The time at which the close ends, whatever the peer does; `nil` for none.
     private var deadline: LoopInstant?
-    /// The minimum number of bytes that the peer must take and send in total per interval; `nil` for no minimum.
+    /// The minimum of bytes taken and sent by the peer per interval; `nil` for none.
     private var leastProgress: Int?
     private var lastProgress = 0
     private var timer: EventLoop.Timer?
@@ -73,7 +73,7 @@ final class ConnectionClose {
     static func lingerIfDelivered(_ connection: Connection) {
         guard connection.lifecycle == .flushing else { return }
         // The kernel may not take a filter's end record, or the filter may need input first. Sending the record may
-        // also re-enter this function, which then does the rest.
+        // also re-enter and finish this function.
         guard connection.queueEndRecord(), !connection.writer.isQueued, connection.lifecycle.deliver()
         else { return connection.updateInterest() }
         connection.endWriter()
@@ -115,11 +115,10 @@ final class ConnectionClose {
 
     private static var timeLimit: Duration { .seconds(30) }
     private static var checkInterval: Duration { .seconds(5) }
-    /// The number of bytes that the peer of a socket must take and send in total per interval: 1 KiB a second.
+    /// The minimum for the peer of a socket: 1 KiB a second.
     private static var leastProgress: Int { 5 << 10 }
 
-    /// Sets the limits. With a `lingerTime`, which counts from now, progress is not checked. Zero or less ends the
-    /// close now.
+    /// With a `lingerTime`, which counts from now, progress is not checked. Zero or less ends the close now.
     func limit(to lingerTime: Duration?) {
         timer?.cancel()
         if let lingerTime, lingerTime <= .zero { return end() }
@@ -143,7 +142,7 @@ final class ConnectionClose {
     private func setTimer(at moment: LoopInstant) { timer = connection.loop.schedule(at: moment) { self.check() } }
 
     private func check() {
-        // Retained until this function returns, because the poller may retain the connection only for the close.
+        // Retained for this call, because the poller may retain the connection only for the close.
         let connection = connection
         defer { withExtendedLifetime(connection) {} }
         guard isLimitReached else { return scheduleCheck() }

@@ -34,7 +34,7 @@ enum ConnectionLifecycle: UInt8 {
     @inline(__always)
     var hasDescriptor: Bool { self != .shutDown && self != .closed }
 
-    /// True after `close` or a release; false after only a `shutdownWrite`.
+    /// False after only a `shutdownWrite`.
     var isClosed: Bool { !isOpenOrFailed && self != .shutDown }
 
     // MARK: Events

@@ -96,7 +96,6 @@ struct ConnectionReader: ~Copyable {
     var isWaiting: Bool { reference != nil }
     var isWaitingForFrames: Bool { isWaiting && form == .frames }
 
-    /// True when no other read is in progress.
     @inline(__always)
     var isFree: Bool { reference == nil && form != .chunk }
 

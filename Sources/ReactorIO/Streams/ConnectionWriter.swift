@@ -14,8 +14,8 @@
 /// ```
 ///
 /// A *gathering* writer has bytes of fulfilled writes, which leave with the answers to the buffered requests. A writer
-/// in any state is *corked* while a job is due to send its queue at the end of the turn. It becomes *congested* when
-/// its queue reaches the high watermark, and stays so until the queue has drained to the low one.
+/// in any state is *corked* while a job is due to send its queue at the end of the turn. It is *congested* from the
+/// high watermark of its queue until the queue drains to the low one.
 struct ConnectionWriter: ~Copyable {
     enum WriteState {
         /// Nothing waits: a write is sent at once.
@@ -72,7 +72,7 @@ struct ConnectionWriter: ~Copyable {
         if case .gathering = state { true } else { false }
     }
 
-    /// True when the writer waits for room in the kernel. A corked writer waits for its flush job instead.
+    /// False while corked: the flush job then sends the queue.
     @inline(__always)
     var wantsRoom: Bool { isQueued && !isCorked }
 
@@ -133,8 +133,8 @@ struct ConnectionWriter: ~Copyable {
     /// take two system calls.
     private static var corkedSize: Int { 4096 }
 
-    /// Corks the writer if a write, with nothing queued before it, should wait because others may join it.
-    /// - Returns: true if so: the caller leaves the write to the flush job.
+    /// Corks the writer if other writes may join this one, before which nothing is queued.
+    /// - Returns: true if the write is left to the flush job.
     @inline(__always)
     mutating func corks(_ count: Int, in turn: UInt32) -> Bool {
         guard turn == turnOfLastSend && count <= Self.corkedSize else { return false }
@@ -164,7 +164,6 @@ struct ConnectionWriter: ~Copyable {
         return false
     }
 
-    /// Notes that the queue is empty.
     /// - Returns: true if the caller must send the end now.
     mutating func drained() -> Bool {
         switch state {

@@ -151,7 +151,7 @@ final class FrameClock {
 
     // MARK: The timer
 
-    /// Starts the timer, unless it already fires by the deadline, and is then set anew.
+    /// Starts the timer, unless it already fires by the deadline and is then set anew.
     private func startTimer(for connection: Connection) {
         if deadline == .distantFuture || timer != Self.noTimer && due <= deadline { return }
         cancelTimer(on: connection.loop)
@@ -161,8 +161,8 @@ final class FrameClock {
 
     /// A background timer, because it outlives the read: the read keeps the event loop alive, and the timer does not.
     private func startTimer(at moment: LoopInstant, on loop: EventLoop) {
-        // Captures no reference to the connection: a weak one would make all others slower to count. A closure that
-        // captures one object takes no block of memory. `Self` would be a second capture.
+        // Captures no reference to the connection: a weak one would make all others slower to count. A closure with one
+        // captured object takes no block; `Self` would be a second capture.
         timer = loop.addBackgroundTimer(at: moment) { [self] in
             timer = FrameClock.noTimer
             // If no read waits, the next one starts the timer. `object` retains the connection until the end, because

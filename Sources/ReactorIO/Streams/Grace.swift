@@ -1,6 +1,6 @@
 /// The rule for all time limits on a peer: a delay of the event loop does not count against the peer. A clock that
-/// reaches its limit late checks again after as long as it was late, so that data that was in the kernel in time, and
-/// ready handlers, come first. This happens once for each wait, so that further bytes do not prolong it.
+/// reaches its limit late checks again after the same delay, so that timely data in the kernel, and ready handlers,
+/// come first; once per wait, so that further bytes do not prolong it.
 struct Grace {
     private var isUsed = false
 

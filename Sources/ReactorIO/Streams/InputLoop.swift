@@ -116,7 +116,7 @@ struct InputLoop<Consumer: InputConsumer & ~Copyable>: ~Copyable, Operation {
     consuming func wait(for count: Int, _ core: CoreRef, isInEvent: Bool) {
         // `heldBytes` first, because this user code may cancel the promise, end the connection, or begin another read.
         let held = consumer.heldBytes
-        // The promise may have been cancelled while its operation ran.
+        // It may have been cancelled while its operation ran.
         guard core.borrow({ $0.isOpen }) else { return core.release() }
         do {
             guard try consumer.mayContinue() else { return finishAtEnd(core) }
@@ -183,7 +183,7 @@ extension InputLoop where Consumer: Copyable {
         do {
             let step = try consumer.take(UnsafeRawBufferPointer(start: nil, count: 0))
             switch consume step {
-            // `consume` moves the value; a copy would cost a retain and a release.
+            // A copy would cost a retain and a release.
             case .done(let value): return PromiseCore.fulfilled(consume value)
             case .needs(let count): return InputLoop(consumer).wait(for: count)
             case .wait, .again: preconditionFailure("a read has no body")

@@ -38,7 +38,7 @@ extension InstalledFilter {
         return connection.writer.takesWrites ? nil : SystemError(writeCall, EPIPE, detail: "this side was shut down")
     }
 
-    /// Begins the handshake. Bytes that were received before are the filter's first input.
+    /// Bytes that were received before are the filter's first input.
     private func begin(_ received: [UInt8], _ timeout: Duration?) {
         call { filter, output in
             try filter.begin(&output)
@@ -66,10 +66,10 @@ extension InstalledFilter {
     }
 
     private func timerFired() {
-        // While the handshake waits, the poller retains the connection. Afterwards another thread may have released the
-        // connection, whose cleanup on this thread has yet to cancel the timer.
+        // While the handshake waits, the poller retains the connection. Afterwards another thread may have released it,
+        // and its cleanup here may not have cancelled the timer yet.
         guard let handshake else { return }
-        // Retained until this function returns, because the poller may retain the connection only for the handshake.
+        // Retained for this call, because the poller may retain the connection only for the handshake.
         let connection = connection
         defer { withExtendedLifetime(connection) {} }
         guard connection.cold?.filter === self, connection.lifecycle.isOpenOrFailed else { return }

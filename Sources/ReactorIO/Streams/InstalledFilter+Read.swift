@@ -33,8 +33,8 @@ extension InstalledFilter {
 
     private var ownOutput: Int { connection.writer.queue?.ownOutput ?? 0 }
 
-    /// The error when a limit is exceeded; otherwise `nil`. Without limits the wait could be endless: a program may
-    /// read only after its write, and a peer only after its input is taken.
+    /// The error in place of an endless wait, if any. A program may read only after its write, and a peer only after
+    /// its output is taken.
     var shortage: SystemError? {
         guard needsInput else { return nil }
         let connection = connection
@@ -60,8 +60,7 @@ extension InstalledFilter {
         if isCalling { return connection.noteSpuriousReadiness(connection.readCall) }
         if discards { return discard() }
         guard connection.reader.isWaiting || readsForItself else { return }
-        // Borrowed, because the code that gets the bytes may turn the event loop, which also reads, or close the
-        // connection.
+        // Borrowed, because its users may turn the loop, which also reads, or close the connection.
         let buffer = connection.loop.borrowScratch()
         let received = connection.receiveOnce(into: buffer)
         if let received, received > 0 {

@@ -27,7 +27,7 @@ extension InstalledFilter {
         return Promise(core)
     }
 
-    /// Passes a write through the filter, or defers it if the filter needs input first.
+    /// Defers a write for which the filter needs input first.
     /// - Parameter array: the array that contains `bytes`, if they need not be copied.
     /// - Returns: false if the write was deferred.
     @discardableResult
@@ -91,7 +91,7 @@ extension InstalledFilter {
         connection.writer.enqueue { $0.append(bytes, from: sent, isFinal: true, write) }
     }
 
-    /// Sends output with nothing queued before it. Usually the kernel takes all of it, and no queue is needed.
+    /// Usually the kernel takes all of it, and no queue is needed.
     private func sendFirst(_ bytes: [UInt8], _ write: PromiseCore?) {
         let connection = connection
         let sent = bytes.withUnsafeBytes { connection.transmit($0, in: connection.turn) }
@@ -104,7 +104,7 @@ extension InstalledFilter {
         }
     }
 
-    /// Rejects the deferred writes, which need input, although the peer has ended its stream.
+    /// Called when the peer has ended its stream: the writes need input.
     func endDeferredWrites() {
         guard !deferred.isEmpty, connection.failure == nil, !isRemoved else { return }
         let error = SystemError(
@@ -114,9 +114,7 @@ extension InstalledFilter {
 
     // MARK: The end
 
-    /// Queues the filter's end record.
-    /// - Returns: false if the record must wait until the filter has taken the writes. `sendDueEnd` then ends the
-    ///   connection's side.
+    /// - Returns: false if the end record must wait for deferred writes. `sendDueEnd` then ends this side.
     func queueEnd() -> Bool {
         let connection = connection
         guard endRecord != .sent, isReady, connection.failure == nil else { return true }

@@ -24,7 +24,7 @@ import ReactorLibc
 ///
 /// Code that calls the filter, or ends a part of it, calls `proceed` last, which does everything that has become
 /// possible. A write behind deferred writes makes nothing possible, so it need not. Such code also calls
-/// `updateInterest`, except in an event of the descriptor and in `readWasCancelled`, whose callers do so.
+/// `updateInterest`, which callers of descriptor events and `readWasCancelled` do themselves.
 final class InstalledFilter {
     // Unowned, because the connection retains this object. Other owners, a pool and a job, use nothing here that needs
     // the connection after its release.
@@ -89,7 +89,7 @@ final class InstalledFilter {
     // Functions that use the connection several times keep it in a constant, because each use of the property costs a
     // retain and a release.
 
-    /// Calls the filter and acts on its output. Has no effect if the filter is no longer current, or is being called.
+    /// Has no effect if the filter is no longer current, or is being called.
     func call(_ body: (inout any ConnectionFilter, inout FilterOutput) throws -> Void) {
         if isCurrent, !isCalling { takeUp(output(of: body), nil) }
     }

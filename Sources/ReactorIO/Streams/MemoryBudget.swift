@@ -22,7 +22,7 @@ final class MemoryBudget: Inspected {
     /// The shared memory that waits in queues, keyed by its start address.
     private var shared: [UnsafeRawPointer: SharedMemory] = [:]
 
-    /// A connection, and the work that ends with it, if any.
+    /// A connection, and the work that ends with it.
     typealias Member = (connection: Connection, work: PromiseCore?)
 
     /// - Parameters:
@@ -52,7 +52,7 @@ final class MemoryBudget: Inspected {
         if change > 0 && held > limit { enforceLater() }
     }
 
-    // Enforces the limit in a job, not inside the read or the write of the connection.
+    // In a job, not inside the connection's read or write.
     @inline(never)
     private func enforceLater() {
         if held > urgentLimit, !hasUrgentJob {
@@ -95,8 +95,8 @@ final class MemoryBudget: Inspected {
     /// Any thread may call this once the loop has ended.
     func end(_ count: Int) { if !loop.hasEnded { note(-count) } }
 
-    /// If all connections together hold too much, ends those that hold the most, until the rest hold seven eighths of
-    /// the limit, so that the next check is not due at once.
+    /// If the connections hold too much, ends the largest, until the rest hold seven eighths of the limit, so that the
+    /// next check is not due at once.
     private func enforce() {
         // The turn may have consumed the input.
         if held <= limit { return }
@@ -213,8 +213,7 @@ package final class KeptBytes {
 }
 
 extension Connection {
-    /// The memory of unconsumed input, of data that a decoder and a filter have made from it, and of writes that the
-    /// kernel has not taken.
+    /// Unconsumed input, data made from it by a decoder and a filter, and unsent writes.
     var heldMemory: Int {
         guard let cold else { return writer.memory }
         let parts = cold.memory.map { $0.inDecoder + $0.kept } ?? 0

@@ -70,7 +70,7 @@ enum PeerWatching {
             || connection.cold?.filter?.deferred.isEmpty == false
     }
 
-    /// Acts on the peer's end or error, after the reads and writes that the events made possible.
+    /// Called after the reads and writes that the events made possible.
     @inline(never)
     static func eventArrived(_ ready: Interest, at connection: Connection) {
         // A read or a write may have met the error, and settled the watches.

@@ -1,7 +1,7 @@
 import Promises
 
 /// The operation of a queued write's promise.
-// See `Produced` for the reason why `producer` is unowned and unsafe.
+// For the unsafe reference, see `Produced`.
 struct QueuedWrite: Operation {
     typealias Input = Never
     typealias Output = Void
@@ -21,7 +21,7 @@ extension PromiseCore {
         return core
     }
 
-    /// The operation of a pending write. (For any other pending core the value is meaningless, but may be read.)
-    // The operation takes three words, so the payload stores it directly. Valid until the core settles.
+    /// The operation of a pending write. (For other pending cores it is meaningless, but may be read.)
+    // Its three words are stored in the payload itself. Valid until the core settles.
     var queuedWrite: UnsafeMutablePointer<QueuedWrite> { payload.pointer(to: QueuedWrite.self) }
 }

@@ -18,7 +18,7 @@ final class WriteQueue {
         var promise: PromiseCore?
         /// The number of pieces of the same write before this one.
         var piecesBefore: Int32 = 0
-        /// True for the last piece of a write that has not been withdrawn.
+        /// False for a withdrawn write, and before a write's last piece.
         var endsWrite = true
         /// True when the stream cannot continue without the entry.
         var isBegun = false
@@ -132,8 +132,7 @@ final class WriteQueue {
         entries.append(entry)
     }
 
-    /// Appends bytes to the last entry.
-    /// - Returns: false if that entry has a promise, or no room.
+    /// - Returns: false if the last entry has a promise, or no room.
     private func extendLast(by bytes: UnsafeRawBufferPointer, _ isOwnOutput: Bool) -> Bool {
         if entries.isEmpty { return false }
         let last = entries.end - 1
@@ -175,7 +174,6 @@ final class WriteQueue {
         }
     }
 
-    /// Removes `count` bytes that have been sent.
     /// - Returns: the promises of the writes that have been sent completely.
     func advance(_ count: Int) -> [PromiseCore] {
         self.count -= count
