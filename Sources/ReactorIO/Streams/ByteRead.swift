@@ -2,11 +2,10 @@ import Promises
 import Reactor
 import ReactorLibc
 
-// Reads of the next bytes, as a pattern for other forms: the public call, its start, and its consumer.
+// Each read has a public function, a function that starts it, and a consumer.
 
 extension Connection {
-    /// Reads the next bytes, the peer's end, or a failure: once, when the descriptor is readable, at most `limit` bytes
-    /// and never more than 64 KiB.
+    /// Waits until the descriptor is readable and reads once: at most `limit` bytes, and never more than 64 KiB.
     ///
     /// ```swift
     /// connection.read().done { outcome in
@@ -18,15 +17,15 @@ extension Connection {
     /// }
     /// ```
     ///
-    /// A connection has one read at a time, of any form. Cancelling a read leaves the input to the next one. Fulfilled
-    /// with `.failed` and
+    /// A connection has at most one pending read of any kind. After a cancelled read, the next one gets the input. The
+    /// guarantee is fulfilled with `.failed` and
     /// - the error of recv(2), or of read(2) on a descriptor that is not a socket;
     /// - `EBUSY` if another read is pending;
     /// - `EBADF` after `close` or `abort`, and on a pipe's writer;
     /// - `ECANCELED` if `close` or `abort` is called during the read;
     /// - `EINVAL` if `limit` is below one.
     /// - Parameter limit: at least one.
-    /// - Returns: a guarantee of the bytes, the end or the failure.
+    /// - Returns: a guarantee of the outcome.
     @inlinable @inline(__always)
     public func read(
         upTo limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
@@ -40,8 +39,8 @@ extension Connection {
     /// connection.receive().then { bytes in connection.write(bytes) }
     /// ```
     /// - Parameter limit: the maximum number of bytes; at least one.
-    /// - Returns: a promise of the bytes, empty at the peer's end. Rejected with the `SystemError` of
-    ///   `ReadOutcome.failed`, or with the error of a failed filter.
+    /// - Returns: a promise of the bytes; empty when the peer has ended its side. Rejected with the `SystemError` that
+    ///   `read` would report, or with the error of a failed filter.
     public func receive(
         upTo limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<[UInt8]> { Promise(readArray(limit).traced(root: "receive", Promise<[UInt8]>.self, file, line)) }
@@ -87,7 +86,7 @@ struct ByteRead: InputConsumer {
         return connection.borrow { $0.hasInput ? .done(.bytes($0.takeInput(limit))) : .needs(limit) }
     }
 
-    /// Has the system's error, even if a filter has another.
+    /// Reports a `SystemError`, even if a filter has failed with another error.
     func recover(from error: any Error, _ core: PromiseCore) -> Bool {
         if error as? PromiseError == .cancelled { return false }
         let connection = connection.object
@@ -97,7 +96,7 @@ struct ByteRead: InputConsumer {
     }
 }
 
-/// A read of the next bytes, by `receive`. Not `read` with a `map`, between which a cancellation would lose bytes.
+/// The consumer of `receive`. A `map` of `read` would lose bytes if cancelled in between.
 struct ArrayRead: InputConsumer {
     let connection: UnownedReference<Connection>
     let limit: Int

@@ -9,7 +9,7 @@ enum ByteWrite {
         bytes.withUnsafeBytes { start($0, of: bytes, on: connection) }
     }
 
-    /// - Parameter array: contains the bytes, if the rest need not be copied.
+    /// - Parameter array: the array that contains `bytes`, which the queue may keep instead of a copy.
     @usableFromInline @inline(__always)
     static func start(
         _ bytes: UnsafeRawBufferPointer, of array: [UInt8]? = nil, on connection: Connection
@@ -32,14 +32,14 @@ enum ByteWrite {
 
     // MARK: In place
 
-    /// Takes the loop's spare array, which a write inside another one does not get.
+    /// Takes the event loop's spare array; an empty one inside another write.
     @usableFromInline
     static func takeSpare(of connection: Connection) -> [UInt8] {
         connection.loop.assertOwner()
         return connection.loop.takeSpareOutput()
     }
 
-    /// Keeps the memory of `bytes` for the next write, unless unusually large.
+    /// Gives the memory of `output` back for the next write, unless it is unusually large.
     @usableFromInline
     static func giveBack(_ output: inout ByteWriter, to connection: Connection) {
         if output.written.capacity > 2 * WriteQueue.coalesceLimit { return }
@@ -52,14 +52,14 @@ enum ByteWrite {
             defer { giveBack(&output, to: connection) }
             return start(output.pieces, on: connection)
         }
-        // The queue keeps a large array as it is.
+        // The queue keeps such a large array without a copy.
         if output.written.count > WriteQueue.coalesceLimit { return start(output.written, on: connection) }
         let promise = output.written.withUnsafeBytes { start($0, on: connection) }
         giveBack(&output, to: connection)
         return promise
     }
 
-    /// Sends pieces as one write, each in place. Bytes that the kernel does not take stay there.
+    /// Sends the pieces as one write. The queue shares the memory of large unsent ones.
     @inline(never)
     private static func start(_ pieces: [SharedBytes], on connection: Connection) -> Promise<Void> {
         connection.sendGathered()
@@ -119,7 +119,6 @@ enum ByteWrite {
         return sent >= 0
     }
 
-    /// Passes a write through the filter, or refuses it.
     @inline(never)
     private static func filter(_ bytes: UnsafeRawBufferPointer, of connection: Connection) -> Promise<Void> {
         guard connection.lifecycle.isOpenOrFailed, let filter = connection.cold?.filter else {
@@ -130,12 +129,12 @@ enum ByteWrite {
 
     // MARK: At once
 
-    // These return the number of bytes that were gathered or that the kernel has taken, zero if the bytes must be
-    // queued, and below zero if the connection has failed. Nothing is queued before.
+    // These functions return the number of bytes that were gathered or that the kernel has taken; zero if the bytes
+    // must be queued; below zero if the connection has failed. The caller ensures that nothing is queued.
     //
-    // While a connection has buffered input, its writes are gathered in a block, and fulfilled. One call sends the
-    // block: with the answer to the last request, when a read must wait for the kernel, at the end of the turn, or when
-    // the block is full.
+    // While a connection has buffered input, its writes are fulfilled at once and gathered in a block. One system call
+    // sends the block: with the answer to the last buffered request, when a read must wait for the kernel, when the
+    // block is full, or at the end of the turn.
 
     @inline(__always)
     private static func sendAtOnce(_ bytes: UnsafeRawBufferPointer, on connection: Connection) -> Int {
@@ -167,7 +166,7 @@ enum ByteWrite {
             return bytes.count
         }
         guard connection.writer.isGathering else { return sendOrCork(bytes, on: connection) }
-        // Gathered bytes have a flush job.
+        // The flush job of the gathered bytes also sends corked ones.
         let corks = connection.writer.corks(bytes.count, in: connection.turn)
         if !corks { return sendGathered(with: bytes, on: connection) }
         let gathered = connection.writer.takeGathered()
@@ -175,8 +174,7 @@ enum ByteWrite {
         return 0
     }
 
-    /// Sends the gathered bytes and then `last`.
-    /// - Parameter precedesFile: true if a file follows at once, to fill the segment.
+    /// - Parameter precedesFile: true if a file follows at once, which then fills the segment.
     @inline(never)
     static func sendGathered(
         with last: UnsafeRawBufferPointer, on connection: Connection, precedesFile: Bool = false
@@ -193,7 +191,7 @@ enum ByteWrite {
         if sent < before {
             block.removeLast(last.count)
             connection.enqueue { $0.append(block, from: sent, nil) }
-            // The kernel may have refused the registration, which ends the writer.
+            // `enqueue` registers the descriptor. If the kernel refuses, the connection has failed.
             if connection.failure != nil { return -1 }
         }
         return max(sent - before, 0)

@@ -14,12 +14,12 @@ final class ColdState {
     var filter: InstalledFilter?
     var memory: MemoryShare?
     @exclusivity(unchecked) var frameClock: FrameClock?
-    /// Kept while `Connection.notesActivity` is set.
+    /// Updated while `Connection.notesActivity` is true.
     @exclusivity(unchecked) var lastActivity = LoopInstant(nanoseconds: 0)
     @exclusivity(unchecked) var peerWatches = PeerWatches()
     @exclusivity(unchecked) var hasChangedOptions = false
     /// Received bytes that no read has consumed.
-    // Unchecked, because each write and chunk tests it. `InputBuffer.consume` allows for a decoder that changes the
+    // Unchecked, because each write and chunk tests it. `InputBuffer.consume` is safe even if a decoder changes the
     // buffer.
     @exclusivity(unchecked) var input = InputBuffer()
 
@@ -32,9 +32,9 @@ final class ColdState {
 
     var watchedEnds: Interest { attachment?.endsWithPeer == true ? .peerGone : peerWatches.ends }
 
-    /// Called when a close begins, which has its own limit, and when the descriptor is released: no timer may fire for
-    /// a number that another connection may have. The lifecycle changes before, because the end of a pause registers
-    /// the interest again, unless the descriptor has been released.
+    /// Called when a close begins, because it has its own limits, and when the descriptor is released, because its
+    /// number may then belong to another connection. The caller changes the lifecycle first: the end of a pause
+    /// registers the interest again unless the descriptor has been released.
     func endTimersAndPause(on loop: EventLoop) {
         close?.cancelTimer()
         rare?.idleClock?.cancelTimer()
@@ -44,40 +44,39 @@ final class ColdState {
         filter?.cancelTimer()
     }
 
-    /// Called last, perhaps on another thread, since it may release user objects.
+    /// Called last, because it may release user objects; perhaps on another thread.
     /// - Parameter usual: the end to report if no other was recorded.
     func descriptorWasClosed(_ usual: ConnectionEnd) {
         memory.take()?.end()
         close.take()?.promise.fulfill(())
         let end = rare?.end ?? rare?.failure.map { .failed($0.error) } ?? usual
-        // `closed` treats a connection without an end as closed.
+        // `Connection.closed` reports `.closed` if no end is recorded.
         if end != .closed { ensuredRareState.end = end }
         attachment?.connectionDidEnd(end)
-        // A cancellation may have locked the list of waiters on another thread.
+        // Claimed first: on another thread, a cancellation may have locked the list of waiters.
         if let closed = closed.take(), closed.claim() { closed.fulfill(end) }
         filter.take()?.connectionDidEnd(rare?.failure?.error)
     }
 }
 
-/// State for a limit, a failure, or the end.
 final class RareState {
     var failure: ConnectionFailure?
-    /// The connection's end, unless it follows from its failure.
+    /// The recorded end; `nil` if it is `.closed` or follows from `failure`.
     var end: ConnectionEnd?
     var localAddress: SocketAddress?
     var idleClock: IdleTimer?
     var writeClock: IdleTimer?
     var readRateLimiter: ReadRateLimiter?
     var writeLimits = WriteLimits()
-    /// The type of a decoder's last error.
+    /// The type of the last decoding error.
     var refusedInput: ObjectIdentifier?
     var deferred = DeferredAnswers()
 }
 
-/// The first error of a descriptor. The kernel reports it once and then pretends an orderly end.
+/// A descriptor's first error. The kernel reports it once, and then only a normal end.
 struct ConnectionFailure {
     let error: SystemError
-    /// The error of a filter.
+    /// The filter's own error, if a filter has failed.
     var cause: (any Error)?
 
     var reported: any Error { cause ?? error }

@@ -3,22 +3,22 @@ import Reactor
 import ReactorLibc
 
 extension Connection {
-    /// Calls `body` with each piece of input until the peer ends. The fastest way to read.
+    /// Calls `body` with each chunk of input until the peer ends its side. The fastest way to read.
     ///
     /// ```swift
     /// connection.forEachChunk { connection.write($0) }
     /// ```
     ///
-    /// A chunk is lent to `body`: it lies in a buffer of the loop, is at most 64 KiB, and is not copied. In the steady
-    /// state a message costs no allocation. The promise of `body` is the backpressure: reading continues when it is
-    /// fulfilled. `body` is called by this thread's loop, never inside this call, and once per turn, so that a flood of
-    /// input leaves other connections their turns. It may end the reading with `StopReading`.
+    /// A chunk is lent to `body` without a copy: at most 64 KiB in a buffer of the event loop. In the steady state a
+    /// message costs no allocation. The promise of `body` is the backpressure: reading continues when it is fulfilled.
+    /// The event loop of this thread calls `body`, never inside this call, and once per turn, so that a flood of input
+    /// does not starve other connections. `body` may end the reading with `StopReading`.
     ///
     /// Cancelling the returned promise stops reading, and cancels the promise of `body` if it has no other waiters.
-    /// Until it has settled, other reads are refused with `EBUSY`.
+    /// Until the returned promise has settled, other reads are refused with `EBUSY`.
     /// - Parameter body: called with each chunk, valid during the call only.
-    /// - Returns: a promise that is fulfilled at the peer's end. Rejected with the `SystemError` of `receive`, or with
-    ///   the error of `body` or of its promise.
+    /// - Returns: a promise that is fulfilled when the peer ends its side. Rejected with the same `SystemError`s as
+    ///   `receive`, or with the error of `body` or of its promise.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
     public func forEachChunk<Value>(
@@ -28,8 +28,8 @@ extension Connection {
         return Promise(core.traced(root: "forEachChunk", Promise<Void>.self, file, line))
     }
 
-    /// The form without waiting between the calls. Separate, because `Void` cannot be a promise, and this one reads
-    /// ahead.
+    /// Calls `body` with each chunk, without waiting between the calls. Separate, because `Void` cannot be a promise,
+    /// and because this overload reads ahead.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
     public func forEachChunk(
@@ -61,14 +61,13 @@ struct ChunkBody<Value> {
     @inlinable
     init(_ function: @escaping (RawSpan) throws -> Promise<Value>) { self.function = function }
 
-    /// The same function, without a closure, which would allocate a block per connection.
-    // Sound because a promise of any value is its core and nothing else. In a struct, because a bare closure would
-    // first be wrapped in another one.
+    /// The same function, cast because a converting closure would allocate a block per connection.
+    // Sound because a promise of any value stores only its core. A bare closure would first be wrapped in another one.
     @inlinable var erased: ChunkBody<Never> { unsafeBitCast(self, to: ChunkBody<Never>.self) }
 }
 
-/// The consumer of `forEachChunk`. Body and connection are retained only while the loop may continue. Dropping it,
-/// anywhere, allows other reads.
+/// The consumer of `forEachChunk`. Retains the body and the connection only while the loop may continue. Its release,
+/// wherever it happens, allows other reads.
 struct ChunkLoop: ~Copyable, InputConsumer {
     private let source: Connection
     private let body: ChunkBody<Never>
@@ -106,7 +105,7 @@ struct ChunkLoop: ~Copyable, InputConsumer {
         return connection.borrow { $0.hasInput } ? .again : .needs(1)
     }
 
-    // No call where input may come. A closed connection counts as cancelled.
+    // The usual case, that input may come, needs no call. A closed connection counts as cancelled.
     @inline(__always)
     func mayContinue() throws -> Bool {
         if connection.borrow({ $0.lifecycle.isOpenOrFailed && $0.reader.goesOn }) { return true }
@@ -120,7 +119,7 @@ struct ChunkLoop: ~Copyable, InputConsumer {
         }
         if let failure = source.reportedFailure { throw failure }
         if source.reader.hasEnded { return false }
-        // The deadline ends a pipe, because an earlier end would look complete.
+        // In a drain only the deadline ends a `pipe`: an earlier end would look complete.
         if source.reader.readsAhead { return true }
         throw LastCall()
     }

@@ -2,13 +2,14 @@ import Promises
 import Reactor
 import ReactorLibc
 
-// The three calls that end a connection. In a forked child they only close the copy of the descriptor, and the
-// connection continues in the parent.
+// The three calls that end a connection. In a forked child, `close` and `abort` only close the child's copy of the
+// descriptor, and the connection continues in the parent.
 
 extension Connection {
     // MARK: Half-close
 
-    /// Ends the write side: the peer reads everything that was queued and then the end. See shutdown(2), SHUT_WR.
+    /// Ends the write side: the peer reads everything that was queued and then the end of the stream. See shutdown(2),
+    /// SHUT_WR.
     ///
     /// ```swift
     /// connection.write(request)
@@ -16,10 +17,10 @@ extension Connection {
     ///     .then { connection.receive() }
     /// ```
     ///
-    /// On a pipe's writer it closes the descriptor, which ends the pipe.
+    /// On a pipe's writer, closes the descriptor, which ends the pipe.
     /// - Returns: a promise that is fulfilled when the end has been passed to the kernel. A further call returns an
     ///   equivalent promise. Rejected with a `SystemError`:
-    ///   - `ENOTSOCK` if one descriptor is both sides and is not a socket, such as a terminal;
+    ///   - `ENOTSOCK` for a descriptor that reads and writes but is not a socket, such as a terminal;
     ///   - `EBADF` on a pipe's reader, and once the connection is closed;
     ///   - `EPERM` in a forked child;
     ///   - the error of a failed connection.
@@ -31,32 +32,33 @@ extension Connection {
 
     // MARK: Orderly close
 
-    /// Delivers the queued writes, then the end, and closes. Fulfilled when the descriptor is closed.
+    /// Delivers the queued writes and then the end of the stream, and closes the descriptor.
     ///
     /// ```swift
     /// connection.write(answer).ensure { connection.close() }
     /// ```
     ///
-    /// A pending read fails with `ECANCELED`, which counts as a cancellation, and later operations with `EBADF`.
-    /// Further input is read and discarded until the peer ends too: closing a socket with unread input makes the kernel
-    /// send a reset, which destroys data that the peer has not read.
+    /// A pending read fails with `ECANCELED`, which counts as a cancellation. Later operations fail with `EBADF`.
+    /// Further input is read and discarded until the peer ends its side too: closing a socket with unread input makes
+    /// the kernel send a reset, which destroys data that the peer has not read.
     ///
-    /// The descriptor is closed, whatever the peer does,
+    /// Whatever the peer does, the descriptor is closed
     /// - 30 seconds after the call;
-    /// - after 5 seconds in which the peer has taken and sent less than 5 KiB together. An occasional byte is not
+    /// - after 5 seconds in which the peer has taken and sent less than 5 KiB in total, since an occasional byte is not
     ///   progress.
     ///
-    /// The kernel delivers what it has taken by then. Waiting writes are rejected with `ECANCELED`, and the peer is
-    /// reset. If sending an answer may take longer, wait for its write before the call, or pass a `time`.
+    /// The kernel still delivers what it has taken by then. If writes are waiting, they are rejected with `ECANCELED`,
+    /// and the connection is reset. If an answer may take longer to send, wait for its write before `close`, or pass a
+    /// `time`.
     ///
-    /// A pipe, whose reader is a program of this machine, is closed as soon as everything is written. Its only limit is
-    /// 5 seconds in which the reader takes nothing.
+    /// A pipe is closed as soon as everything is written. Its only limit is 5 seconds in which the reader, a program on
+    /// this machine, takes nothing.
     ///
-    /// With a `time` the connection, even a pipe, is closed within it, and the peer need not make progress. Zero or
-    /// less waits for nothing: what the kernel accepts at once is sent, and up to 1 MiB of arrived input is discarded.
-    /// If that was not everything, the connection is aborted.
+    /// A `time` replaces these limits, even for a pipe: the connection is closed within it, and the peer need not make
+    /// progress. Zero or less waits for nothing: what the kernel accepts at once is sent, and up to 1 MiB of arrived
+    /// input is discarded. If that was not everything, the connection is aborted.
     ///
-    /// A further call returns a guarantee of the same end, and its time replaces the first call's limits.
+    /// A further call returns a guarantee of the same end, and its `time`, if any, replaces the first call's limits.
     /// - Parameter time: the limit for the queued writes and the peer's end; `nil` for the limits above.
     /// - Returns: a guarantee that is fulfilled when the descriptor is closed.
     @discardableResult
@@ -69,8 +71,8 @@ extension Connection {
 
     // MARK: Abort
 
-    /// Drops everything and resets: the peer's reads fail with `ECONNRESET`, or end on a pipe or a Unix socket. Pending
-    /// operations fail with `ECANCELED`, which counts as a cancellation: see `Error.isCancelled`.
+    /// Drops everything and resets the connection: the peer's reads fail with `ECONNRESET`, or end on a pipe or a Unix
+    /// socket. Pending operations fail with `ECANCELED`, which counts as a cancellation: see `Error.isCancelled`.
     ///
     /// ```swift
     /// let half = pipe(from: source, to: sink)
@@ -83,8 +85,8 @@ extension Connection {
         attachment?.connectionWasAborted()
     }
 
-    /// Aborts, for the program, or for a close at its limit, which cancels no async handler.
-    /// - Parameter atLimit: true to reset the peer only if written bytes are queued, whose writes have then failed.
+    /// Aborts for the program, or for a close at its limit, in which case no async handler is cancelled.
+    /// - Parameter atLimit: true for a close at its limit, which resets only if written bytes are queued.
     func dropAndReset(atLimit: Bool = false) {
         guard lifecycle.hasDescriptor else {
             lifecycle = .closed
@@ -92,36 +94,38 @@ extension Connection {
         }
         recordEnd(.aborted)
         noteFailure(SystemError(ended: writeCall, isCancellation: !atLimit, detail: "the connection was aborted"))
-        // In a forked child, which shares the socket, a reset is refused.
+        // In a forked child a reset is refused, because the parent shares the socket.
         failWrites(losesOutput: !atLimit)
         release()
     }
 
     // MARK: The end
 
-    /// A guarantee of the connection's end, fulfilled when its descriptor has been released, to log a client's end and
-    /// release its state. (`isClosed` is already true after the call of `close`.)
+    /// A guarantee of the connection's end, fulfilled when the descriptor has been released. Use it to log a client's
+    /// end and release its state. (`isClosed` is already true once `close` is called.)
     ///
     /// ```swift
     /// let client = connection.description
     /// connection.closed.done { end in log("\(client): \(end)") }
     /// ```
     ///
-    /// Every access returns the same promise. It does not retain the connection, does not keep the loop alive, and
-    /// cannot be cancelled. The release of the last reference, on any thread, also fulfills it. A failed connection
-    /// keeps its descriptor until it is closed or released. A handler that uses the connection retains it.
+    /// Every access returns the same promise. It does not retain the connection, does not keep the event loop alive,
+    /// and cannot be cancelled. Releasing the last reference to the connection, on any thread, also fulfills it. A
+    /// failed connection keeps its descriptor until you close or release it. A handler that uses the connection retains
+    /// it.
     @available(*, noasync, message: "an async function has no loop of its own; use it before you await")
     public var closed: Guarantee<ConnectionEnd> {
         loop.assertOwner()
         guard lifecycle.hasDescriptor else { return .value(cold?.rare?.end ?? .closed) }
         let cold = ensuredColdState
-        // Externally, because any thread may release the connection, and settle this, once the loop has ended.
+        // Externally settled, because once the loop has ended, any thread may release the connection and so settle this
+        // promise.
         let core = cold.closed ?? PromiseCore(externallySettled: ConnectionEnd.self)
         cold.closed = core
         return Guarantee(core)
     }
 
-    /// Has no effect after a failure or an earlier call.
+    /// Records how the connection ends. An earlier call or failure takes precedence.
     func recordEnd(_ end: ConnectionEnd) {
         let rare = ensuredRareState
         if rare.end == nil { rare.end = failure.map(ConnectionEnd.failed) ?? end }

@@ -4,7 +4,7 @@ import ReactorLibc
 
 extension Connection {
     /// Makes two connections on this thread's loop that are each other's peers.
-    /// - Throws: `SystemError` of socketpair(2): `EMFILE` or `ENFILE` without a free descriptor, `ENOMEM`.
+    /// - Throws: `SystemError` from socketpair(2): `EMFILE` or `ENFILE` if no descriptor is free, `ENOMEM`.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public static func pair() throws(SystemError) -> (Connection, Connection) {
         let loop = EventLoop.ofCurrentThread
@@ -18,9 +18,9 @@ extension Connection {
 
     /// Makes a pipe(2) with both ends on this thread's loop.
     ///
-    /// An operation in the wrong direction fails with `EBADF`. When the writer is closed or shut down, the reader ends.
-    /// A writer without a reader fails with `EPIPE`, without a signal.
-    /// - Throws: `SystemError` of pipe(2): `EMFILE` or `ENFILE` without a free descriptor, `ENOMEM`.
+    /// An operation in the wrong direction fails with `EBADF`. Closing or shutting down the writer ends the reader's
+    /// stream. Writes without a reader fail with `EPIPE`, without a signal.
+    /// - Throws: `SystemError` from pipe(2): `EMFILE` or `ENFILE` if no descriptor is free, `ENOMEM`.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public static func pipe() throws(SystemError) -> (reader: Connection, writer: Connection) {
         let loop = EventLoop.ofCurrentThread
@@ -34,13 +34,13 @@ extension Connection {
     /// Makes a connection that takes over an open descriptor: a connected stream socket, an end of a pipe or of a FIFO,
     /// or a device that epoll can watch, such as a terminal.
     ///
-    /// It is set to close-on-exec and to non-blocking, which affects every copy of the descriptor, even in other
-    /// processes: do not adopt a shell's terminal.
+    /// Sets the descriptor to close-on-exec and non-blocking. The latter affects every copy of the descriptor, even in
+    /// other processes: do not adopt a shell's terminal.
     /// - Throws: `SystemError`. The caller then still owns the descriptor, unchanged:
-    ///   - `EINVAL` of `fstat` for a descriptor that is not a stream, with the reason: a regular file, a directory, a
-    ///     datagram socket, a listening socket, a device that epoll cannot watch;
-    ///   - `EBADF` for a number that is not a descriptor;
-    ///   - `EEXIST` of `epoll_ctl` if this loop already watches the descriptor, for any owner.
+    ///   - `EINVAL`, from `fstat` and with the reason, if the descriptor is not a stream: a regular file, a directory,
+    ///     a datagram socket, a listening socket, a device that epoll cannot watch;
+    ///   - `EBADF` if `fd` is not open;
+    ///   - `EEXIST`, from `epoll_ctl`, if this loop already watches the descriptor for any owner.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public convenience init(adopting fd: CInt) throws(SystemError) {
         let loop = EventLoop.ofCurrentThread
@@ -50,7 +50,7 @@ extension Connection {
         self.init(fd, kind, peer: peer, on: loop)
     }
 
-    /// Gives up the descriptor, open and non-blocking, and closes this connection. The caller may pass it to another
+    /// Closes this connection but leaves the descriptor open and non-blocking. The caller may pass it to another
     /// thread, which adopts it with `init(adopting:)`, or to another process.
     ///
     /// ```swift
@@ -61,7 +61,7 @@ extension Connection {
     /// No operation may be pending and no input buffered, since neither can be passed on. Input in the kernel stays
     /// there.
     /// - Returns: the descriptor, which the caller must close.
-    /// - Throws: `SystemError` of `fcntl`. The connection is then unchanged:
+    /// - Throws: `SystemError`, from `fcntl`. The connection is then unchanged:
     ///   - `EBUSY` if a read or a write is pending, if bytes were read beyond a frame, or if the connection has a
     ///     filter;
     ///   - `EBADF` if the connection is closed;

@@ -2,12 +2,12 @@ import Promises
 import Reactor
 
 extension Connection {
-    /// True while the listener that serves this connection drains: the next frame or pause ends the connection, or its
-    /// loop. A protocol that can announce its end does so with its next answer, like HTTP with `Connection: close`.
+    /// True while the listener that serves this connection drains. The next frame or pause then ends the connection or
+    /// its loop. A protocol that can announce the end does so in its next answer, like HTTP with `Connection: close`.
     public var isDraining: Bool { reader.isDraining }
 
-    /// The reason why no further frame is read; `nil` as long as more may come. Tells the three ends of a loop over the
-    /// input apart:
+    /// The reason why no further frame is read; `nil` while more may come. Distinguishes the three reasons for the end
+    /// of a loop over the input:
     ///
     /// ```swift
     /// connection.forEachLine { line in
@@ -22,24 +22,26 @@ extension Connection {
     /// }
     /// ```
     ///
-    /// After a drain has ended a loop, every later loop over frames ends at once. Failures are errors of the reads.
+    /// After a drain has ended a loop, every later loop over frames ends at once. Failures are reported by the reads
+    /// instead.
     public var inputEnd: InputEnd? {
         if cold?.attachment?.drain?.hasEnded == true { return .drained }
         return reader.hasEnded && !hasInput && failure == nil ? .peerEnded : nil
     }
 
-    /// Declares a pending answer to the peer that neither a read nor the write queue shows. Until `answer` has settled,
+    /// Declares a pending answer that neither a read nor a queued write shows. Until `answer` has settled,
     /// `Listener.drain` does not treat this connection as idle, and the connection is retained. Does not handle a
     /// rejection of `answer`.
     ///
-    /// Not needed while the promise of a body of `forEachFrame`, `forEachLine` or `forEachChunk` is pending, which
-    /// already makes the connection busy. There are two uses:
-    /// - the answer to a frame of a loop, or of `lines` or `frames`, which reads on while it is pending. In a drain the
-    ///   loop reads no further frame, and ends when the answers declared since its first frame have settled;
-    /// - a request that is read in several steps, such as a header and a body. Between them nothing is buffered, and
-    ///   the connection looks as if it waited for the next request. Only the handler knows whether a read continues a
-    ///   request. A loop over frames that begins while `answer` is pending, or whose promise is declared at once, is
-    ///   part of the request, and reads on.
+    /// Not needed while the promise of a `forEachFrame`, `forEachLine` or `forEachChunk` body is pending, which already
+    /// makes the connection busy. There are two uses:
+    /// - the answer to a frame, if the loop, or the sequence `lines` or `frames`, reads on while the answer is pending.
+    ///   In a drain the loop reads no further frame, and ends when the answers declared since its first frame have
+    ///   settled;
+    /// - a request that is read in several steps, such as a header and a body. Between the steps nothing is buffered,
+    ///   so the connection seems to wait for the next request, and only the handler knows better. A loop over frames is
+    ///   part of the request, and reads on, if it begins while `answer` is pending, or if its own promise is declared
+    ///   at once.
     ///
     /// ```swift
     /// connection.readLine().then { line -> Promise<Void> in
@@ -52,7 +54,7 @@ extension Connection {
         loop.assertOwner()
         pendingAnswers += 1
         let declared = ensuredRareState.deferred.add()
-        // Also released if the promise never settles.
+        // Its release ends the declaration, even if the promise never settles.
         let end = OnDeinit { [self] in
             pendingAnswers -= 1
             cold?.rare?.deferred.remove(declared)
@@ -64,20 +66,20 @@ extension Connection {
 
     // MARK: Where loops end
 
-    /// The position in the input of the next unconsumed byte.
+    /// Returns the input position of the next unconsumed byte.
     /// - Parameter unbuffered: the number of received bytes that are neither consumed nor buffered.
     func position(unbuffered: Int) -> Int { deliveredByteCount - bufferedByteCount - unbuffered }
 
-    /// True when a drain's last frame has been read, so that a protocol announces its end in the answer.
+    /// True when a drain's last frame has been read, so that the answer should announce the end of the connection.
     package var readsLastFrame: Bool {
         guard let drain = attachment?.drain else { return false }
         return reader.isLastCall || position(unbuffered: 0) >= drain.arrived
     }
 
-    /// True in the last part of a drain's time, which only answers under way can prolong.
     package var hearsLastCall: Bool { reader.isLastCall }
 
-    /// In a drain, a promise of the end of the declared answers; `nil` if none is pending.
+    /// In a drain, returns a promise that is fulfilled when the declared answers have settled; `nil` if none is
+    /// pending.
     package func answersUnderWay() -> Promise<Void>? {
         pendingAnswers > 0 ? attachment?.drain?.parkLoop() : nil
     }
@@ -95,7 +97,7 @@ extension Connection {
 
     /// Decides how a loop over frames, or a sequence, continues between two frames, while the listener drains.
     /// - Parameters:
-    ///   - number: from `numberOfNextLoop`.
+    ///   - number: the loop's number, from `numberOfNextLoop`.
     ///   - unbuffered: the number of received bytes that are neither consumed nor buffered.
     ///   - isInsideFrame: true if skipped bytes may be the beginning of the next frame.
     ///   - owesNothing: true for a loop that reads ahead, and has not read a frame.
@@ -107,7 +109,7 @@ extension Connection {
         if (isInsideFrame || reader.hasEnded) && !reader.isLastCall { return .goOn }
         guard drain.isOver(at: position(unbuffered: unbuffered), reader) else { return .goOn }
         let deferred = cold?.rare?.deferred
-        // The loop is part of a request.
+        // A loop that reads a part of a request goes on.
         if Int(pendingAnswers) > deferred?.count ?? 0 || deferred?.hasRequest(before: number) == true { return .goOn }
         if pendingAnswers > 0 || reader.readsAhead && !owesNothing && !reader.isLastCall {
             return (attachment?.drain?.parkLoop()).map { .wait($0.core) } ?? .goOn
@@ -118,24 +120,24 @@ extension Connection {
 
     // MARK: Idle connections
 
-    /// True when the connection waits for its peer and owes it nothing.
+    /// True when the connection waits for its peer and owes the peer nothing.
     var isIdle: Bool {
         lifecycle.isOpenOrFailed && reader.isWaiting && !mayOweAnswers && !owesAnything && !writer.isQueued
     }
 
-    /// True when code reads without waiting for its answers. Those to frames have time until the last call.
+    /// True when code reads on without waiting for its own answers; for a loop over frames, only until the last call.
     private var mayOweAnswers: Bool { reader.readsAhead && !(reader.isLastCall && reader.form == .frames) }
 
-    /// Also true with a part of a request.
+    /// True even when only a part of a request is buffered.
     var owesAnything: Bool { hasInput || pendingAnswers != 0 || cold?.filter?.isBusy == true }
 
-    /// True when a frame loop waits, but not for the first request, which is about to come, or if the protocol
-    /// announces its end.
+    /// True when a frame loop waits for a further request. False before the first request, which is about to come, and
+    /// if the protocol announces its end.
     var isBetweenFrames: Bool {
         reader.isWaitingForFrames && deliveredByteCount > 0 && reader.drainRule != .inSilence
     }
 
-    /// - Returns: false if there is none.
+    /// - Returns: false if no loop waits for a frame.
     func endWaitingLoop() -> Bool {
         guard reader.isWaitingForFrames, let core = takeReader() else { return false }
         attachment?.drain?.end = position(unbuffered: 0)
@@ -148,16 +150,16 @@ extension Connection {
         if reader.isLastCall { return }
         reader.beginLastCall()
         attachment?.drain?.resumeLoop()
-        // If it does not wait, its body's promise ends it.
+        // If the loop does not wait, the promise of its body ends it.
         guard reader.isWaiting, reader.form == .chunk, let core = takeReader() else { return }
         updateInterest()
         core.borrow { $0.enqueueAgain() }
     }
 
-    /// Ends the input by the drain for a read that begins after the last call, apparently between two requests.
-    /// - Returns: the error of the read; `nil` if it belongs to a request.
+    /// Notes the end by the drain if a read begins after the last call, apparently between two requests.
+    /// - Returns: the error of the read; `nil` if the read belongs to a request.
     func refuseAtLastCall() -> SystemError? {
-        // The body of a loop may read without having declared it.
+        // The body of a loop may read on without `deferDrain`.
         if reader.loops > 0 || reader.readsAhead || pendingAnswers > 0 || cold?.filter?.isBusy == true { return nil }
         return endOfReads()
     }

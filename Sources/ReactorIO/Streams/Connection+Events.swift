@@ -26,7 +26,7 @@ extension Connection: ReadinessHandler {
         }
         if !ready.isDisjoint(with: .peerGone) {
             if !ready.isDisjoint(with: [.error, .hangUp]), cold?.rare?.readRateLimiter?.end() == true { return [] }
-            // Its calls may turn the loop.
+            // First, because `eventArrived` may turn the event loop.
             updateInterestRarely()
             PeerWatching.eventArrived(ready, at: self)
         }
@@ -46,7 +46,7 @@ extension Connection: ReadinessHandler {
         if path == .discarding { cold?.close?.discardInput() } else { cold?.filter?.descriptorIsReadable() }
     }
 
-    /// True for a pending read, or when the filter or the close needs input.
+    /// True when a read is pending, or when the filter or the close needs input.
     @inline(__always)
     var pollsForInput: Bool { path == .direct ? reader.isWaiting : pollsIndirectly }
 
@@ -80,8 +80,8 @@ extension Connection: ReadinessHandler {
         do throws(SystemError) { try loop.setInterest(wanted, of: fd, handler: self) } catch { refuse(error) }
     }
 
-    /// Lets the poller report errors and hang-ups, but no input. Records the wanted interest, so that nothing registers
-    /// it again before it changes.
+    /// Lets the poller report errors and hang-ups, but no input. Records the wanted interest as registered, so that it
+    /// is not registered again until it changes.
     func pauseReading() {
         let wanted = wantedInterest
         register(wanted.subtracting(.reading).union([.error, .hangUp]))
@@ -90,7 +90,7 @@ extension Connection: ReadinessHandler {
 
     func resumeReading() { register(wantedInterest) }
 
-    /// Fails the connection, to which no event would ever be reported.
+    /// Fails the connection, because the poller would never report an event to it.
     @inline(never)
     private func refuse(_ error: SystemError) {
         interest.registered = []
@@ -98,7 +98,7 @@ extension Connection: ReadinessHandler {
         fail(error)
     }
 
-    /// The interest while a handler works: the failure of the connection, and perhaps the peer's end.
+    /// The interest while no operation is pending: a failure, and perhaps the peer's end.
     @inline(never)
     private var restingInterest: Interest {
         guard lifecycle == .open, let resting = cold?.attachment?.restingInterest else { return [] }
@@ -116,7 +116,7 @@ extension Connection: ReadinessHandler {
 }
 
 extension Connection: CancellableWork {
-    /// Ends the cancelled read, write or watch of `promise`. The next read gets the input.
+    /// Ends the read, write or watch whose `promise` was cancelled. The next read gets the input.
     /// - Returns: false if none belongs to `promise`, or if the kernel has taken a part of the write.
     package func stop(_ promise: PromiseCore) -> Bool {
         withdrawRead(promise) || withdrawWrite(promise) || PeerWatching.withdraw(ObjectIdentifier(promise), from: self)

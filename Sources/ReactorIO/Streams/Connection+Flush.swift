@@ -11,7 +11,6 @@ extension Connection {
         didTransmit(callSend(bytes.baseAddress!, bytes.count), in: turn)
     }
 
-    /// Sends as many of `pieces` as a call takes.
     func transmit(_ pieces: [SharedBytes]) -> Int {
         let most = min(pieces.count, WriteQueue.mostPieces)
         let result = withUnsafeTemporaryAllocation(of: iovec.self, capacity: most) { vectors in
@@ -53,7 +52,7 @@ extension Connection {
             ?? SystemError(writeCall, EPIPE, detail: "this side was shut down")
     }
 
-    /// Sends the gathered bytes. Those that the kernel does not take are queued without a promise.
+    /// Queues bytes that the kernel does not take, without a promise.
     @inline(__always)
     func sendGathered() {
         if writer.isGathering { _ = ByteWrite.sendGathered(with: .init(start: nil, count: 0), on: self) }
@@ -67,7 +66,7 @@ extension Connection {
         updateInterest()
     }
 
-    /// Makes at most 16 calls, so that a fast reader does not delay other connections.
+    /// Sends the queue in at most 16 system calls, so that a fast reader does not delay other connections.
     func flush() {
         guard let queue = writer.queue else { return }
         for call in 0..<16 {
@@ -87,7 +86,7 @@ extension Connection {
             // which must not reject the others.
             for promise in queue.advance(result) { promise.fulfill(()) }
             guard writer.queue === queue else { return }
-            // The kernel took less than offered, so it has no more room.
+            // If the kernel took less than offered, it has no more room.
             if queue.isEmpty || result < offered { break }
         }
         if queue.isEmpty { writesDidFinish() }
@@ -116,7 +115,7 @@ extension Connection {
 
     // MARK: Failing
 
-    /// Other output of a filter, such as its end record, does not count.
+    /// Output that belongs to no write, such as a filter's end record, does not count.
     private var hasUnsentWrites: Bool {
         guard let filter = cold?.filter else { return queuedBytes > 0 }
         return !filter.deferred.isEmpty || writer.hasQueuedPromises
@@ -129,7 +128,7 @@ extension Connection {
         if losesOutput || hasUnsentWrites, kind.contains(.tcp), lifecycle.hasDescriptor { socket.setResetOnClose() }
         let queued = writer.fail()?.promises ?? []
         for promise in queued + takeUnqueuedPromises() { promise.reject(failure.reported) }
-        // This side causes `ECANCELED`: an abort, a close at its limit, the end of the loop.
+        // `ECANCELED` comes from this side: an abort, a close at its limit, the end of the loop.
         PeerWatching.settle(as: failure.error.code == ECANCELED ? nil : .failed(failure.error), at: self)
         signalWritableIfNeeded()
     }
@@ -174,7 +173,7 @@ final class FlushJob: Job {
     }
 
     private func sendGathered() {
-        // These fulfilled writes cannot report a failure to the handler.
+        // Gathered writes are already fulfilled, so they cannot report a failure.
         let notifies = connection.lifecycle == .open && !PeerWatching.hasPendingOperation(connection)
         connection.sendGathered()
         if notifies, let failure = connection.failure { connection.attachment?.connectionDidFail(failure) }
@@ -191,7 +190,7 @@ final class FlushJob: Job {
 }
 
 extension iovec {
-    /// Wraps `bytes`, which nothing changes.
+    /// Wraps `bytes`, which the call only reads.
     init(of bytes: UnsafeRawBufferPointer) {
         self.init(iov_base: UnsafeMutableRawPointer(mutating: bytes.baseAddress), iov_len: bytes.count)
     }

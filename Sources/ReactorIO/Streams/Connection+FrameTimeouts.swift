@@ -13,13 +13,14 @@ extension Connection {
     /// }
     /// ```
     ///
-    /// At a limit, the pending read is rejected with `StreamError.timedOut(got:)`, where `got` is 0 without a byte of a
-    /// frame. The connection stays usable, and the next read gets the bytes of the incomplete frame. Limits that are
-    /// set while a read waits count from then on, except for the time of a frame that has begun. See `FrameTimeouts`.
+    /// At a limit, the pending read is rejected with `StreamError.timedOut(got:)`, where `got` is 0 if no byte of the
+    /// frame has arrived. The connection stays usable, and the next read gets the bytes of the incomplete frame. Limits
+    /// that are set while a read waits count from that moment, but a frame's time counts from its first byte. See
+    /// `FrameTimeouts`.
     public var frameTimeouts: FrameTimeouts? {
         get { cold?.frameClock?.limits }
         set {
-            // Must cost nothing for a server without limits, which sets nil on each connection.
+            // A server without limits sets `nil` on each connection, which must cost nothing.
             if newValue == nil && frameTimeouts == nil { return }
             loop.assertOwner()
             let cold = ensuredColdState
@@ -29,10 +30,10 @@ extension Connection {
         }
     }
 
-    /// Begins a message, as limited by `frameTimeouts.message`, at the next unconsumed byte.
+    /// Begins a message, whose time `frameTimeouts.message` limits, at the next unconsumed byte.
     ///
     /// In `forEachFrame`, `forEachLine` and `lines` each frame begins a message, which includes all reads in the body.
-    /// Other handlers call this before the first read of each request, because each of their reads would be a separate
+    /// Other handlers call this before the first read of each request, because otherwise each read would be a separate
     /// message. Has no effect without `frameTimeouts`.
     public func beginMessage() {
         loop.assertOwner()
@@ -41,10 +42,10 @@ extension Connection {
 }
 
 extension Connection {
-    /// Begins a message for the next frame of a loop, unless the loop is in the body of another. Each attempt to decode
-    /// calls this, but a message begins once at each position.
-    /// - Parameter unbuffered: the number of received bytes that are neither consumed nor buffered.
-    /// - Returns: as `refuseRead`.
+    /// Begins a message for the next frame of a loop, unless the loop runs in the body of another. Each attempt to
+    /// decode calls this, but a message begins once at each position.
+    /// - Parameter unbuffered: see `position`.
+    /// - Returns: the error of the read; `nil` if it can begin.
     @usableFromInline
     func beginFrame(unbuffered: Int = 0) -> SystemError? {
         if let clock = cold?.frameClock, reader.loops < 2 { clock.beginMessage(of: self, unbuffered: unbuffered) }

@@ -1,19 +1,17 @@
 import Promises
 import Reactor
 
-// The buffered input of a connection: received bytes that no read has consumed. Frames are decoded from it, a filter
-// delivers into it, and the next read, of any form, gets the bytes that a read leaves. In `ColdState`, since a
-// connection that reads whole chunks has no buffer.
+// The buffered input: received bytes that no read has consumed. Frames are decoded from it, a filter delivers into it,
+// and the next read of any kind gets its bytes. In `ColdState`, because a connection that reads whole chunks has none.
 
 extension Connection {
-    /// The maximum number of bytes of a read, or of a call of the body of `forEachChunk`: the size of the loop's
-    /// buffer.
+    /// The maximum number of bytes per read, or per chunk of `forEachChunk`: the size of the event loop's buffer.
     static var largestPiece: Int { 65_536 }
 
-    /// The number of received bytes that no read has consumed.
     package var bufferedByteCount: Int { cold?.input.count ?? 0 }
 
-    /// Takes the next `count` bytes, if they are buffered, and a read may begin; otherwise `nil`, and nothing is taken.
+    /// Takes the next `count` bytes if they are buffered and a read may begin; otherwise returns `nil` and takes
+    /// nothing.
     package func takeArrived(_ count: Int) -> [UInt8]? {
         bufferedByteCount >= count && refuseRead() == nil ? takeInput(count) : nil
     }
@@ -21,11 +19,11 @@ extension Connection {
     @usableFromInline @inline(__always)
     var hasInput: Bool { cold?.input.isEmpty == false }
 
-    /// True when nothing follows the buffered bytes.
+    /// True when there are buffered bytes, and nothing follows them.
     @usableFromInline
     var hasLastInput: Bool { reader.hasEnded && reportedFailure == nil && hasInput }
 
-    // Not counted, not even here: the connection keeps the state once it exists.
+    // Not counted, not even to read it: the connection keeps the state once it exists.
     @inline(__always)
     private var unownedCold: UnownedReference<ColdState>? {
         UnownedReference(self).borrow { $0.cold.map { UnownedReference($0) } }
@@ -35,8 +33,8 @@ extension Connection {
         unownedCold?.borrow { $0.input.take(min(count, $0.input.count)) } ?? []
     }
 
-    /// Lends the unbuffered `received` bytes, or else the buffered ones, to `body`, and consumes as many as it returns.
-    /// The rest is buffered.
+    /// Lends `received`, or the buffered bytes if it is empty, to `body`. Consumes as many bytes as `body` returns, and
+    /// buffers the rest.
     /// - Parameter callsUser: false if `body` calls no user code.
     @usableFromInline
     func consumeInput(
@@ -51,8 +49,8 @@ extension Connection {
         }
     }
 
-    /// Lends the bytes, and the array that contains them, to `body`, which consumes bytes with `dropInput`. They stay
-    /// valid during the call, whatever happens to the connection.
+    /// Lends the buffered bytes, and the array that contains them, to `body`, which consumes bytes with `dropInput`.
+    /// The bytes stay valid during the call, whatever happens to the connection.
     @usableFromInline
     func lendInput<Result>(
         _ body: (UnsafeRawBufferPointer, UnsafePointer<[UInt8]>?) throws -> Result
@@ -80,13 +78,12 @@ extension Connection {
         if !bytes.isEmpty, lifecycle.isOpenOrFailed { appendInput(bytes) }
     }
 
-    /// Receives once, directly into the buffer.
-    /// - Returns: as `receiveOnce`.
+    /// - Returns: the same as `receiveOnce`.
     func receiveInPlace(_ missing: Int, expecting expected: Int = 0) -> Int? {
-        // A read of bytes takes them all at once.
+        // A read of bytes leaves nothing in the buffer.
         defer { if !reader.form.isOfBytes { noteHeldMemory() } }
         guard let limit = receiveLimit(.max) else { return nil }
-        // Only the call: a pause or a report may run user code, which may not see the buffer change.
+        // Makes only the system call: a pause or a report may run user code, which must not see the buffer change.
         let count = ensuredColdState.input.receive(missing, expecting: expected) {
             callReceive(into: $0, atMost: limit)
         }

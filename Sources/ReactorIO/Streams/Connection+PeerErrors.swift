@@ -2,18 +2,18 @@ import Promises
 import Reactor
 import ReactorLibc
 
-// Errors of a handler that its peer has caused, and that could fill a log.
+// Recognizes a handler's errors that its peer has caused, which could fill a log.
 
 extension Connection {
-    /// True when the peer has left, does not read, or has broken the protocol of a filter.
+    /// Returns true when `error` means that the peer has left, does not read, or has broken the protocol of a filter.
     package func hasEnded(with error: any Error) -> Bool {
-        // Errors of other connections, such as to a database, have the same types.
+        // Compared, because errors from other connections, such as a database's, have the same types.
         let failure = cold?.rare?.failure
         return switch error {
         // The work for the connection was cancelled.
         case PromiseError.cancelled: !lifecycle.isOpenOrFailed || failure != nil || hasSeenPeersEnd
         case PeerGone.ended: failure == nil && hasSeenPeersEnd
-        // ENOBUFS: the server's memory limit is reached.
+        // `ENOBUFS` means that the server's memory limit is reached.
         case PeerGone.failed(let error), let error as SystemError:
             failure?.error.code == error.code && error.code != ENOBUFS
         case is StreamError: false
@@ -21,7 +21,7 @@ extension Connection {
         }
     }
 
-    /// True when the peer has caused `error`: by its end, its silence, its input, or the memory that it takes.
+    /// Returns true when the peer has caused `error`: by its end, its silence, its input, or the memory that it takes.
     func peerHasCaused(_ error: any Error) -> Bool {
         if hasEnded(with: error) || cold?.rare?.refusedInput == ObjectIdentifier(type(of: error)) { return true }
         return switch error {

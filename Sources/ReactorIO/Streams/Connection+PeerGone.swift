@@ -1,7 +1,8 @@
 import Promises
 import Reactor
 
-// Registers only EPOLLRDHUP, EPOLLHUP and EPOLLERR, so that input stays in the kernel and does not wake the loop.
+// A watch registers only EPOLLRDHUP, EPOLLHUP and EPOLLERR, so that input stays in the kernel and does not wake the
+// event loop.
 
 extension Connection {
     /// Waits until the peer has gone, even if no read is pending or unread input precedes the end.
@@ -13,14 +14,14 @@ extension Connection {
     ///
     /// The watch reads nothing: later reads return all input, and then the end or the error. Several watches and one
     /// read may be pending at a time. A pending watch retains the connection and keeps the loop alive, like a read.
-    /// `close`, `abort`, `detach` and the end of the loop cancel it, so that its handlers are not called. On a closed
-    /// connection it is cancelled from the beginning. Cancelling it ends the watch.
+    /// `close`, `abort`, `detach` and the end of the event loop cancel the guarantee, so that its handlers are not
+    /// called. On a closed connection it is cancelled from the beginning. Cancelling the guarantee ends the watch.
     ///
     /// Only `SocketOption.keepAlive` or a write detects that the peer's machine has crashed or lost the network.
-    /// - Parameter ignoringHalfClose: true to ignore the end of the peer's side alone. By default it counts, since most
-    ///   clients end their side by closing their socket. Pass `true` for clients that end their side after the request
-    ///   and then read the answer. A reset, or the end of both sides, then fulfills the watch.
-    /// - Returns: a guarantee of the way that the peer has gone.
+    /// - Parameter ignoringHalfClose: true to ignore the end of the peer's side alone, for clients that end their side
+    ///   after the request and then read the answer. Only a reset, or the end of both sides, then fulfills the
+    ///   guarantee. By default a half-close counts, since most clients end their side by closing their socket.
+    /// - Returns: a guarantee of how the peer has gone.
     @inlinable @inline(__always)
     public func peerGone(
         ignoringHalfClose: Bool = false, file: StaticString = #fileID, line: UInt = #line
@@ -29,15 +30,16 @@ extension Connection {
         return Guarantee(gone.core.traced(root: "peerGone", Guarantee<PeerGone>.self, file, line))
     }
 
-    /// Settles as the promise of `work`. If the peer leaves first, cancels it, and is rejected with the `PeerGone`.
+    /// Settles like the promise of `work`. If the peer goes first, cancels that promise, and is rejected with the
+    /// `PeerGone`.
     ///
     /// ```swift
     /// connection.cancelWhenPeerGone { report(for: request) }.then { connection.write($0) }
     /// ```
     ///
-    /// As with `timeout`, the promise is not cancelled if it has other waiters. `work` is not called if the peer is
-    /// known to have gone, or if the connection is closed. A later `close`, `abort` or `detach` on this side does not
-    /// cancel the work.
+    /// As with `timeout`, the promise of `work` is not cancelled if it has other waiters. `work` is not called if the
+    /// peer is known to have gone, or if the connection is closed. A later `close`, `abort` or `detach` on this side
+    /// does not cancel the work.
     /// - Parameters:
     ///   - ignoringHalfClose: true to ignore the end of the peer's side alone; see `peerGone`.
     ///   - work: called at most once, inside this call.

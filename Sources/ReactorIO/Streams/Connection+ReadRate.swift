@@ -4,15 +4,15 @@ import Reactor
 extension Connection {
     /// The maximum number of bytes per second to receive. `nil`, the default, and values below one mean no limit.
     ///
-    /// A peer that has sent less may catch up with the bytes of one second at once. Beyond that the connection reads
-    /// the bytes of a tenth of a second at a time, so that the peer must wait. Bytes count before a filter.
+    /// A peer that has sent less may catch up by at most one second's bytes at once. After that, the connection reads a
+    /// tenth of a second's bytes at a time, with pauses in which the peer must wait. Bytes count before a filter.
     ///
-    /// Pauses count neither for `idleTimeout` nor for a pending read's `frameTimeouts`. The peer's end is found after a
-    /// pause, a reset at once. The arrived bytes are then read without pauses, like those that `close` discards.
+    /// Pauses count neither for `idleTimeout` nor for a pending read's `frameTimeouts`. A reset is noticed at once, a
+    /// normal end after the pause. The rest of the input is then read without pauses, like input that `close` discards.
     public var readRate: Int? {
         get { cold?.rare?.readRateLimiter?.rate }
         set {
-            // Must cost nothing for a server without a rate, which sets nil on each connection.
+            // A server without a rate sets `nil` on each connection, which must cost nothing.
             if newValue == nil && readRate == nil { return }
             loop.assertOwner()
             let old = cold?.rare?.readRateLimiter
@@ -22,7 +22,7 @@ extension Connection {
         }
     }
 
-    /// Like `receiveOnce`, with an `idleTimeout` or a `readRate`.
+    /// Like `receiveOnce`, for a connection with an `idleTimeout` or a `readRate`.
     @inline(never)
     func receiveTimed(into buffer: UnsafeMutableRawBufferPointer, atMost limit: Int) -> Int? {
         guard let limit = receiveLimit(limit) else { return nil }
@@ -31,7 +31,7 @@ extension Connection {
 
     private var readRateLimiter: ReadRateLimiter? { lifecycle.isOpenOrFailed ? cold?.rare?.readRateLimiter : nil }
 
-    /// - Returns: the number of bytes to receive now, at most `limit`; `nil` in a pause, which this begins.
+    /// - Returns: the number of bytes to receive now, at most `limit`; `nil` in a pause, which this call begins.
     func receiveLimit(_ limit: Int) -> Int? {
         guard let pace = readRateLimiter, let allowed = pace.allowance(at: loop.now) else { return limit }
         if allowed > 0 { return min(limit, allowed) }
@@ -39,7 +39,7 @@ extension Connection {
         return nil
     }
 
-    /// Like `didReceive`, with an `idleTimeout` or a `readRate`.
+    /// Like `didReceive`, for a connection with an `idleTimeout` or a `readRate`.
     func didReceiveTimed(_ result: Int) -> Int? {
         guard let count = didReceive(result) else { return nil }
         if count > 0 {
@@ -50,26 +50,25 @@ extension Connection {
     }
 }
 
-/// The bytes of one second at a connection's rate, minus those that it has received.
+/// Limits a connection's rate: its allowance is the bytes of one second, minus those that it has received.
 final class ReadRateLimiter {
     let rate: Int
-    // Weak, because the loop may retain this while another thread releases the connection.
+    // Weak, because the event loop may retain this object while another thread releases the connection.
     private weak var connection: Connection?
-    /// The time at which the bytes of a whole second may come.
+    /// The time from which the allowance is again the bytes of a whole second.
     private var full: LoopInstant
     private var timer: EventLoop.Timer?
-    /// True when no limit applies.
     private var isUnlimited: Bool
 
     var isPaused: Bool { timer != nil }
 
     private static var second: Int { 1_000_000_000 }
-    /// Fewer are not worth a system call.
+    /// Fewer bytes are not worth a system call.
     private var leastBytes: Int { max(rate / 10, 1) }
 
     init(_ rate: Int, of connection: Connection, continuing pace: ReadRateLimiter?) {
         (self.rate, self.connection) = (rate, connection)
-        // No connection is faster than 8 GiB/s, whose products with a second are an `Int`.
+        // 8 GiB/s, faster than any connection, times a second in nanoseconds still fits an `Int`.
         isUnlimited = rate < 1 || rate > 1 << 33
         full = pace?.full ?? connection.loop.now
     }
@@ -88,7 +87,7 @@ final class ReadRateLimiter {
         if !isUnlimited { full = max(full, now).advanced(by: .nanoseconds(time(of: count))) }
     }
 
-    /// Begins a pause. Events for other operations in a pause also call this.
+    /// Begins a pause. Called again for each event of another operation in the pause.
     func pause() {
         guard let connection else { return }
         if timer == nil {
@@ -106,7 +105,7 @@ final class ReadRateLimiter {
     }
 
     /// Ends the limit at the peer's end, which the poller would report repeatedly.
-    /// - Returns: true if there was a pause, so that these bytes come before the end.
+    /// - Returns: true if there was a pause: arrived bytes are read before the end.
     func end() -> Bool {
         isUnlimited = true
         if timer == nil { return false }

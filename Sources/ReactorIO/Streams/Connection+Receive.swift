@@ -2,7 +2,7 @@ import Promises
 import Reactor
 import ReactorLibc
 
-// Waiting for input. `InputLoop` is the rest of a read, for each form.
+// Waiting for input. `InputLoop` has the rest of every kind of read.
 
 extension Connection {
     /// The number of bytes received so far, after the filter.
@@ -10,11 +10,11 @@ extension Connection {
 
     // MARK: Waiting
 
-    /// Takes over the caller's reference to `core`.
+    /// Keeps `core`, and the caller's reference to it, until input arrives.
     /// - Parameters:
-    ///   - count: the number of further bytes to wait for, or for `bytes` and `array` the maximum to receive.
-    ///   - held: the memory of its decoder, in bytes.
-    ///   - updatesInterest: false if the caller does, before it calls anything else.
+    ///   - count: the number of further bytes to wait for, or the maximum to receive for `bytes` and `array`.
+    ///   - held: the memory that the decoder keeps, in bytes.
+    ///   - updatesInterest: false if the caller updates the interest, before it calls anything else.
     @usableFromInline @inline(__always)
     func wait(_ core: CoreRef, _ form: InputForm, for count: Int, held: Int, updatesInterest: Bool) {
         var count = count
@@ -29,7 +29,7 @@ extension Connection {
     private func prepareToWait(_ form: InputForm, for count: inout Int, held: Int) {
         cold?.frameClock?.update(form, of: self)
         noteHeldMemory(inDecoder: held, awaiting: count)
-        // A decoder that waits for more than 4 GiB is called once on the way.
+        // `count` is clamped: a decoder that waits for more than 4 GiB is also called once on the way.
         count = min(count, Int(CInt.max)) + min(bufferedByteCount, Int(CInt.max))
     }
 
@@ -54,7 +54,7 @@ extension Connection {
         throw StreamError.endedEarly(expected: expectation(), got: count)
     }
 
-    /// At the last call of a drain, notes that the drain has ended the input.
+    /// At the last call of a drain, also notes that the drain has ended the input.
     /// - Returns: the error of the read; `nil` if it can begin.
     @usableFromInline @inline(__always)
     func refuseRead() -> SystemError? {
@@ -80,36 +80,35 @@ extension Connection {
 
     // MARK: The descriptor is readable
 
-    /// Reads the descriptor once, for the waiting promise.
     @inline(__always)
     func receiveInput() {
         let form = reader.form
         if form.rawValue > InputForm.chunk.rawValue || hasInput || form.isOfBytes && reader.expectsMuch {
             return receiveIntoInput(form)
         }
-        // Lent to code that may turn the loop, which also reads, or close the connection.
+        // Borrowed, because its users may turn the loop, which also reads, or close the connection.
         let buffer = loop.borrowScratch()
         defer { loop.giveBack(buffer) }
         guard let count = receiveOnce(into: buffer, atMost: form.isOfBytes ? Int(reader.count) : .max) else { return }
         guard count > 0 else { return streamDidEnd(count) }
         guard let core = reader.take() else { return }
         let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
-        // Without an indirect call.
+        // Three direct calls, to avoid an indirect one.
         if form == .chunk { return InputLoop<ChunkLoop>.resume(core, with: bytes, isInEvent: true) }
         reader.noteSize(count)
         if form == .array { return InputLoop<ArrayRead>.resume(core, with: bytes, isInEvent: true) }
         InputLoop<ByteRead>.resume(core, with: bytes, isInEvent: true)
     }
 
-    /// If more bytes than this are missing, a read requests only these, and receives them in place, so that the array
-    /// that collects them can be returned without a copy. If fewer are missing, it also requests the next frames, whose
-    /// copy costs less than another call.
+    /// If more bytes than this are missing, a read requests only the missing ones and receives them in place, so that
+    /// their array can be returned without a copy. Otherwise it also requests the next frames, because copying them
+    /// costs less than another call.
     private static var largestReadAhead: Int { 4096 }
 
     /// Like `receiveInput`, for frames, large pieces and buffered input.
     @inline(never)
     private func receiveIntoInput(_ form: InputForm) {
-        // It waits on the path `.filtered`.
+        // A handshake waits on the path `.filtered`.
         if form == .handshake { return }
         let missing = Int(reader.count) - bufferedByteCount
         if form.isOfFrames && missing > Self.largestReadAhead {
@@ -125,7 +124,7 @@ extension Connection {
         }
         let buffer = loop.borrowScratch()
         defer {
-            // Normally taken by the code that it was passed to. It must never outlive the buffer.
+            // The code that got the bytes has normally taken them. They must never outlive the buffer.
             _ = loop.takeReceived()
             loop.giveBack(buffer)
         }
@@ -153,8 +152,8 @@ extension Connection {
         return didReceive(callReceive(into: buffer, atMost: limit))
     }
 
-    /// Counts the result of a call. All input of a connection comes through here.
-    /// - Returns: as `receiveOnce`.
+    /// Counts received bytes. All input of a connection comes through here.
+    /// - Returns: the same as `receiveOnce`.
     @inline(__always)
     func didReceive(_ count: Int) -> Int? {
         if count == -Int(EAGAIN) {
@@ -193,19 +192,18 @@ extension Connection {
         }
     }
 
-    /// - Parameter received: `nil` outside of an event of the descriptor.
     private func resume(_ core: CoreRef, with received: UnsafeRawBufferPointer?) {
         if let received { loop.pass(received: received) }
         core.inputDidArrive()
     }
 
-    /// The bytes that the code called for an event must take.
+    /// Takes the bytes received in this event; `nil` outside of an event.
     @usableFromInline
     func takeReceived() -> UnsafeRawBufferPointer? { loop.takeReceived() }
 
     // MARK: Ending the wait
 
-    /// Like `ConnectionReader.take`, and notifies the clock.
+    /// Also notifies the frame clock.
     func takeReader() -> CoreRef? {
         guard let core = reader.take() else { return nil }
         if reader.form.isOfFrames {
@@ -220,7 +218,7 @@ extension Connection {
         guard let core = takeReader() else { return }
         if form == .handshake { return core.takeOver().reject(error) }
         let source = PromiseCore(error: error)
-        // In a job, in which the body may recover.
+        // Rejected in a job, because the body of the loop may recover.
         if form == .frames { return source.attach(core.object, owned: core) }
         core.run(rejectedAs: source)
     }

@@ -3,11 +3,11 @@ import Reactor
 import ReactorLibc
 
 extension Connection {
-    /// True when the kernel may send files itself, not through a filter.
+    /// True when the kernel can send files itself, because no filter needs their bytes.
     package var sendsFiles: Bool { writesDirectly && kind.contains(.socket) }
 
-    /// Like `write`, for a head before an immediate `sendFile`: both may leave in one segment. A small head is
-    /// gathered.
+    /// Writes a head that `sendFile` follows immediately. A small head is gathered, so that both may leave in one
+    /// segment.
     package func gather(beforeFile head: (inout ByteWriter) -> Void) -> Promise<Void> {
         guard sendsFiles, !writer.isQueued, loop.isBeingDriven else { return write(head) }
         var output = ByteWriter(ByteWrite.takeSpare(of: self))
@@ -20,11 +20,11 @@ extension Connection {
         return .value
     }
 
-    /// Sends the beginning of a part of a file with sendfile(2), as much as the kernel takes at once. Pages that are
-    /// not in the kernel's memory make the call wait for the disk.
-    /// - Returns: the number of bytes. 0 if the file cannot be sent this way, or not now: a filter needs the bytes,
-    ///   earlier writes wait, there is no room, the file is shorter, or the call has failed. The caller then writes a
-    ///   part of the file, which waits for room, or reports the error.
+    /// Sends as much of a file's `range` as the kernel takes at once, with sendfile(2). The call waits for the disk if
+    /// pages are not in the kernel's page cache.
+    /// - Returns: the number of bytes sent. 0 if a filter needs the bytes, earlier writes wait, there is no room, the
+    ///   file is shorter, or the call has failed. The caller then writes a part of the file, and that write waits for
+    ///   room or reports the error.
     package func sendFile(_ file: CInt, _ range: Range<Int>) -> Int {
         loop.assertOwner()
         if writer.isGathering {
@@ -37,7 +37,7 @@ extension Connection {
         guard sendsFiles, !writer.isQueued, !range.isEmpty else { return 0 }
         let result = loop.kernel.sendFile(fd, file, range.lowerBound, range.count)
         switch CInt(clamping: -result) {
-        // Errors of the file, or of a kernel that cannot send it.
+        // Errors from the file, or from a kernel that cannot send it.
         case EINVAL, EIO, ENOSYS, EOPNOTSUPP, EOVERFLOW, ENOMEM, EPERM, ESPIPE: return 0
         default: return max(didTransmit(result, in: turn), 0)
         }

@@ -31,7 +31,7 @@ extension Connection {
 
     func sendEnd() {
         if kind.contains(.socket) {
-            // ENOTCONN: the peer has reset. The next read or write reports it.
+            // ENOTCONN is ignored: the peer has reset, and the next read or write reports it.
             _ = loop.kernel.shutdown(fd, CInt(SHUT_WR))
         } else if lifecycle.isOpenOrFailed {
             release(as: .shutDown)

@@ -21,8 +21,8 @@ extension Connection {
         try socket.apply(setting)
     }
 
-    /// Reads an option from the kernel, whose value may differ from the value that was set.
-    /// - Throws: `SystemError` with the option; as for `set`.
+    /// Reads an option's value from the kernel, which may differ from the value that was set.
+    /// - Throws: `SystemError` with the option, for the same reasons as `set`.
     public func value<Value>(of option: SocketOption<Value>) throws(SystemError) -> Value {
         guard lifecycle.hasDescriptor else {
             throw SystemError(.getSocketOption, EBADF, detail: "\(option.name): the connection is closed")

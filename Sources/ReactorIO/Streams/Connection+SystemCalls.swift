@@ -6,7 +6,7 @@ extension Connection {
     var readCall: SystemCall { kind.contains(.socket) ? .receive : .read }
     package var writeCall: SystemCall { kind.contains(.socket) ? .send : .write }
 
-    /// - Parameter isClosed: true if this side is closed for the call; by default if it is closed.
+    /// - Parameter isClosed: true to refuse the call as closed; by default `self.isClosed`.
     func refusal(of call: SystemCall, _ direction: DescriptorKind, isClosed: Bool? = nil) -> SystemError? {
         if let ownEnd { return ownEnd }
         if isClosed ?? self.isClosed { return SystemError(call, EBADF, detail: "the connection is closed") }
@@ -15,8 +15,8 @@ extension Connection {
     }
 
     /// Returns true when the kernel has something for the pending operations: input or the end, room, or an error. The
-    /// loop may not have seen it yet: it was delayed, it takes 256 events at a time, or a signal has interrupted it.
-    /// Also true when the kernel cannot tell, for lack of memory.
+    /// event loop may not have seen it yet, because it was delayed, takes 256 events at a time, or was interrupted by a
+    /// signal. Also true when the kernel lacks the memory to answer.
     func isReady(toRead reads: Bool, toWrite writes: Bool) -> Bool {
         let events = (reads ? POLLIN : 0) | (writes ? POLLOUT : 0)
         return events != 0 && loop.kernel.poll(fd, Int16(events)) != 0
@@ -40,7 +40,7 @@ extension Connection {
     @inline(never)
     private func callWrite(_ bytes: UnsafeRawPointer, _ count: Int) -> Int { loop.kernel.write(fd, bytes, count) }
 
-    /// Makes one sendmsg(2), or writev(2). Sends a single piece as above.
+    /// Makes one sendmsg(2), or writev(2). Sends a single piece like one buffer.
     func callSend(_ pieces: UnsafeBufferPointer<iovec>) -> Int {
         let first = pieces.baseAddress!
         if pieces.count == 1 { return callSend(first.pointee.iov_base, first.pointee.iov_len) }

@@ -5,7 +5,7 @@ extension Connection {
     /// The maximum memory of queued writes, in bytes. Beyond it, further writes are rejected with `ENOBUFS`. The
     /// default is 4 MiB. A single write may be larger. Code that waits for each write stays far below the limit.
     ///
-    /// Each queued write counts its bytes and 192 more, for its promise and its entry. So the default admits 4 MiB of
+    /// Each queued write counts as its bytes plus 192, for its promise and its entry. So the default admits 4 MiB of
     /// large writes, or 21,700 writes of one byte.
     public var writeQueueLimit: Int {
         get { cold?.rare?.writeLimits.queueLimit ?? WriteLimits.defaultQueueLimit }
@@ -16,21 +16,21 @@ extension Connection {
     /// when it has drained to `low`. The default is 32 KiB and 64 KiB. `high` is clamped to at least one, `low` to at
     /// least zero and below `high`.
     ///
-    /// Only the bytes of the writes count. If small writes reach `writeQueueLimit` first, `isWritable` becomes false
-    /// there and true again at half of it.
+    /// Only the bytes of the writes count. If small writes reach `writeQueueLimit` first, `isWritable` becomes false at
+    /// that limit, and true again at half of it.
     public var writeWatermarks: (low: Int, high: Int) {
         get { cold?.rare?.writeLimits.watermarks ?? WriteLimits.defaultWatermarks }
         set { changeWriteLimits { $0.watermarks = newValue } }
     }
 
-    /// Written bytes that the kernel has not taken. With a filter, bytes of its output.
+    /// The number of written bytes that the kernel has not taken. With a filter, bytes of its output.
     public var queuedBytes: Int { writer.queuedBytes + (cold?.filter?.deferred.byteCount ?? 0) }
 
     /// True when a producer should write more. While false, further writes are still accepted, up to `writeQueueLimit`.
     public var isWritable: Bool { !writer.isCongested && takesWrites }
 
-    /// Waits until the queue has drained to the low watermark, after reaching the high one. Fulfilled at once while
-    /// `isWritable` is true, and when the connection takes no more writes: the next write reports the reason.
+    /// Waits until a queue that has reached the high watermark drains to the low one. Fulfilled at once while
+    /// `isWritable` is true, and when the connection takes no more writes: the next write then reports the reason.
     ///
     /// ```swift
     /// func produce() -> Promise<Void> {
@@ -39,7 +39,8 @@ extension Connection {
     /// }
     /// ```
     ///
-    /// Then write without checking `isWritable` again, as here: the error of that write ends the producer.
+    /// Afterwards write without checking `isWritable` again, as above, so that the error of that write can end the
+    /// producer.
     @inlinable @inline(__always)
     public func writable(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
         Guarantee(waitUntilWritable().core.traced(root: "writable", Guarantee<Void>.self, file, line))
@@ -52,7 +53,7 @@ extension Connection {
         let rare = ensuredRareState
         let core = rare.writeLimits.writable ?? PromiseCore.pending(Void.self, by: self)
         rare.writeLimits.writable = core
-        // One for each caller, so that cancelling one leaves the others.
+        // Each caller gets its own guarantee, so that cancelling one leaves the others.
         return Guarantee(core).map {}
     }
 
@@ -71,7 +72,7 @@ extension Connection {
     }
 
     func updateCongestion() {
-        // Gathered bytes leave at the end of the turn, and only those that the kernel does not take are queued.
+        // Gathered bytes leave at the end of the turn. Only those that the kernel does not take are queued.
         let isOpen = !writer.isCongested && !writer.isGathering && failure == nil
         if isOpen && (queuedBytes >= writeWatermarks.high || isFull) { writer.isCongested = true }
         // A close has its own limits.

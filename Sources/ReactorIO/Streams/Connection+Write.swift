@@ -8,7 +8,7 @@ extension Connection {
     /// connection.write([0x01, 0x00]).then { connection.read(exactly: 2) }
     /// ```
     ///
-    /// The promise is fulfilled when the kernel has taken the bytes. So a slow reader slows down a handler that waits
+    /// The promise is fulfilled when the kernel has taken the bytes, so a slow reader slows down a handler that waits
     /// for each write. Writes keep the order of the calls, and an empty write is fulfilled after earlier ones. The
     /// first write of a turn is sent at once. Later small writes of the turn are sent together.
     ///
@@ -24,8 +24,8 @@ extension Connection {
     /// report it after all arrived input. Bytes that the kernel does not take at once are queued before later writes.
     ///
     /// Rejected with a `SystemError`:
-    /// - the error of send(2), or of write(2) on a descriptor that is not a socket, such as `ECONNRESET` or `EPIPE`. It
-    ///   rejects all pending writes. If a read has met the error first, it names recv(2);
+    /// - the error from send(2), or from write(2) on a descriptor that is not a socket, such as `ECONNRESET` or
+    ///   `EPIPE`. The error rejects all pending writes. It names recv(2) if a read has met it first;
     /// - `ENOBUFS` beyond `writeQueueLimit`;
     /// - `EPIPE` after `shutdownWrite`;
     /// - `EBADF` after `close` or `abort`, and on a pipe's reader;
@@ -43,7 +43,7 @@ extension Connection {
         return Promise(ByteWrite.start(array, on: self).core.traced(root: "write", Promise<Void>.self, file, line))
     }
 
-    /// Writes all of `text` as UTF-8; see the form with bytes.
+    /// Writes all of `text` as UTF-8; see the overload for bytes.
     ///
     /// ```swift
     /// connection.write("hello\n").then { connection.readLine() }
@@ -54,21 +54,21 @@ extension Connection {
     }
 
     /// Writes lent bytes, such as a chunk of `forEachChunk`, and copies only what the kernel does not take at once; see
-    /// the form with bytes.
+    /// the overload for bytes.
     @inlinable @inline(__always)
     public func write(_ span: RawSpan, file: StaticString = #fileID, line: UInt = #line) -> Promise<Void> {
         let promise = span.withUnsafeBytes { ByteWrite.start($0, on: self) }
         return Promise(promise.core.traced(root: "write", Promise<Void>.self, file, line))
     }
 
-    /// Writes `bytes` in place: those that the kernel does not take share their memory until then. Fewer than 16 KiB
-    /// are copied, and a filter gets a copy. See the form with bytes.
+    /// Writes `bytes` without a copy: the queue shares the memory of those that the kernel does not take at once. Fewer
+    /// than 16 KiB are copied, and a filter gets a copy. See the overload for bytes.
     @inlinable @inline(__always)
     public func write(_ bytes: SharedBytes, file: StaticString = #fileID, line: UInt = #line) -> Promise<Void> {
         write({ $0.append(bytes) }, file: file, line: line)
     }
 
-    /// Writes the bytes that `body` appends, without an array per write; see the form with bytes.
+    /// Writes the bytes that `body` appends, without an array per write; see the overload for bytes.
     ///
     /// ```swift
     /// connection.write { output in
@@ -77,7 +77,7 @@ extension Connection {
     /// }
     /// ```
     ///
-    /// `body` may call the connection: bytes that it writes there precede those that it appends.
+    /// If `body` itself writes to the connection, those bytes precede the appended ones.
     /// - Parameter body: appends the bytes; called once, inside this call. If it throws, nothing is written.
     /// - Throws: the error of `body`.
     @inlinable @inline(__always)
@@ -93,7 +93,7 @@ extension Connection {
     }
 
     /// Writes several buffers as if they were one, without copying large arrays. One call (sendmsg(2), writev(2)) sends
-    /// up to 1024 buffers. See the form with bytes.
+    /// up to 1024 buffers. See the overload for bytes.
     @inlinable
     public func write<Buffers: Collection>(
         _ buffers: Buffers, file: StaticString = #fileID, line: UInt = #line
@@ -115,7 +115,7 @@ extension Connection {
 /// direction, make a proxy.
 ///
 /// Rejected with the error of the read or write that fails. A rejection or a cancellation loses bytes that were read
-/// and not written.
+/// but not written.
 /// - Parameters:
 ///   - source: the connection to read from.
 ///   - sink: the connection to write to.

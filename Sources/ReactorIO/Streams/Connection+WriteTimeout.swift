@@ -2,9 +2,10 @@ import Promises
 import Reactor
 
 extension Connection {
-    /// Fails the connection with `ETIMEDOUT` when writes wait and the peer has taken nothing for this long. Bytes from
-    /// the peer do not count. `nil`, the default, and values of zero or less mean no limit. A delay of the loop counts
-    /// as for `idleTimeout`. A write that a filter defers begins to wait when the filter has taken it.
+    /// The time after which the connection fails with `ETIMEDOUT` if writes wait and the peer has taken nothing. Bytes
+    /// from the peer do not count. `nil`, the default, and values of zero or less mean no limit. A delay of the event
+    /// loop extends the time as for `idleTimeout`. A write that a filter defers begins to wait when the filter has
+    /// taken it.
     ///
     /// The waiting writes, and later reads and writes, fail with that error, and TCP ends with a reset. `close` has its
     /// own limits.

@@ -20,27 +20,28 @@ import ReactorLibc
 /// - `close()` delivers the queued writes and then ends;
 /// - `abort()` drops everything and resets.
 public final class Connection {
-    // Each part owns its state and returns the next action: `reader` the waiting promise and the end of the input,
-    // `writer` the bytes to send, `lifecycle` the descriptor, `interest` the poller's registration, and `cold` what few
-    // connections need: buffered input, the filter, limits, the first failure. The methods make the system calls and
-    // settle the promises. Whenever user code can run:
+    // Each part owns its state and returns the next action: `reader` has the waiting promise and the end of the input;
+    // `writer`, the bytes to send; `lifecycle`, the state of the descriptor; `interest`, the poller's registration;
+    // `cold`, everything that few connections need. The methods make the system calls and settle the promises. Whenever
+    // user code can run:
     // - `fd` is this connection's as long as `lifecycle.hasDescriptor`;
-    // - each change of the reader, the writer or a watch is followed by `updateInterest`, or by the end of the event:
-    //   the poller, because of the interest, or a `FlushJob` keeps waiting operations alive;
+    // - each change of the reader, the writer or a watch is followed by `updateInterest`, or by the end of the event,
+    //   which updates the interest. The poller or a `FlushJob` keeps waiting operations alive;
     // - `path` is `.filtered` while there are a filter and a descriptor, until a close makes it `.discarding`;
     // - a failure of the descriptor is in `failure` and in `lifecycle`, a failure of a filter only in `failure`, since
-    //   the filter's queue still leaves.
+    //   the filter's queue is still sent.
     //
     // The fields that every message uses come first, in two cache lines: at a thousand connections the memory that a
     // message reads costs more than the instructions. Their order leaves no gap, so that a connection takes 128 bytes
     // of the heap.
     //
-    // `@exclusivity(unchecked)`: one thread, and no field is being changed during a call that could call back. With
-    // checks, these fields cost nine calls of the runtime per message.
+    // `@exclusivity(unchecked)` is sound: one thread uses these fields, and none is being changed during a call that
+    // could call back. Checks would cost nine runtime calls per message.
     let loop: EventLoop
     let fd: CInt
     let kind: DescriptorKind
-    /// True when `ColdState.lastActivity` is kept for an idle time-out, or received bytes are counted for `readRate`.
+    /// True when `ColdState.lastActivity` is updated for an idle time-out, or received bytes are counted for
+    /// `readRate`.
     @exclusivity(unchecked) var notesActivity = false
     @exclusivity(unchecked) var interest = ConnectionInterest()
     @exclusivity(unchecked) var path = ConnectionPath.direct
@@ -49,9 +50,9 @@ public final class Connection {
     @exclusivity(unchecked) var pendingAnswers: Int32 = 0
     @exclusivity(unchecked) var reader = ConnectionReader()
     @exclusivity(unchecked) var writer = ConnectionWriter()
-    /// Bytes read from the kernel so far, including those that a filter consumes or `close` discards.
+    /// The number of bytes read from the kernel so far, including those that a filter consumes or `close` discards.
     @exclusivity(unchecked) public internal(set) var bytesReceived = 0
-    /// Bytes that the kernel has taken so far, after a filter.
+    /// The number of bytes that the kernel has taken so far, counted after a filter.
     @exclusivity(unchecked) public internal(set) var bytesSent = 0
     @exclusivity(unchecked) var cold: ColdState?
 
@@ -88,8 +89,8 @@ public final class Connection {
 
     var ensuredRareState: RareState { ensuredColdState.ensuredRareState }
 
-    /// This side's address; `nil` if there are no addresses, or if first used after the connection's end. The first use
-    /// costs a system call.
+    /// This side's address; `nil` if this kind of connection has none, or if first read after the connection's end. The
+    /// first use costs a system call.
     public var localAddress: SocketAddress? {
         if let known = cold?.rare?.localAddress { return known }
         guard lifecycle.hasDescriptor, kind.contains(.socket), let address = socket.localAddress else { return nil }
@@ -97,8 +98,8 @@ public final class Connection {
         return address
     }
 
-    /// True when bytes of the peer have arrived that no read has requested. With a filter, bytes in the kernel do not
-    /// count, since they may not belong to the peer's program.
+    /// True when bytes have arrived that no read has requested. With a filter, bytes in the kernel do not count, since
+    /// they may not come from the peer's program.
     package var hasInputAlready: Bool {
         hasInput || cold?.filter == nil && kind.contains(.socket) && socket.unreadBytes > 0
     }
@@ -116,8 +117,8 @@ public final class Connection {
         if let failure = cold?.rare?.failure, error == failure.error { failure.reported } else { error }
     }
 
-    /// The reason why the library has ended the connection: its peer made it take too much memory. Later reads report
-    /// it.
+    /// The error if the library has ended the connection because its peer made it take too much memory; otherwise
+    /// `nil`. Later reads report it.
     package var ownEnd: SystemError? {
         guard isClosed, let failure, failure.code == ENOBUFS else { return nil }
         return failure
@@ -128,7 +129,7 @@ public final class Connection {
         return SystemError(call, EBUSY, detail: "the handshake of the filter has not finished")
     }
 
-    /// Has no effect after a filter's error, whose output was being sent.
+    /// Keeps an earlier error, such as a filter's, whose output was being sent.
     func noteFailure(_ error: SystemError) {
         if failure == nil { ensuredRareState.failure = ConnectionFailure(error: error) }
         lifecycle.fail()
@@ -145,9 +146,9 @@ public final class Connection {
         if hasNews { filter?.proceed() }
     }
 
-    /// Closes the descriptor, or gives it away. Its number may then belong to another.
+    /// Closes the descriptor, or gives it away. Afterwards its number may belong to another descriptor.
     func release(as end: ConnectionLifecycle = .closed, givingAway isGivenAway: Bool = false) {
-        // An inline handler of an operation that has just failed or was cancelled may have closed it.
+        // An inline handler of an operation that has just failed or was cancelled may have released it.
         guard lifecycle.release(as: end) else { return }
         interest.registered = []
         cold?.endTimersAndPause(on: loop)
@@ -160,11 +161,8 @@ public final class Connection {
 }
 
 enum ConnectionPath: UInt8 {
-    /// Directly between the descriptor and the reads and writes.
     case direct
-    /// Through `ColdState.filter`.
     case filtered
-    /// This side is closing, and discards input.
     case discarding
 }
 

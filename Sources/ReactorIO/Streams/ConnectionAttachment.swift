@@ -1,21 +1,21 @@
 import Promises
 import Reactor
 
-/// The receiver of a connection's events: its `ServedConnection`, or the `ParkedConnection` of the pool in which it is idle.
+/// The receiver of a connection's events: its `ServedConnection`, or its `ParkedConnection` while it is idle in a pool.
 /// Called on the loop's thread. After the loop's end, `connectionDidEnd` is called on any thread.
 class ConnectionAttachment {
-    /// True when it waits for the peer's end, which releases it; see `peerDidGo`.
+    /// True when the peer's end releases this object; see `peerDidGo`.
     var endsWithPeer: Bool { false }
-    /// The interest of the connection while nothing else waits.
+    /// The interest of the connection while no operation is pending.
     final var restingInterest: Interest = []
     // `@exclusivity(unchecked)`: one thread, and no user code is called during an access.
     @exclusivity(unchecked) final var drain: ConnectionDrain?
 
     /// Called when the connection waits again, or has delivered everything.
     func connectionMayBeIdle(_ connection: Connection) {}
-    /// Called when the connection has failed without a pending read or write, or is ended for `error`.
+    /// Called when the connection has failed without a pending read or write, or is being ended because of `error`.
     func connectionDidFail(_ error: SystemError) {}
-    /// Called when the peer has ended its side in order; `bothSides` if there is nothing more to watch.
+    /// Called when the peer has ended its side without an error. `bothSides` is true if nothing is left to watch.
     func peerDidEnd(bothSides: Bool) {}
     /// Called when the peer has gone, or the connection is about to be released.
     func peerDidGo() {}

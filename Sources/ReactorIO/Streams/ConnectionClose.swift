@@ -1,21 +1,21 @@
 import Promises
 import Reactor
 
-/// The close of a connection, from the call until the descriptor is closed. Its limits keep a peer that reads or sends
-/// now and then from holding the descriptor.
+/// The close of a connection, from the call until the descriptor is closed. Its limits keep a peer that only
+/// occasionally reads or sends from holding the descriptor.
 @usableFromInline
 final class ConnectionClose {
     // The connection retains this object, and cancels the timer before its descriptor is closed. Until then the poller,
     // or the flush job, retains the connection.
     private unowned let connection: Connection
     let promise = PromiseCore(handedOut: Void.self)
-    /// The time of the end, whatever the peer does.
+    /// The time at which the close ends, whatever the peer does; `nil` for none.
     private var deadline: LoopInstant?
-    /// The number of bytes that the peer must take and send per interval; `nil` for none.
+    /// The minimum of bytes taken and sent by the peer per interval; `nil` for none.
     private var leastProgress: Int?
     private var lastProgress = 0
     private var timer: EventLoop.Timer?
-    /// The end of the interval.
+    /// The time of the next check.
     private var due = LoopInstant.distantFuture
     private var grace = Grace()
     /// True when the peer has ended while its input was discarded.
@@ -23,7 +23,7 @@ final class ConnectionClose {
 
     private init(_ connection: Connection) { self.connection = connection }
 
-    /// Also sets another time for a close in progress.
+    /// Begins a close, or sets another time for one in progress.
     @usableFromInline
     static func start(_ lingerTime: Duration?, of connection: Connection) -> Guarantee<Void> {
         connection.loop.assertOwner()
@@ -69,11 +69,11 @@ final class ConnectionClose {
         return Guarantee(close.promise)
     }
 
-    /// Sends the end if a close waited for the empty queue.
+    /// Ends the stream if a close was waiting for the queue to become empty.
     static func lingerIfDelivered(_ connection: Connection) {
         guard connection.lifecycle == .flushing else { return }
-        // The kernel may not take a filter's end record, or the filter may need input first. Sending it may also have
-        // re-entered and finished this function.
+        // The kernel may not take a filter's end record, or the filter may need input first. Sending the record may
+        // also re-enter and finish this function.
         guard connection.queueEndRecord(), !connection.writer.isQueued, connection.lifecycle.deliver()
         else { return connection.updateInterest() }
         connection.endWriter()
@@ -90,7 +90,7 @@ final class ConnectionClose {
 
     func cancelTimer() { timer?.cancel() }
 
-    /// Closes the connection when the peer has ended, and nothing is queued.
+    /// Reads and drops input once. Closes the connection if the peer has ended and nothing is queued.
     /// - Returns: true if there may be more input.
     @discardableResult
     func discardInput() -> Bool {
@@ -115,10 +115,10 @@ final class ConnectionClose {
 
     private static var timeLimit: Duration { .seconds(30) }
     private static var checkInterval: Duration { .seconds(5) }
-    /// The number of bytes that the peer of a socket must take or send per interval: 1 KiB a second.
+    /// The minimum for the peer of a socket: 1 KiB a second.
     private static var leastProgress: Int { 5 << 10 }
 
-    /// With a time from now, progress is not checked. Zero or less ends the close now.
+    /// With a `lingerTime`, which counts from now, progress is not checked. Zero or less ends the close now.
     func limit(to lingerTime: Duration?) {
         timer?.cancel()
         if let lingerTime, lingerTime <= .zero { return end() }
@@ -142,7 +142,7 @@ final class ConnectionClose {
     private func setTimer(at moment: LoopInstant) { timer = connection.loop.schedule(at: moment) { self.check() } }
 
     private func check() {
-        // Retained until the end: the poller may retain the connection only for the close.
+        // Retained for this call, because the poller may retain the connection only for the close.
         let connection = connection
         defer { withExtendedLifetime(connection) {} }
         guard isLimitReached else { return scheduleCheck() }
@@ -163,7 +163,7 @@ final class ConnectionClose {
     /// lost.
     private func end() {
         if connection.lifecycle == .flushing { connection.flush() }
-        // With unread input the kernel would reset. Discards at most 1 MiB, 64 KiB at a time.
+        // With unread input the kernel would send a reset. Discards at most 1 MiB, 64 KiB at a time.
         for _ in 0..<16 where connection.lifecycle == .lingering {
             if !discardInput() { break }
         }
@@ -171,8 +171,8 @@ final class ConnectionClose {
         connection.dropAndReset(atLimit: true)
     }
 
-    /// The number of bytes that the peer has taken and sent. Bytes in the kernel's send queue do not count as taken:
-    /// data that a slow peer is still reading has often left the queue here.
+    /// The number of bytes that the peer has taken and sent. Bytes in the kernel's send queue do not count as taken, so
+    /// that a slow peer makes progress even after the last queued byte has been passed to the kernel.
     private var progress: Int {
         let unsent = connection.kind.contains(.tcp) ? connection.socket.unacknowledgedBytes : 0
         return connection.bytesSent - unsent + connection.bytesReceived

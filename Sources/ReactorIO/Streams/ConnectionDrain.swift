@@ -1,11 +1,12 @@
 import Promises
 
-/// The way that a drain ends a loop over frames.
+/// How a drain ends a loop over frames.
 @usableFromInline
 package enum DrainRule {
-    /// After the frame that completes the input that had arrived before, when its answers have left.
+    /// After the frame that completes the input that had arrived before the drain, once the pending answers have
+    /// settled.
     case afterFrame
-    /// When the connection is idle between two frames. A busy one ends itself, by its protocol.
+    /// When the connection is idle between two frames. A busy connection is ended by its protocol.
     case inPause
     /// When the connection is idle and the peer has been silent for a while: for a protocol that announces its end.
     case inSilence
@@ -13,13 +14,13 @@ package enum DrainRule {
 
 /// Held by the connection's attachment from the beginning of the drain on.
 struct ConnectionDrain {
-    /// The number of bytes that had arrived when it began, here and in the kernel. Too large if a filter has not
-    /// filtered the kernel's: the next pause then ends the loop.
+    /// The number of bytes that had arrived when the drain began, including those in the kernel. Too large if a filter
+    /// has yet to filter the latter: the next pause then ends the loop.
     let arrived: Int
     /// The position in the input at which a loop was idle, and ends.
     var end: Int?
     var hasEnded = false
-    /// For loops that read no further frame, and wait for their answers.
+    /// The promise for loops that read no further frame and wait for their answers.
     private var parked: (promise: Promise<Void>, resolver: Resolver<Void>)?
 
     init(arrived: Int) { self.arrived = arrived }
@@ -32,7 +33,7 @@ struct ConnectionDrain {
         return reader.drainRule == .afterFrame && (reader.isLastCall || position >= arrived)
     }
 
-    /// - Returns: a promise that `resumeLoop` fulfils.
+    /// - Returns: a promise that `resumeLoop` fulfills.
     mutating func parkLoop() -> Promise<Void> {
         if let parked, parked.resolver.isPending { return parked.promise }
         let made = Promise<Void>.pending()
@@ -45,9 +46,9 @@ struct ConnectionDrain {
 
 /// The pending promises of `deferDrain`.
 ///
-/// A promise that was declared before a loop over frames began, or is the loop's own, is a request of which the loop
-/// reads a part, so the loop reads on. Others are answers to its frames: in a drain the loop reads no further frame,
-/// and waits for them.
+/// If a promise was declared before a loop over frames began, or is the loop's own, the loop reads a part of that
+/// request, so it reads on. Other promises are answers to the loop's frames: in a drain the loop reads no further
+/// frame, and waits for these answers.
 struct DeferredAnswers {
     private var loop: Int32 = 0
     /// The number of declarations after each loop, in ascending order of loops.

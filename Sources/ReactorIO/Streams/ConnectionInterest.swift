@@ -2,11 +2,11 @@ import Reactor
 
 /// The events that the poller should report to a connection.
 ///
-/// While an operation is pending, the poller retains the connection, because this is not empty, or the `FlushJob` of a
-/// corked write does. The end of the loop ends the operations of both. So a pending read need not retain its
-/// connection.
+/// While an operation is pending, the connection is retained: by the poller, because this interest is not empty, or by
+/// the `FlushJob` of a corked write. The end of the event loop ends both kinds of operations. So a pending read need
+/// not retain its connection.
 struct ConnectionInterest {
-    // Bits of epoll. Connections use those below 2^16.
+    // Event bits of epoll. Connections use only bits below 2^16.
     private var registeredBits: UInt16 = 0
     private var ends: UInt16 = 0
 
@@ -20,7 +20,7 @@ struct ConnectionInterest {
     /// Sets the watched events of the peer's end.
     mutating func watch(_ ends: Interest) { self.ends = UInt16(truncatingIfNeeded: ends.rawValue) }
 
-    /// The wanted interest, apart from `restingInterest`.
+    /// Returns the wanted interest, without `restingInterest`.
     @inline(__always)
     func wanted(toRead reads: Bool, toWrite writes: Bool) -> Interest {
         var wanted = Interest(rawValue: UInt32(ends))

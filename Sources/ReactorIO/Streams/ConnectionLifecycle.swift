@@ -13,8 +13,8 @@
 ///    +----+-- release as shutDown -> [shutDown]
 /// ```
 ///
-/// `release` gives up the descriptor, at the peer's end, a reset, a limit, the end of the loop, `detach`, or a failure
-/// while flushing or lingering.
+/// `release` gives up the descriptor: at the peer's end, a reset, a limit or the end of the loop, by `detach`, or after
+/// a failure while flushing or lingering.
 enum ConnectionLifecycle: UInt8 {
     case open
     /// The descriptor can never be written to again. Earlier data from the peer may still be read.
@@ -30,7 +30,7 @@ enum ConnectionLifecycle: UInt8 {
     @inline(__always)
     var isOpenOrFailed: Bool { self == .open || self == .failed }
 
-    /// True when this connection owns the descriptor. Later its number may belong to another.
+    /// True when this connection owns the descriptor. Afterwards its number may belong to another.
     @inline(__always)
     var hasDescriptor: Bool { self != .shutDown && self != .closed }
 

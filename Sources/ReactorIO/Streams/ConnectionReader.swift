@@ -1,14 +1,14 @@
 import Promises
 import Reactor
 
-/// The event that a promise waits for. Some questions compare the numbers, which follow this order.
+/// The input that a promise waits for. The order matters: some properties compare the raw values.
 @usableFromInline
 enum InputForm: UInt8 {
     /// Any bytes, for `read`.
     case bytes
     /// Any bytes, for `receive`.
     case array
-    /// The next chunk of `forEachChunk`, which has the reader until it ends.
+    /// The next chunk of `forEachChunk`, which occupies the reader until the loop ends.
     case chunk
     /// The end of a filter's handshake.
     case handshake
@@ -17,33 +17,33 @@ enum InputForm: UInt8 {
     /// The next frame of a loop, or of a sequence. A drain ends the wait.
     case frames
 
-    /// True when it takes what arrives, up to a number of bytes.
+    /// True when the read takes whatever arrives, up to a number of bytes.
     @inline(__always)
     var isOfBytes: Bool { rawValue <= InputForm.array.rawValue }
-    /// True when it has a decoder, and the limits of `frameTimeouts`.
+    /// True when the read waits for frames, with the limits of `frameTimeouts`.
     @inline(__always)
     var isOfFrames: Bool { rawValue >= InputForm.frame.rawValue }
-    /// True when input that arrives outside of an event continues it in a job.
+    /// True when input that arrives outside of an event continues the read in a job.
     var continuesInJob: Bool { self == .chunk || self == .frames }
 }
 
 /// The reading side of a connection: the promise that waits for input, and whether more can come.
 ///
-/// A promise waits from `keep` until `take`. A `forEachChunk` has the reader as long as its `ChunkLoop` exists, even
-/// while its body runs. In any state, `ColdState.input` may hold bytes that no read has consumed. Reads before the end
-/// get them first.
+/// A promise waits from `keep` until `take`. A `forEachChunk` occupies the reader as long as its `ChunkLoop` exists,
+/// even while its body runs. In any state, `ColdState.input` may hold bytes that no read has consumed. Reads get these
+/// bytes before the end of the stream.
 struct ConnectionReader: ~Copyable {
-    // In the 16 bytes that the connection has for it.
-    /// The waiting promise. Owned, and not counted when it moves to the queue of the loop.
+    // The fields fill the 16 bytes that `Connection` has for them.
+    /// The waiting promise. Owned; passing it to the loop's queue needs no counting.
     private var reference: CoreRef?
     /// For `bytes` and `array`, the maximum to receive. For other forms, the number of buffered bytes to wait for.
     private(set) var count: UInt32 = 0
     /// The form of the wait; `chunk` during all of a `forEachChunk`.
     var form = InputForm.bytes
     private var marks = Marks()
-    /// More than one if the body of a loop over frames has begun another.
+    /// The number of loops over frames; more than one if the body of one has begun another.
     var loops: UInt8 = 0
-    /// The number of bits in the length of the last bytes, or of the last large frame, to estimate the next.
+    /// The number of bits in the size of the last bytes, or of the last large frame; predicts the next size.
     private(set) var sizeClass: UInt8 = 0
 
     private struct Marks: OptionSet {
@@ -67,13 +67,13 @@ struct ConnectionReader: ~Copyable {
         set { if newValue { marks.insert(.readsAhead) } else { marks.remove(.readsAhead) } }
     }
 
-    /// True from the beginning of a drain on, when the frame loops check where they end.
+    /// True once a drain has begun: frame loops then check where they end.
     @inline(__always)
     var isDraining: Bool { marks.contains(.isDraining) }
 
     mutating func beginDrain() { marks.insert(.isDraining) }
 
-    /// True in the last part of a drain's time, which only answers under way can prolong.
+    /// True in the last part of a drain's time, which is only for answers under way.
     @inline(__always)
     var isLastCall: Bool { marks.contains(.isLastCall) }
 
@@ -96,7 +96,6 @@ struct ConnectionReader: ~Copyable {
     var isWaiting: Bool { reference != nil }
     var isWaitingForFrames: Bool { isWaiting && form == .frames }
 
-    /// True when no other read is in progress.
     @inline(__always)
     var isFree: Bool { reference == nil && form != .chunk }
 
@@ -106,8 +105,8 @@ struct ConnectionReader: ~Copyable {
 
     // MARK: The size of what is next
 
-    /// True from 4 KiB on, when bytes are received where they stay: with a copy, an echo of 16 KiB takes 1.17 of the
-    /// CPU time of the same echo in C, and 1.11 without.
+    /// True when at least 4 KiB are expected, which are received where they stay. An echo of 16 KiB then takes 1.11
+    /// times the CPU time of the same echo in C; with a copy, 1.17 times.
     @inline(__always)
     var expectsMuch: Bool { sizeClass > 12 }
     /// The largest size class to make room for in advance.
@@ -118,7 +117,7 @@ struct ConnectionReader: ~Copyable {
         sizeClass = UInt8(truncatingIfNeeded: Int.bitWidth - count.leadingZeroBitCount)
     }
 
-    /// The power of two above the last size.
+    /// The power of two above the last size, at most 1 MiB.
     var expectedRoom: Int { 1 << Int(min(sizeClass, Self.mostExpected)) }
 
     // MARK: Events
@@ -138,6 +137,6 @@ struct ConnectionReader: ~Copyable {
 
     mutating func end() { marks.insert(.hasEnded) }
 
-    // No promise is left here: a connection is not released while a read waits.
+    // Normally no promise is left, because a connection is not released while a read waits.
     deinit { reference?.release() }
 }

@@ -14,8 +14,8 @@
 /// ```
 ///
 /// A *gathering* writer has bytes of fulfilled writes, which leave with the answers to the buffered requests. A writer
-/// in any state is *corked* while a job will send its queue at the end of the turn, and *congested* after its queue has
-/// reached the high watermark, until it drains to the low one.
+/// in any state is *corked* while a job is due to send its queue at the end of the turn. It is *congested* from the
+/// high watermark of its queue until the queue drains to the low one.
 struct ConnectionWriter: ~Copyable {
     enum WriteState {
         /// Nothing waits: a write is sent at once.
@@ -72,7 +72,7 @@ struct ConnectionWriter: ~Copyable {
         if case .gathering = state { true } else { false }
     }
 
-    /// A corked writer waits for its flush job instead.
+    /// False while corked: the flush job then sends the queue.
     @inline(__always)
     var wantsRoom: Bool { isQueued && !isCorked }
 
@@ -86,7 +86,8 @@ struct ConnectionWriter: ~Copyable {
         if case .open = state { state = .queued(queue) }
     }
 
-    /// The size of a gathered block, sent in one call. More would only take memory while the peer does not read.
+    /// The maximum size of a gathered block, which one call sends. A larger block would only take memory while the peer
+    /// does not read.
     private static var gatherLimit: Int { 65_536 }
     /// Larger writes are sent without a copy, after the gathered bytes. Copying 16 KiB takes half as long as a call.
     static var largestGathered: Int { 16_384 }
@@ -127,13 +128,13 @@ struct ConnectionWriter: ~Copyable {
         if case .gathering(let block) = state { block.capacity } else { queue?.memory ?? 0 }
     }
 
-    /// A write of at most this size that follows another in its turn waits for the end of the turn, and leaves with the
-    /// writes that join it. So a thousand writes of one handler, or the writes of a hundred connections to one, take
-    /// two calls.
+    /// If a write of at most this size follows another in the same turn, it waits for the end of the turn, and is sent
+    /// together with later ones. So a thousand writes of one handler, or the writes of a hundred connections to one,
+    /// take two system calls.
     private static var corkedSize: Int { 4096 }
 
-    /// Leaves a write, with nothing queued before it, to the flush job if others may join it.
-    /// - Returns: true if it did.
+    /// Corks the writer if other writes may join this one, before which nothing is queued.
+    /// - Returns: true if the write is left to the flush job.
     @inline(__always)
     mutating func corks(_ count: Int, in turn: UInt32) -> Bool {
         guard turn == turnOfLastSend && count <= Self.corkedSize else { return false }
@@ -163,7 +164,6 @@ struct ConnectionWriter: ~Copyable {
         return false
     }
 
-    /// Notes that the queue is empty.
     /// - Returns: true if the caller must send the end now.
     mutating func drained() -> Bool {
         switch state {

@@ -2,22 +2,24 @@ import Promises
 import Reactor
 
 /// The limits of `frameTimeouts`, the deadline of the pending read, and its timer. Even an idle connection of a server
-/// with limits has a clock, so it has sentinels instead of optionals, and nanoseconds of the loop's clock as times.
+/// with limits has a clock, so the clock is kept small: sentinels instead of optionals, and nanoseconds of the loop's
+/// clock as times.
 final class FrameClock {
     private let shared: SharedLimits
     var limits: FrameTimeouts { shared.limits }
-    /// The connection, while a read of a frame is pending. Not counted: the poller retains it, or the loop during an
-    /// event.
+    /// The connection, while a read of a frame is pending. The reference is not counted, because the poller, or during
+    /// an event the loop, retains the connection.
     private var waiting: UnownedReference<Connection>?
-    /// The timer, and its time: never after the deadline, often earlier.
+    /// The timer, and the time `due` when it fires: never after the deadline, often earlier.
     private var timer = FrameClock.noTimer
     private var due = LoopInstant.distantFuture
     /// `distantFuture` without a deadline.
     private var deadline = LoopInstant.distantFuture
-    /// The position in the input where an incomplete frame begins, after skipped bytes, and the time of the first of
-    /// all these bytes; `distantFuture` before the next wait.
+    /// The position in the input where an incomplete frame begins, after skipped bytes, and the time when the first
+    /// byte, skipped or not, arrived. The time is `distantFuture` until the next wait.
     private var frame = (offset: FrameClock.nowhere, since: LoopInstant.distantFuture)
-    /// The position in the input where the last wait for a frame began, after bytes skipped since, and its time.
+    /// The position in the input where the last wait for a frame began, moved past bytes skipped since, and the time
+    /// when it began.
     private var gap = (offset: FrameClock.nowhere, since: LoopInstant.distantFuture)
     // Unchecked: no user code is called during an access, and each frame of a loop accesses it.
     @exclusivity(unchecked) private var message = Message()
@@ -30,18 +32,18 @@ final class FrameClock {
     private struct Message {
         /// The position in the input where it begins; `nowhere` if each read is a separate message.
         var offset = FrameClock.nowhere
-        /// The time that reads have waited for it, in nanoseconds.
+        /// The time that reads have waited for the message, in nanoseconds.
         var used: Int64 = 0
-        /// True when bytes were skipped before it, which start its time.
+        /// True when bytes were skipped before the message, whose time then begins with them.
         var hasSkipped = false
         var grace = Grace()
     }
 
-    /// Before each position in an input.
+    /// A position before all positions in an input.
     private static var nowhere: Int { .min }
     private static var noTimer: UInt64 { .max }
 
-    /// - Parameter clock: the clock that this one replaces, with its frame in progress.
+    /// - Parameter clock: the clock that this one replaces, whose frame and message go on.
     init(_ limits: FrameTimeouts, of connection: Connection, continuing clock: FrameClock?) {
         shared = .of(connection, limits)
         guard let clock else { return }
@@ -62,8 +64,8 @@ final class FrameClock {
         limitsMessage = false
     }
 
-    /// Skips `count` bytes from `offset` on. They belong to the frame and the message after them, or a peer could send
-    /// such bytes for ever.
+    /// Skips `count` bytes from `offset` on. They count for the frame and the message that follow; otherwise a peer
+    /// could send such bytes for ever.
     func skip(_ count: Int, at offset: Int) {
         if frame.offset != offset { frame.since = .distantFuture }
         frame.offset = offset + count
@@ -84,8 +86,8 @@ final class FrameClock {
         waitSince = .distantFuture
     }
 
-    /// Excludes `time` from the pending read: the connection is about to pause by its own limit, or the loop was
-    /// delayed.
+    /// Excludes `time` from the limits of the pending read, because the connection is about to pause for its
+    /// `readRate`, or the loop was delayed.
     func exclude(_ time: Duration) {
         frame.since = frame.since.advanced(by: time)
         gap.since = gap.since.advanced(by: time)
@@ -102,7 +104,8 @@ final class FrameClock {
         let offset = received - count
         addWait(until: now)
         deadline = .distantFuture
-        // A frame is identified by its position in the stream: the time of all its waits counts from its first byte.
+        // A frame is identified by its position in the stream, so that the time of all its waits counts from its first
+        // byte.
         let isBegun = frame.offset == offset
         if !isBegun { grace = Grace() }
         if count == 0 {
@@ -115,7 +118,7 @@ final class FrameClock {
             limit(limits.grown(limits.frame, by: count), from: frame.since)
             if message.offset == Self.nowhere { limit(limits.grown(limits.message, by: count), from: frame.since) }
         } else {
-            // A frame of the outer loop begins a message, but not a frame of a loop in its body.
+            // A frame of the outer loop begins a message; a frame of a loop in its body does not.
             if form == .frames && connection.reader.loops < 2 { message = Message(offset: offset) }
             frame.offset = Self.nowhere
         }
@@ -139,7 +142,8 @@ final class FrameClock {
         limitsMessage = true
     }
 
-    /// The time since which `connection` waits for the next frame, without a byte of it; `nil` if it does not.
+    /// Returns the time since which `connection` waits for the next frame, if no byte of it has arrived; otherwise
+    /// `nil`.
     func silence(of connection: Connection) -> LoopInstant? {
         let isAtGap = gap.offset == connection.deliveredByteCount && connection.bufferedByteCount == 0
         return waiting != nil && isAtGap ? gap.since : nil
@@ -147,7 +151,7 @@ final class FrameClock {
 
     // MARK: The timer
 
-    /// Starts the timer, unless it fires before the deadline and is then set anew.
+    /// Starts the timer, unless it already fires by the deadline and is then set anew.
     private func startTimer(for connection: Connection) {
         if deadline == .distantFuture || timer != Self.noTimer && due <= deadline { return }
         cancelTimer(on: connection.loop)
@@ -155,14 +159,14 @@ final class FrameClock {
         startTimer(at: deadline, on: connection.loop)
     }
 
-    /// The timer outlives the read, so the read keeps the loop alive and the timer does not.
+    /// A background timer, because it outlives the read: the read keeps the event loop alive, and the timer does not.
     private func startTimer(at moment: LoopInstant, on loop: EventLoop) {
-        // Without a reference to the connection: a weak one would make all others dearer to count. Captures one object
-        // only, and so takes no block of memory. `Self` would be a second capture.
+        // Captures no reference to the connection: a weak one would make all others slower to count. A closure with one
+        // captured object takes no block; `Self` would be a second capture.
         timer = loop.addBackgroundTimer(at: moment) { [self] in
             timer = FrameClock.noTimer
-            // If no read waits, the next one starts the timer. Retained until the end: the poller may retain the
-            // connection only for this read.
+            // If no read waits, the next one starts the timer. `object` retains the connection until the end, because
+            // the poller may retain it only for this read.
             if let connection = waiting?.object { timerFired(connection) }
         }
     }
@@ -185,8 +189,8 @@ final class FrameClock {
             exclude(late + time)
             return startTimer(for: connection)
         }
-        // A read that continues this frame gets the whole time again, or a handler that reads on after each time-out
-        // would be called in every turn.
+        // A read that continues this frame gets the whole time again. Otherwise a handler that reads on after each
+        // time-out would be called in every turn.
         frame.offset = Self.nowhere
         waitSince = .distantFuture
         message.used = 0
@@ -196,13 +200,13 @@ final class FrameClock {
     }
 }
 
-/// Usually the same for all connections of a loop, so an idle one only takes a pointer.
+/// Limits are usually the same for all connections of a loop, so an idle connection only takes a pointer to them.
 private final class SharedLimits {
     let limits: FrameTimeouts
 
     private init(_ limits: FrameTimeouts) { self.limits = limits }
 
-    /// Several, since a protocol may have different limits for its parts.
+    /// The latest limits; several, since a protocol may have different limits for its parts.
     private final class Latest {
         var limits: [SharedLimits] = []
         static var most: Int { 4 }

@@ -1,6 +1,6 @@
-/// The rule of all time limits of a peer: a delay of the loop is not the peer's. A clock at its limit checks again
-/// after as much time as was lost, so that timely data in the kernel, and ready handlers, come first. Once for each
-/// wait, so that further bytes do not prolong it.
+/// The rule for all time limits on a peer: a delay of the event loop does not count against the peer. A clock that
+/// reaches its limit late checks again after the same delay, so that timely data in the kernel, and ready handlers,
+/// come first; once per wait, so that further bytes do not prolong it.
 struct Grace {
     private var isUsed = false
 

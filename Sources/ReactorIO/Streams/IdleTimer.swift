@@ -2,12 +2,12 @@ import Promises
 import Reactor
 import ReactorLibc
 
-/// Fails a connection without progress: the clock of `idleTimeout`, and of `writeTimeout`, which runs while writes
-/// wait. The timer checks the last progress when it fires, so it fires once per period, not once per message.
+/// Fails a connection that makes no progress: the clock of `idleTimeout`, and of `writeTimeout`, which runs while
+/// writes wait. The timer checks the last progress when it fires, so it fires once per period, not once per message.
 final class IdleTimer {
     let limit: Duration
     private let watchesWrites: Bool
-    // Weak, because the loop may retain this while another thread releases the connection.
+    // Weak, because the event loop may retain this object while another thread releases the connection.
     private weak var connection: Connection?
     private let loop: EventLoop
     private var timer: EventLoop.Timer?

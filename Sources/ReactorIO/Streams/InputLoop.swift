@@ -1,15 +1,15 @@
 import Promises
 import Reactor
 
-/// A read of a connection, or a loop over its input, which takes the arrived bytes and returns how to continue. Called
-/// in an event of the connection, or in a job.
+/// The part of a read, or of a loop over the input, that takes arrived bytes and returns how to continue. Called in an
+/// event of the connection, or in a job.
 @usableFromInline
 protocol InputConsumer: ~Copyable {
     associatedtype Output
-    /// `bytes`, `array` and `chunk` belong to one consumer each, which `Connection.receiveInput` names. The others may
-    /// be shared.
+    /// The kind of input. `bytes`, `array` and `chunk` have one consumer each, which `Connection.receiveInput` names.
+    /// Several consumers may share another form.
     static var form: InputForm { get }
-    /// The value if the stream ends where it may; `nil` if it may not end.
+    /// The value if the stream ends between two frames; `nil` if that is an error.
     static var valueAtEnd: Output? { get }
     // Not counted: a loop retains it, and a waiting read need not; see `ConnectionInterest`.
     var connection: UnownedReference<Connection> { get }
@@ -17,7 +17,7 @@ protocol InputConsumer: ~Copyable {
     /// The expectation that `StreamError.endedEarly` names.
     var expectation: StreamError.Expectation { get }
 
-    /// Takes received bytes that are not buffered, and buffers the rest. Without received bytes, takes buffered ones.
+    /// Takes bytes from `received`, and buffers the rest. If `received` is empty, takes buffered bytes.
     mutating func take(_ received: UnsafeRawBufferPointer) throws -> InputStep<Output>
     /// Returns true when more input may come; false if the stream ends here.
     func mayContinue() throws -> Bool
@@ -29,11 +29,11 @@ protocol InputConsumer: ~Copyable {
 @usableFromInline
 enum InputStep<Output> {
     case done(Output)
-    /// Wait for at least this number of further bytes, or for `InputForm.bytes` and `array` for at most as many.
+    /// Wait for at least this number of further bytes. For `InputForm.bytes` and `array`, receive at most this number.
     case needs(Int)
     /// Continue when the promise of the body is fulfilled.
     case wait(PromiseCore)
-    /// Continue in a job, with enough input: other connections have their turn first.
+    /// Continue in a job, although there is enough input, so that other connections have their turn first.
     case again
 }
 
@@ -74,10 +74,11 @@ struct InputLoop<Consumer: InputConsumer & ~Copyable>: ~Copyable, Operation {
 
     // MARK: Continuing. Each consumes the running reference to `core`.
 
-    /// Continues when the body's promise has settled or in a job, or rejects the read, as `source` says.
+    /// Continues the loop if `source` is fulfilled; otherwise rejects the read. Called when the body's promise has
+    /// settled, or in a job.
     @inlinable
     consuming func run(_ source: AnySource, _ core: PromiseCore) {
-        // Keeps the connection alive: a failed registration releases this, perhaps with the last reference.
+        // Keeps the connection alive: a failed registration releases this operation, perhaps with the last reference.
         let connection = consumer.connection.object
         if source.isFulfilled {
             proceed(core.ref, with: UnsafeRawBufferPointer(start: nil, count: 0), isInEvent: false)
@@ -93,7 +94,7 @@ struct InputLoop<Consumer: InputConsumer & ~Copyable>: ~Copyable, Operation {
         resume(core.ref, with: received ?? UnsafeRawBufferPointer(start: nil, count: 0), isInEvent: received != nil)
     }
 
-    /// - Parameter isInEvent: true if the connection's event calls this, and updates the interest afterwards.
+    /// - Parameter isInEvent: true during the connection's event, which updates the interest afterwards.
     @inlinable @inline(__always)
     static func resume(_ core: CoreRef, with received: UnsafeRawBufferPointer, isInEvent: Bool) {
         core.takeWaiting(Self.self).proceed(core, with: received, isInEvent: isInEvent)
@@ -113,9 +114,9 @@ struct InputLoop<Consumer: InputConsumer & ~Copyable>: ~Copyable, Operation {
 
     @inlinable @inline(__always)
     consuming func wait(for count: Int, _ core: CoreRef, isInEvent: Bool) {
-        // First, because this user code may cancel the promise, end the connection, or begin another read.
+        // `heldBytes` first, because this user code may cancel the promise, end the connection, or begin another read.
         let held = consumer.heldBytes
-        // Cancelled while its operation ran.
+        // It may have been cancelled while its operation ran.
         guard core.borrow({ $0.isOpen }) else { return core.release() }
         do {
             guard try consumer.mayContinue() else { return finishAtEnd(core) }
@@ -127,7 +128,8 @@ struct InputLoop<Consumer: InputConsumer & ~Copyable>: ~Copyable, Operation {
 
     // MARK: Ending
 
-    /// Called before the promise is settled, since it may run user code that cancels the promise.
+    /// Releases the consumer. Called before the promise is settled, since this may run user code that cancels the
+    /// promise.
     @inlinable @inline(__always)
     consuming func end() {}
 
@@ -181,7 +183,7 @@ extension InputLoop where Consumer: Copyable {
         do {
             let step = try consumer.take(UnsafeRawBufferPointer(start: nil, count: 0))
             switch consume step {
-            // Moved, because a copy would be counted.
+            // A copy would cost a retain and a release.
             case .done(let value): return PromiseCore.fulfilled(consume value)
             case .needs(let count): return InputLoop(consumer).wait(for: count)
             case .wait, .again: preconditionFailure("a read has no body")

@@ -38,14 +38,14 @@ extension InstalledFilter {
         return connection.writer.takesWrites ? nil : SystemError(writeCall, EPIPE, detail: "this side was shut down")
     }
 
-    /// The bytes that were received before are the filter's first input.
+    /// Bytes that were received before are the filter's first input.
     private func begin(_ received: [UInt8], _ timeout: Duration?) {
         call { filter, output in
             try filter.begin(&output)
             handshake?.isBegun = !output.sent.isEmpty
         }
         if isRemoved {
-            // Only the filter has delivered bytes.
+            // All buffered bytes are now the filter's output.
             let delivered = connection.takeInput(connection.bufferedByteCount)
             if !received.isEmpty || !delivered.isEmpty { connection.appendInput(delivered + received) }
         } else if !received.isEmpty {
@@ -66,10 +66,10 @@ extension InstalledFilter {
     }
 
     private func timerFired() {
-        // While the handshake waits, the poller retains the connection. Later another thread may have released it, and
-        // cancels its timer here later.
+        // While the handshake waits, the poller retains the connection. Afterwards another thread may have released it,
+        // and its cleanup here may not have cancelled the timer yet.
         guard let handshake else { return }
-        // Retained until the end: the poller may retain the connection only for the handshake.
+        // Retained for this call, because the poller may retain the connection only for the handshake.
         let connection = connection
         defer { withExtendedLifetime(connection) {} }
         guard connection.cold?.filter === self, connection.lifecycle.isOpenOrFailed else { return }
@@ -99,7 +99,7 @@ extension InstalledFilter {
     func finishHandshake() {
         guard isReady || inputHasEnded, let handshake = takeHandshake() else { return }
         let connection = connection
-        // A close has already rejected it.
+        // If it does not wait, a close has already rejected it.
         guard connection.reader.isWaiting(handshake) else { return }
         if inputHasEnded { endInput() }
         connection.takeReader()?.release()

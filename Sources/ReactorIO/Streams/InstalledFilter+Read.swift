@@ -33,8 +33,8 @@ extension InstalledFilter {
 
     private var ownOutput: Int { connection.writer.queue?.ownOutput ?? 0 }
 
-    /// The error in place of an endless wait: a program may read only after its write, and a peer only after its input
-    /// is taken.
+    /// The error in place of an endless wait, if any. A program may read only after its write, and a peer only after
+    /// its output is taken.
     var shortage: SystemError? {
         guard needsInput else { return nil }
         let connection = connection
@@ -56,11 +56,11 @@ extension InstalledFilter {
 
     func descriptorIsReadable() {
         let connection = connection
-        // The filter is turning the loop.
+        // A method of the filter is turning the event loop.
         if isCalling { return connection.noteSpuriousReadiness(connection.readCall) }
         if discards { return discard() }
         guard connection.reader.isWaiting || readsForItself else { return }
-        // Lent to code that may turn the loop, which also reads, or close the connection.
+        // Borrowed, because its users may turn the loop, which also reads, or close the connection.
         let buffer = connection.loop.borrowScratch()
         let received = connection.receiveOnce(into: buffer)
         if let received, received > 0 {
@@ -77,7 +77,7 @@ extension InstalledFilter {
         if !connection.lifecycle.isOpenOrFailed { connection.release() }
     }
 
-    /// Reads once after a failed send: the peer's reason may have arrived, and then rejects the writes.
+    /// Reads once after a failed send: if the peer's reason has arrived, it rejects the writes.
     /// - Returns: true if anything had arrived.
     func readLastWords() -> Bool {
         let connection = connection

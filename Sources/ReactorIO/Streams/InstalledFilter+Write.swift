@@ -27,9 +27,9 @@ extension InstalledFilter {
         return Promise(core)
     }
 
-    /// Defers a write that needs input first.
-    /// - Parameter array: contains the bytes, if they need not be copied.
-    /// - Returns: false if it was deferred.
+    /// Defers a write for which the filter needs input first.
+    /// - Parameter array: the array that contains `bytes`, if they need not be copied.
+    /// - Returns: false if the write was deferred.
     @discardableResult
     private func pass(_ bytes: UnsafeRawBufferPointer, of array: [UInt8]? = nil, _ write: PromiseCore) -> Bool {
         if bytes.isEmpty {
@@ -37,7 +37,7 @@ extension InstalledFilter {
             return true
         }
         let output = output { try $0.write(bytes.bytes, &$1) }
-        // Not if the call has ended the connection.
+        // Not deferred if the call has ended the connection.
         let isDeferred = output.waitsForInput && output.error == nil && isCurrent && connection.failure == nil
         if isDeferred { deferred.insertFirst((array ?? [UInt8](bytes), write)) }
         takeUp(output, isDeferred ? nil : write)
@@ -104,7 +104,7 @@ extension InstalledFilter {
         }
     }
 
-    /// The peer has ended its stream, but the writes need input.
+    /// Called when the peer has ended its stream: the writes need input.
     func endDeferredWrites() {
         guard !deferred.isEmpty, connection.failure == nil, !isRemoved else { return }
         let error = SystemError(
@@ -114,7 +114,7 @@ extension InstalledFilter {
 
     // MARK: The end
 
-    /// - Returns: false if it must wait until the filter has taken them. `sendDueEnd` then ends the connection's side.
+    /// - Returns: false if the end record must wait for deferred writes. `sendDueEnd` then ends this side.
     func queueEnd() -> Bool {
         let connection = connection
         guard endRecord != .sent, isReady, connection.failure == nil else { return true }

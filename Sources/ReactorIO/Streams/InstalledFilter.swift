@@ -2,8 +2,8 @@ import Promises
 import Reactor
 import ReactorLibc
 
-/// The filter of a connection. Calls its methods, one at a time, and acts on their output. On the path `.filtered` the
-/// connection calls this, on the loop's thread.
+/// The owner of a connection's filter. Calls the filter's methods, one at a time, and acts on their output. On the path
+/// `.filtered` the connection calls this object, on the loop's thread.
 ///
 /// ```
 ///                    becomeReady               removeFilter
@@ -14,26 +14,26 @@ import ReactorLibc
 ///      +-------> [failed] <-------------+
 /// ```
 ///
-/// `isReady`, `isRemoved` and `hasFailed` are never unset. The next `proceed` ends the handshake, and settles its
-/// promise. A filter that is removed in the handshake becomes ready first.
+/// `isReady`, `isRemoved` and `hasFailed` are never unset. After one of them is set, the next `proceed` ends the
+/// handshake, and settles its promise. A filter that is removed in the handshake becomes ready first.
 ///
 /// A ready filter has two directions that end independently. Its input is open until the peer's end record, or the end
-/// of the descriptor (`inputHasEnded`). Its output is open until `EndRecord` ends it. Until then it takes writes, which
-/// wait in `deferred` while the filter needs input for them. A failure ends both directions, and a removal leaves both
-/// open. In each state the connection may lose its descriptor, and then no longer calls the filter.
+/// of the descriptor's stream (`inputHasEnded`). Its output is open until `EndRecord` ends it. Until then it takes
+/// writes, which wait in `deferred` while the filter needs input for them. A failure ends both directions, and a
+/// removal leaves both open. In each state the connection may lose its descriptor, and then no longer calls the filter.
 ///
-/// Code that calls the filter, or ends a part of it, calls `proceed` last, which does what has become possible. A write
-/// after deferred ones need not, since it makes nothing possible. The caller also owes `updateInterest`, except in an
-/// event of the descriptor and in `readWasCancelled`, whose callers do that.
+/// Code that calls the filter, or ends a part of it, calls `proceed` last, which does everything that has become
+/// possible. A write behind deferred writes makes nothing possible, so it need not. Such code also calls
+/// `updateInterest`, which callers of descriptor events and `readWasCancelled` do themselves.
 final class InstalledFilter {
-    // The connection retains this object. Other owners, a pool and a job, use nothing here that needs the connection
-    // after its release.
+    // Unowned, because the connection retains this object. Other owners, a pool and a job, use nothing here that needs
+    // the connection after its release.
     unowned let connection: Connection
     private(set) var filter: any ConnectionFilter
-    /// True while a method of the filter is running, which must not be called again.
+    /// True while a method of the filter is running; no method may be called then.
     private(set) var isCalling = false
 
-    /// `nil` after its promise has been settled or cancelled.
+    /// The handshake; `nil` after its promise has been settled or cancelled.
     var handshake: Handshake?
     private(set) var isReady = false
     private(set) var isRemoved = false
@@ -63,7 +63,7 @@ final class InstalledFilter {
         var limit = Duration.zero
         var deadline = LoopInstant.distantFuture
         var timer: EventLoop.Timer?
-        /// True when the filter has begun it, as a client does.
+        /// True when the filter has begun the handshake, as a client does.
         var isBegun = false
     }
 
@@ -71,7 +71,7 @@ final class InstalledFilter {
         case open
         /// Due as soon as no write is deferred and the filter can be called.
         case due
-        /// The filter has been asked for it, or will not be.
+        /// The filter has been asked for its end record, or never will be.
         case sent
     }
 
@@ -86,10 +86,10 @@ final class InstalledFilter {
 
     // MARK: Calls
 
-    // Functions that use the connection several times keep it in a constant, because each use of the property counts a
-    // reference.
+    // Functions that use the connection several times keep it in a constant, because each use of the property costs a
+    // retain and a release.
 
-    /// Has no effect if the filter has been left or is being called.
+    /// Has no effect if the filter is no longer current, or is being called.
     func call(_ body: (inout any ConnectionFilter, inout FilterOutput) throws -> Void) {
         if isCurrent, !isCalling { takeUp(output(of: body), nil) }
     }
@@ -104,10 +104,10 @@ final class InstalledFilter {
     }
 
     /// True when the filter still serves its connection.
-    // A connection that has its descriptor has this, until the filter is removed.
+    // A connection that has its descriptor has this object, until the filter is removed.
     var isCurrent: Bool { !isRemoved && !hasFailed && connection.lifecycle.hasDescriptor }
 
-    /// - Parameter write: the promise of the bytes to send, if any.
+    /// - Parameter write: the promise of the write whose output this is, if any.
     func takeUp(_ output: FilterOutput, _ write: PromiseCore?) {
         let connection = connection
         var write = write
@@ -138,8 +138,8 @@ final class InstalledFilter {
         }
     }
 
-    /// Reports the filter's reason for a failed send, found in earlier bytes of the peer: for instance the alert of TLS
-    /// 1.3 by which a server refuses a certificate after the client's handshake.
+    /// Records the filter's reason for a failed send, found in bytes that the peer had sent before: for instance the
+    /// TLS 1.3 alert by which a server refuses a certificate after the client's handshake.
     private func explainFailure(_ error: any Error) {
         guard !sourceHasEnded, let failure = connection.failure, failure.call == connection.writeCall,
             connection.cold?.rare?.failure?.cause == nil
@@ -169,7 +169,7 @@ final class InstalledFilter {
 
     // MARK: The end
 
-    /// Ends both directions. The output is still sent, and then the end.
+    /// Ends both directions. The output is still sent, and then the end of the stream.
     func fail(_ error: any Error, _ code: CInt = EPROTO) {
         guard connection.cold?.filter === self, connection.failure == nil, connection.lifecycle.hasDescriptor
         else { return }

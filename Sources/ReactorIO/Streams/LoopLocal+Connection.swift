@@ -1,8 +1,8 @@
 import Reactor
 
 extension LoopLocal {
-    /// Returns the value of the loop of `connection`, which is this thread's: state shared by the loop's connections.
-    /// Made at first use.
+    /// Returns the value for the event loop of `connection`, which must be this thread's. All the loop's connections
+    /// share it. It is made at first use.
     ///
     /// ```swift
     /// let counters = LoopLocal { Counters() }
@@ -15,7 +15,7 @@ extension LoopLocal {
     /// }
     /// ```
     ///
-    /// The compiler lets neither the value nor the connection be sent to another thread.
+    /// The compiler prevents sending the value or the connection to another thread.
     @inlinable
     public func value(for connection: Connection) -> Value {
         if let known = known(to: connection) { return value(in: known) }

@@ -6,11 +6,12 @@ import ReactorLibc
 /// Accessed only on the loop's thread.
 ///
 /// The sum is updated when a connection begins to hold more, and when it waits again. Before a connection is ended, all
-/// are examined: at the end of the turn, which may have consumed the input, but no later than after the event or the
-/// job that has brought the sum a sixteenth above the limit, since a turn may have hundreds of them.
+/// connections are examined: usually at the end of the turn, which may have consumed the input. If the sum is a
+/// sixteenth above the limit, they are examined right after the current event or job, since a turn may have hundreds of
+/// these.
 final class MemoryBudget: Inspected {
     private let limit: Int
-    /// The sum from which on the connections are examined at once.
+    /// The sum above which the connections are examined right after the current event or job.
     private let urgentLimit: Int
     private let loop: EventLoop
     private let didEvict: () -> Void
@@ -18,10 +19,10 @@ final class MemoryBudget: Inspected {
     private var held = 0
     private var hasJob = false
     private var hasUrgentJob = false
-    /// The shared memory that waits in queues, keyed by its start.
+    /// The shared memory that waits in queues, keyed by its start address.
     private var shared: [UnsafeRawPointer: SharedMemory] = [:]
 
-    /// A connection, and the work that ends with it, if any.
+    /// A connection, and the work that ends with it.
     typealias Member = (connection: Connection, work: PromiseCore?)
 
     /// - Parameters:
@@ -47,11 +48,11 @@ final class MemoryBudget: Inspected {
     /// Notes that a connection holds `change` more bytes.
     func note(_ change: Int) {
         held += change
-        // Only growth, so that a connection that ends with its loop leaves no job.
+        // Checks only after growth, so that a connection that ends with its loop leaves no job.
         if change > 0 && held > limit { enforceLater() }
     }
 
-    // Not inside the read or the write of the connection.
+    // In a job, not inside the connection's read or write.
     @inline(never)
     private func enforceLater() {
         if held > urgentLimit, !hasUrgentJob {
@@ -71,7 +72,7 @@ final class MemoryBudget: Inspected {
         }
     }
 
-    /// Counts each part once, for any number of queues.
+    /// Counts each part once, however many queues hold it.
     func hold(_ bytes: SharedBytes) {
         guard case (let address?, let size) = bytes.extent else { return }
         note(shared[address, default: SharedMemory(size: size)].hold(bytes.range))
@@ -86,7 +87,7 @@ final class MemoryBudget: Inspected {
         note(change)
     }
 
-    /// The memory that no longer counts once a queue has released these bytes.
+    /// Returns the memory that no longer counts once a queue has released `bytes`.
     func memoryFreed(by bytes: SharedBytes) -> Int {
         bytes.extent.address.flatMap { shared[$0]?.memoryFreed(by: bytes.range) } ?? 0
     }
@@ -94,8 +95,8 @@ final class MemoryBudget: Inspected {
     /// Any thread may call this once the loop has ended.
     func end(_ count: Int) { if !loop.hasEnded { note(-count) } }
 
-    /// Ends the connections that hold the most, if all together hold too much, until they hold seven eighths of the
-    /// limit, so that the next check is not due at once.
+    /// If the connections hold too much, ends the largest, until the rest hold seven eighths of the limit, so that the
+    /// next check is not due at once.
     private func enforce() {
         // The turn may have consumed the input.
         if held <= limit { return }
@@ -103,13 +104,12 @@ final class MemoryBudget: Inspected {
         for member in members { member.connection.noteHeldMemory() }
         let total = held
         if total <= limit { return }
-        // Memory that other queues share is freed with the last of them, so connections that hold nothing else come
-        // last.
+        // Shared memory is freed with the last queue that holds it, so connections that hold nothing else come last.
         let largest = members.map { (freed: $0.connection.memoryOfItsOwn, held: $0.connection.heldMemory, $0) }
             .sorted { ($0.freed, $0.held) > ($1.freed, $1.held) }
         for (_, count, member) in largest {
             if held <= limit / 8 * 7 { return }
-            // A handler of the previous connection has closed it.
+            // A handler of the previous connection may have closed this one.
             guard member.connection.lifecycle.hasDescriptor else { continue }
             let detail = "all connections hold \(total) bytes in memory, and this one \(count); the limit is \(limit)"
             end(member, detail)
@@ -124,18 +124,18 @@ final class MemoryBudget: Inspected {
         let isNotified = PeerWatching.hasPendingOperation(connection)
         didEvict()
         connection.abort(because: error)
-        // The work may keep the peer's bytes.
+        // Cancelled, because the work may keep the peer's bytes.
         if !isNotified { member.work?.cancel(with: error) }
     }
 }
 
-/// One block of shared memory, of which queues have parts. Only these count, since the program may own the block
+/// A block of shared memory, parts of which are in queues. Only these parts count, since the program may own the block
 /// anyway.
 private struct SharedMemory {
     let size: Int
-    /// The number of queues, or entries of a queue, that have each part.
+    /// The number of queues, or entries of a queue, that hold each part.
     private var parts: [Range<Int>: Int] = [:]
-    /// The sum of the parts, which may overlap.
+    /// The total size of the parts, which may overlap.
     private var sum = 0
 
     init(size: Int) { self.size = size }
@@ -143,7 +143,7 @@ private struct SharedMemory {
     var isEmpty: Bool { parts.isEmpty }
     private var count: Int { min(sum, size) }
 
-    /// - Returns: the change of the memory.
+    /// - Returns: the change of the counted memory.
     mutating func hold(_ part: Range<Int>) -> Int {
         let before = count
         parts[part, default: 0] += 1
@@ -151,13 +151,12 @@ private struct SharedMemory {
         return count - before
     }
 
-    /// The memory that `release` would free. A copy of the parts would cost each entry of a queue as much as all of
-    /// them.
+    /// Returns the memory that `release` would free. A trial on a copy would copy all parts for each entry of a queue.
     func memoryFreed(by part: Range<Int>) -> Int {
         parts[part] == 1 ? count - min(sum - part.count, size) : 0
     }
 
-    /// - Returns: the change of the memory.
+    /// - Returns: the change of the counted memory.
     mutating func release(_ part: Range<Int>) -> Int {
         guard let holders = parts[part] else { return 0 }
         let before = count
@@ -200,7 +199,7 @@ final class MemoryShare {
 /// being gathered. They count as memory of the connection until this object is released.
 package final class KeptBytes {
     private let share: MemoryShare
-    /// The number of bytes, by the capacity of their storage.
+    /// The number of bytes: the capacity of their storage.
     package var count: Int { didSet { share.keep(count - oldValue) } }
 
     /// Returns `nil` if the connection has no share in a budget.
@@ -214,7 +213,7 @@ package final class KeptBytes {
 }
 
 extension Connection {
-    /// Unconsumed input, data that a decoder and a filter have made from it, and writes that the kernel has not taken.
+    /// Unconsumed input, data made from it by a decoder and a filter, and unsent writes.
     var heldMemory: Int {
         guard let cold else { return writer.memory }
         let parts = cold.memory.map { $0.inDecoder + $0.kept } ?? 0
@@ -228,8 +227,8 @@ extension Connection {
 
     /// Like `noteHeldMemory`, for a pending read.
     /// - Parameters:
-    ///   - count: the bytes that its decoder keeps.
-    ///   - missing: the minimum number of bytes that it waits for.
+    ///   - count: the bytes that the decoder keeps.
+    ///   - missing: the minimum number of bytes that the read waits for.
     @inline(never)
     func noteHeldMemory(inDecoder count: Int, awaiting missing: Int = 1) {
         guard let cold else { return }
@@ -245,7 +244,7 @@ extension Connection {
         return heldMemory - queue.sharedMemory + queue.sum { budget.memoryFreed(by: $0) }
     }
 
-    /// Leaves out memory that several connections hold, which the budget counts only once.
+    /// Notes the held memory without shared blocks, which the budget counts only once.
     private func noteHeldMemory(in share: MemoryShare) { share.note(heldMemory - (writer.queue?.sharedMemory ?? 0)) }
 }
 

@@ -4,8 +4,8 @@ import ReactorLibc
 
 @usableFromInline
 enum PeerWatching {
-    /// Returns the way that the peer has gone, if known without a system call.
-    /// - Throws: if the connection is closed, so that nothing can be detected.
+    /// Returns how the peer has gone; `nil` if that is not known without a system call.
+    /// - Throws: `EBADF` if the connection is closed, so that nothing can be detected.
     @usableFromInline
     static func known(_ ignoringHalfClose: Bool, of connection: Connection) throws(SystemError) -> PeerGone? {
         connection.loop.assertOwner()
@@ -90,10 +90,10 @@ enum PeerWatching {
                 return settle(as: .failed(SystemError(connection.writeCall, EPIPE)), at: connection)
             }
         }
-        // For callers that ask after the event.
+        // Stored for watches that begin after the event.
         if !ready.isDisjoint(with: [.hangUp, .readHangUp]) { connection.cold?.peerWatches.hasSeenEnd = true }
         if ready.contains(.hangUp) {
-            // Without an error both sides have ended in order, and nothing more can follow.
+            // Without an error both sides have ended normally, and nothing more can follow.
             connection.attachment?.peerDidEnd(bothSides: true)
             settle(as: connection.failure.map(PeerGone.failed) ?? .ended, at: connection)
         } else if ready.contains(.readHangUp) {
@@ -110,7 +110,7 @@ enum PeerWatching {
 @usableFromInline
 final class PeerWatchEnding {
     private let connection: Connection
-    /// The core whose operation owns this object, which the core therefore outlives.
+    /// The core whose operation owns this object, and which therefore outlives it.
     private var core: ObjectIdentifier?
 
     @usableFromInline
@@ -140,12 +140,13 @@ struct PeerWatch {
     func settle(as gone: PeerGone?) {
         guard let gone else { return cancels ? () : core.rejectCancelled(with: nil, at: nil) }
         if !cancels { return core.fulfill(gone) }
-        // Settled work is in time, even if its notification is still queued: `core` no longer waits for it.
+        // If `core` no longer waits, the work has settled in time, even if its notification is still queued.
         if core.isWaiting { core.cancel(with: gone) }
     }
 }
 
-/// The watches of one peer's end. By core, since each of many pipelined requests may have one, which ends separately.
+/// The watches of one peer's end, keyed by core, since each of many pipelined requests may have one that ends
+/// separately.
 struct PeerWatches {
     private var watches: [ObjectIdentifier: (watch: PeerWatch, number: Int)] = [:]
     private var nextNumber = 0
@@ -168,7 +169,7 @@ struct PeerWatches {
         return watch
     }
 
-    /// Returns the removed watches in order of arrival.
+    /// Removes watches, and returns them in the order of their insertion.
     mutating func removeAll(halfCloseOnly: Bool) -> [PeerWatch] {
         let found = watches.values.filter { !halfCloseOnly || !$0.watch.ignoringHalfClose }
             .sorted { $0.number < $1.number }.map(\.watch)

@@ -1,12 +1,12 @@
 import Promises
 
-/// Stands for a queued write, as the operation of its promise.
-// For the producer, see `Produced`.
+/// The operation of a queued write's promise.
+// For the unsafe reference, see `Produced`.
 struct QueuedWrite: Operation {
     typealias Input = Never
     typealias Output = Void
     unowned(unsafe) let producer: any CancellableWork
-    /// The place in the queue.
+    /// The number of the write's last entry in the queue.
     var number = 0
 
     func run(_ source: AnySource, _ core: PromiseCore) { preconditionFailure("a producer is no source") }
@@ -21,7 +21,7 @@ extension PromiseCore {
         return core
     }
 
-    /// The operation of a pending write. (Of any other pending core it is meaningless, and may be read.)
-    // Three words, so the payload itself. Valid until the core settles.
+    /// The operation of a pending write. (For other pending cores it is meaningless, but may be read.)
+    // Its three words are stored in the payload itself. Valid until the core settles.
     var queuedWrite: UnsafeMutablePointer<QueuedWrite> { payload.pointer(to: QueuedWrite.self) }
 }

@@ -3,8 +3,8 @@ import ReactorLibc
 
 /// A connection's bytes that the kernel has not taken, and the promises of their writes.
 ///
-/// Each write has an entry, or one per piece. A small write is copied. A large one keeps its own array, or shares its
-/// memory. Most connections never have a queue.
+/// Each write has one entry, or one for each piece. A small write is copied. A large one keeps its own array, or shares
+/// its memory.
 ///
 /// Entries are numbered in order, and a promise knows its number, so a withdrawal takes constant time.
 final class WriteQueue {
@@ -12,15 +12,15 @@ final class WriteQueue {
         /// Empty if `kept` has the bytes.
         var bytes: [UInt8] = []
         var kept: KeptBlock?
-        /// The number of its first bytes that have been sent.
+        /// The number of leading bytes that have been sent.
         var sent = 0
         /// The promise of a write, at its last piece.
         var promise: PromiseCore?
         /// The number of pieces of the same write before this one.
         var piecesBefore: Int32 = 0
-        /// False for a withdrawn write.
+        /// False for a withdrawn write, and before a write's last piece.
         var endsWrite = true
-        /// True when the stream cannot continue without it.
+        /// True when the stream cannot continue without the entry.
         var isBegun = false
         /// True for output of a filter that belongs to no write.
         var isOwnOutput = false
@@ -57,7 +57,7 @@ final class WriteQueue {
     static var coalesceLimit: Int { 16_384 }
     /// IOV_MAX: the kernel refuses more pieces in a call.
     static var mostPieces: Int { 1024 }
-    /// A call offers further entries until it offers this many bytes.
+    /// The number of bytes at which a call offers no further entries.
     private static var mostBytes: Int { 256 << 10 }
 
     var isEmpty: Bool { entries.isEmpty }
@@ -70,10 +70,10 @@ final class WriteQueue {
 
     // MARK: Appending
 
-    /// The caller of `advance` settles the promise.
+    /// Queues a write. The caller of `advance` settles the promise.
     /// - Parameters:
-    ///   - array: contains the bytes, to keep it instead of a copy.
-    ///   - start: the number of bytes that have been sent.
+    ///   - array: the array that contains `bytes`, which the queue may keep instead of a copy.
+    ///   - start: the number of bytes that have already been sent.
     ///   - isFinal: true if the rest of the stream depends on the bytes, as on a filter's output, so that the write
     ///     cannot be withdrawn.
     func append(
@@ -132,7 +132,7 @@ final class WriteQueue {
         entries.append(entry)
     }
 
-    /// Returns false if the last entry has a promise, or no room.
+    /// - Returns: false if the last entry has a promise, or no room.
     private func extendLast(by bytes: UnsafeRawBufferPointer, _ isOwnOutput: Bool) -> Bool {
         if entries.isEmpty { return false }
         let last = entries.end - 1
