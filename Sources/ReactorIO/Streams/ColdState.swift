@@ -76,7 +76,7 @@ final class RareState {
 /// A descriptor's first error. The kernel reports it once, and then only a normal end.
 struct ConnectionFailure {
     let error: SystemError
-    /// The filter's own error, if a filter has failed.
+    /// The error of a failed filter.
     var cause: (any Error)?
 
     var reported: any Error { cause ?? error }

@@ -56,7 +56,7 @@ extension InstalledFilter {
 
     func descriptorIsReadable() {
         let connection = connection
-        // A method of the filter is turning the event loop.
+        // The filter is turning the event loop.
         if isCalling { return connection.noteSpuriousReadiness(connection.readCall) }
         if discards { return discard() }
         guard connection.reader.isWaiting || readsForItself else { return }

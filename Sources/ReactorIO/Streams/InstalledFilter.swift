@@ -14,8 +14,8 @@ import ReactorLibc
 ///      +-------> [failed] <-------------+
 /// ```
 ///
-/// `isReady`, `isRemoved` and `hasFailed` are never unset. After one of them is set, the next `proceed` ends the
-/// handshake, and settles its promise. A filter that is removed in the handshake becomes ready first.
+/// `isReady`, `isRemoved` and `hasFailed` are never unset. The next `proceed` then ends the handshake, and settles its
+/// promise. A filter that is removed in the handshake becomes ready first.
 ///
 /// A ready filter has two directions that end independently. Its input is open until the peer's end record, or the end
 /// of the descriptor's stream (`inputHasEnded`). Its output is open until `EndRecord` ends it. Until then it takes

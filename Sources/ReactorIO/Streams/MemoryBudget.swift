@@ -11,7 +11,7 @@ import ReactorLibc
 /// these.
 final class MemoryBudget: Inspected {
     private let limit: Int
-    /// The sum above which the connections are examined right after the current event or job.
+    /// The sum above which the end of the turn is not awaited.
     private let urgentLimit: Int
     private let loop: EventLoop
     private let didEvict: () -> Void
