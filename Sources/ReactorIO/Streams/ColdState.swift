@@ -18,7 +18,6 @@ final class ColdState {
     @exclusivity(unchecked) var lastActivity = LoopInstant(nanoseconds: 0)
     @exclusivity(unchecked) var peerWatches = PeerWatches()
     @exclusivity(unchecked) var hasChangedOptions = false
-    /// Received bytes that no read has consumed.
     // Unchecked, because each write and chunk tests it. `InputBuffer.consume` is safe even if a decoder changes the
     // buffer.
     @exclusivity(unchecked) var input = InputBuffer()

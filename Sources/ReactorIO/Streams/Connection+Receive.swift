@@ -29,7 +29,7 @@ extension Connection {
     private func prepareToWait(_ form: InputForm, for count: inout Int, held: Int) {
         cold?.frameClock?.update(form, of: self)
         noteHeldMemory(inDecoder: held, awaiting: count)
-        // A decoder that waits for more than 4 GiB is called once earlier.
+        // A decoder that waits for more than 4 GiB is also called once before.
         count = min(count, Int(CInt.max)) + min(bufferedByteCount, Int(CInt.max))
     }
 
@@ -54,7 +54,7 @@ extension Connection {
         throw StreamError.endedEarly(expected: expectation(), got: count)
     }
 
-    /// At the last call of a drain, also notes that the drain has ended the input.
+    /// At the last call of a drain, notes that the drain has ended the input.
     /// - Returns: the error of the read; `nil` if it can begin.
     @usableFromInline @inline(__always)
     func refuseRead() -> SystemError? {
@@ -203,7 +203,7 @@ extension Connection {
 
     // MARK: Ending the wait
 
-    /// Also notifies the frame clock.
+    /// Takes the reader's promise, and notifies the frame clock.
     func takeReader() -> CoreRef? {
         guard let core = reader.take() else { return nil }
         if reader.form.isOfFrames {

@@ -17,7 +17,6 @@ struct ConnectionInterest {
 
     var watchesPeer: Bool { ends != 0 }
 
-    /// Sets the watched events of the peer's end.
     mutating func watch(_ ends: Interest) { self.ends = UInt16(truncatingIfNeeded: ends.rawValue) }
 
     /// Returns the wanted interest, without `restingInterest`.
