@@ -157,7 +157,7 @@ final class FrameClock {
         startTimer(at: deadline, on: connection.loop)
     }
 
-    /// A background timer outlives the read and does not keep the event loop alive, but the read does.
+    /// A background timer outlives the read and does not keep the loop alive, but the read does.
     private func startTimer(at moment: LoopInstant, on loop: EventLoop) {
         // Captures no reference to the connection: a weak one would make all others slower to count. A closure with one
         // captured object takes no block; `Self` would be a second capture.

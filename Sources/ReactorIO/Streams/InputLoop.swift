@@ -116,7 +116,7 @@ struct InputLoop<Consumer: InputConsumer & ~Copyable>: ~Copyable, Operation {
     consuming func wait(for count: Int, _ core: CoreRef, isInEvent: Bool) {
         // `heldBytes` first, because this user code may cancel the promise, end the connection, or begin another read.
         let held = consumer.heldBytes
-        // It may have been cancelled while its operation ran.
+        // The promise may have been cancelled while its operation ran.
         guard core.borrow({ $0.isOpen }) else { return core.release() }
         do {
             guard try consumer.mayContinue() else { return finishAtEnd(core) }

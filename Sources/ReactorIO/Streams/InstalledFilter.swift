@@ -24,7 +24,7 @@ import ReactorLibc
 ///
 /// Code that calls the filter, or ends a part of it, calls `proceed` last, which does everything that has become
 /// possible. A write behind deferred writes makes nothing possible, so it need not. Such code also calls
-/// `updateInterest`, which callers of descriptor events and `readWasCancelled` do themselves.
+/// `updateInterest`, except in an event of the descriptor and in `readWasCancelled`, whose callers do so.
 final class InstalledFilter {
     // Unowned, because the connection retains this object. Other owners, a pool and a job, use nothing here that needs
     // the connection after its release.
