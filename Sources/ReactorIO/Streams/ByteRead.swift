@@ -17,8 +17,8 @@ extension Connection {
     /// }
     /// ```
     ///
-    /// A connection has at most one pending read of any kind. After a cancelled read, the next one gets the input. The
-    /// guarantee is fulfilled with `.failed` and
+    /// A connection has at most one pending read of any kind. Cancelling a read leaves the input to the next. Fulfilled
+    /// with `.failed` and
     /// - the error of recv(2), or of read(2) on a descriptor that is not a socket;
     /// - `EBUSY` if another read is pending;
     /// - `EBADF` after `close` or `abort`, and on a pipe's writer;
@@ -39,8 +39,8 @@ extension Connection {
     /// connection.receive().then { bytes in connection.write(bytes) }
     /// ```
     /// - Parameter limit: the maximum number of bytes; at least one.
-    /// - Returns: a promise of the bytes; empty when the peer has ended its side. Rejected with the `SystemError` that
-    ///   `read` would report, or with the error of a failed filter.
+    /// - Returns: a promise of the bytes, empty at the end of the stream. Rejected with the `SystemError` that `read`
+    ///   would report, or with the error of a failed filter.
     public func receive(
         upTo limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<[UInt8]> { Promise(readArray(limit).traced(root: "receive", Promise<[UInt8]>.self, file, line)) }

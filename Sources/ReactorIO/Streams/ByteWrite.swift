@@ -39,7 +39,7 @@ enum ByteWrite {
         return connection.loop.takeSpareOutput()
     }
 
-    /// Gives the memory of `output` back for the next write, unless it is unusually large.
+    /// Keeps the memory of `output` for the next write, unless unusually large.
     @usableFromInline
     static func giveBack(_ output: inout ByteWriter, to connection: Connection) {
         if output.written.capacity > 2 * WriteQueue.coalesceLimit { return }
@@ -129,12 +129,12 @@ enum ByteWrite {
 
     // MARK: At once
 
-    // These functions return the number of bytes that were gathered or that the kernel has taken; zero if the bytes
-    // must be queued; below zero if the connection has failed. The caller ensures that nothing is queued.
+    // These functions return the number of bytes that were gathered or taken by the kernel; zero if the bytes must be
+    // queued; below zero if the connection has failed. Nothing may be queued before.
     //
-    // While a connection has buffered input, its writes are fulfilled at once and gathered in a block. One system call
-    // sends the block: with the answer to the last buffered request, when a read must wait for the kernel, when the
-    // block is full, or at the end of the turn.
+    // While a connection has buffered input, its writes are fulfilled at once and gathered in a block. One call sends
+    // the block: with the answer to the last buffered request, when a read must wait, when the block is full, or at the
+    // end of the turn.
 
     @inline(__always)
     private static func sendAtOnce(_ bytes: UnsafeRawBufferPointer, on connection: Connection) -> Int {
@@ -166,7 +166,7 @@ enum ByteWrite {
             return bytes.count
         }
         guard connection.writer.isGathering else { return sendOrCork(bytes, on: connection) }
-        // The flush job of the gathered bytes also sends corked ones.
+        // The flush job of gathered bytes sends corked ones too.
         let corks = connection.writer.corks(bytes.count, in: connection.turn)
         if !corks { return sendGathered(with: bytes, on: connection) }
         let gathered = connection.writer.takeGathered()

@@ -18,7 +18,6 @@ final class ColdState {
     @exclusivity(unchecked) var lastActivity = LoopInstant(nanoseconds: 0)
     @exclusivity(unchecked) var peerWatches = PeerWatches()
     @exclusivity(unchecked) var hasChangedOptions = false
-    /// Received bytes that no read has consumed.
     // Unchecked, because each write and chunk tests it. `InputBuffer.consume` is safe even if a decoder changes the
     // buffer.
     @exclusivity(unchecked) var input = InputBuffer()
@@ -76,7 +75,7 @@ final class RareState {
 /// A descriptor's first error. The kernel reports it once, and then only a normal end.
 struct ConnectionFailure {
     let error: SystemError
-    /// The filter's own error, if a filter has failed.
+    /// The error of a failed filter.
     var cause: (any Error)?
 
     var reported: any Error { cause ?? error }

@@ -10,9 +10,9 @@ extension Connection {
     /// ```
     ///
     /// A chunk is lent to `body` without a copy: at most 64 KiB in a buffer of the event loop. In the steady state a
-    /// message costs no allocation. The promise of `body` is the backpressure: reading continues when it is fulfilled.
-    /// The event loop of this thread calls `body`, never inside this call, and once per turn, so that a flood of input
-    /// does not starve other connections. `body` may end the reading with `StopReading`.
+    /// message costs no allocation. Backpressure: reading continues when the promise of `body` is fulfilled. The event
+    /// loop of this thread calls `body`, never inside this call, and once per turn, so that a flood of input does not
+    /// starve other connections. `body` may end the reading with `StopReading`.
     ///
     /// Cancelling the returned promise stops reading, and cancels the promise of `body` if it has no other waiters.
     /// Until the returned promise has settled, other reads are refused with `EBUSY`.
@@ -66,8 +66,8 @@ struct ChunkBody<Value> {
     @inlinable var erased: ChunkBody<Never> { unsafeBitCast(self, to: ChunkBody<Never>.self) }
 }
 
-/// The consumer of `forEachChunk`. Retains the body and the connection only while the loop may continue. Its release,
-/// wherever it happens, allows other reads.
+/// The consumer of `forEachChunk`. Retains the body and the connection only while the loop may continue. Its release
+/// allows other reads.
 struct ChunkLoop: ~Copyable, InputConsumer {
     private let source: Connection
     private let body: ChunkBody<Never>
@@ -105,7 +105,7 @@ struct ChunkLoop: ~Copyable, InputConsumer {
         return connection.borrow { $0.hasInput } ? .again : .needs(1)
     }
 
-    // The usual case, that input may come, needs no call. A closed connection counts as cancelled.
+    // The usual case needs no call. A closed connection counts as cancelled.
     @inline(__always)
     func mayContinue() throws -> Bool {
         if connection.borrow({ $0.lifecycle.isOpenOrFailed && $0.reader.goesOn }) { return true }

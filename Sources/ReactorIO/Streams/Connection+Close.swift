@@ -47,14 +47,13 @@ extension Connection {
     /// - after 5 seconds in which the peer has taken and sent less than 5 KiB in total, since an occasional byte is not
     ///   progress.
     ///
-    /// The kernel still delivers what it has taken by then. If writes are waiting, they are rejected with `ECANCELED`,
-    /// and the connection is reset. If an answer may take longer to send, wait for its write before `close`, or pass a
-    /// `time`.
+    /// The kernel still delivers what it has taken. If writes are waiting, they are rejected with `ECANCELED`, and the
+    /// connection is reset. For an answer that takes longer, wait for its write before `close`, or pass a `time`.
     ///
     /// A pipe is closed as soon as everything is written. Its only limit is 5 seconds in which the reader, a program on
     /// this machine, takes nothing.
     ///
-    /// A `time` replaces these limits, even for a pipe: the connection is closed within it, and the peer need not make
+    /// A `time` replaces these limits, even for a pipe: the connection is closed within it, without a need for
     /// progress. Zero or less waits for nothing: what the kernel accepts at once is sent, and up to 1 MiB of arrived
     /// input is discarded. If that was not everything, the connection is aborted.
     ///
@@ -118,8 +117,7 @@ extension Connection {
         loop.assertOwner()
         guard lifecycle.hasDescriptor else { return .value(cold?.rare?.end ?? .closed) }
         let cold = ensuredColdState
-        // Externally settled, because once the loop has ended, any thread may release the connection and so settle this
-        // promise.
+        // Externally settled: once the loop has ended, any thread may release the connection, and so settle this.
         let core = cold.closed ?? PromiseCore(externallySettled: ConnectionEnd.self)
         cold.closed = core
         return Guarantee(core)

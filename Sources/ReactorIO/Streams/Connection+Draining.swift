@@ -54,7 +54,7 @@ extension Connection {
         loop.assertOwner()
         pendingAnswers += 1
         let declared = ensuredRareState.deferred.add()
-        // Its release ends the declaration, even if the promise never settles.
+        // Ends the declaration even if the promise never settles.
         let end = OnDeinit { [self] in
             pendingAnswers -= 1
             cold?.rare?.deferred.remove(declared)
@@ -78,8 +78,7 @@ extension Connection {
 
     package var hearsLastCall: Bool { reader.isLastCall }
 
-    /// In a drain, returns a promise that is fulfilled when the declared answers have settled; `nil` if none is
-    /// pending.
+    /// In a drain, returns a promise of the end of the declared answers; `nil` if none is pending.
     package func answersUnderWay() -> Promise<Void>? {
         pendingAnswers > 0 ? attachment?.drain?.parkLoop() : nil
     }
@@ -97,7 +96,7 @@ extension Connection {
 
     /// Decides how a loop over frames, or a sequence, continues between two frames, while the listener drains.
     /// - Parameters:
-    ///   - number: the loop's number, from `numberOfNextLoop`.
+    ///   - number: from `numberOfNextLoop`.
     ///   - unbuffered: the number of received bytes that are neither consumed nor buffered.
     ///   - isInsideFrame: true if skipped bytes may be the beginning of the next frame.
     ///   - owesNothing: true for a loop that reads ahead, and has not read a frame.
@@ -109,7 +108,7 @@ extension Connection {
         if (isInsideFrame || reader.hasEnded) && !reader.isLastCall { return .goOn }
         guard drain.isOver(at: position(unbuffered: unbuffered), reader) else { return .goOn }
         let deferred = cold?.rare?.deferred
-        // A loop that reads a part of a request goes on.
+        // The loop reads a part of a request.
         if Int(pendingAnswers) > deferred?.count ?? 0 || deferred?.hasRequest(before: number) == true { return .goOn }
         if pendingAnswers > 0 || reader.readsAhead && !owesNothing && !reader.isLastCall {
             return (attachment?.drain?.parkLoop()).map { .wait($0.core) } ?? .goOn
@@ -125,14 +124,14 @@ extension Connection {
         lifecycle.isOpenOrFailed && reader.isWaiting && !mayOweAnswers && !owesAnything && !writer.isQueued
     }
 
-    /// True when code reads on without waiting for its own answers; for a loop over frames, only until the last call.
+    /// True when code reads without waiting for its own answers; over frames, only until the last call.
     private var mayOweAnswers: Bool { reader.readsAhead && !(reader.isLastCall && reader.form == .frames) }
 
     /// True even when only a part of a request is buffered.
     var owesAnything: Bool { hasInput || pendingAnswers != 0 || cold?.filter?.isBusy == true }
 
-    /// True when a frame loop waits for a further request. False before the first request, which is about to come, and
-    /// if the protocol announces its end.
+    /// True when a frame loop waits for a further request. False before the first, which is about to come, and if the
+    /// protocol announces its end.
     var isBetweenFrames: Bool {
         reader.isWaitingForFrames && deliveredByteCount > 0 && reader.drainRule != .inSilence
     }

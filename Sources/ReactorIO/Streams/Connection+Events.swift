@@ -80,8 +80,8 @@ extension Connection: ReadinessHandler {
         do throws(SystemError) { try loop.setInterest(wanted, of: fd, handler: self) } catch { refuse(error) }
     }
 
-    /// Lets the poller report errors and hang-ups, but no input. Records the wanted interest as registered, so that it
-    /// is not registered again until it changes.
+    /// Lets the poller report errors and hang-ups, but no input. Records the wanted interest, so that only a change
+    /// registers it again.
     func pauseReading() {
         let wanted = wantedInterest
         register(wanted.subtracting(.reading).union([.error, .hangUp]))

@@ -25,8 +25,8 @@ extension Connection {
     /// - the connection also reads when the filter needs input, within limits: see `ConnectionFilter`;
     /// - `bytesReceived` and `bytesSent` count bytes at the descriptor. `queuedBytes`, the watermarks and
     ///   `writeQueueLimit` count the filter's output;
-    /// - `peerGone` reports that the descriptor's stream has ended, or that a read has seen an end record. It reads
-    ///   nothing itself;
+    /// - `peerGone` reports the end of the descriptor's stream, or an end record that a read has seen. It reads nothing
+    ///   itself;
     /// - `detach` is refused.
     ///
     /// The filter's first input is the unconsumed bytes. Earlier queued writes are sent unfiltered. A connection has

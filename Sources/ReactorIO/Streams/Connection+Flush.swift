@@ -66,7 +66,7 @@ extension Connection {
         updateInterest()
     }
 
-    /// Sends the queue in at most 16 system calls, so that a fast reader does not delay other connections.
+    /// Makes at most 16 system calls, so that a fast reader does not delay other connections.
     func flush() {
         guard let queue = writer.queue else { return }
         for call in 0..<16 {

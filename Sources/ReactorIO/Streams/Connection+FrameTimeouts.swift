@@ -15,8 +15,7 @@ extension Connection {
     ///
     /// At a limit, the pending read is rejected with `StreamError.timedOut(got:)`, where `got` is 0 if no byte of the
     /// frame has arrived. The connection stays usable, and the next read gets the bytes of the incomplete frame. Limits
-    /// that are set while a read waits count from that moment, but a frame's time counts from its first byte. See
-    /// `FrameTimeouts`.
+    /// that are set while a read waits count from that moment, but a frame's time counts from its first byte.
     public var frameTimeouts: FrameTimeouts? {
         get { cold?.frameClock?.limits }
         set {

@@ -7,7 +7,7 @@ import ReactorLibc
 extension Connection {
     /// Returns true when `error` means that the peer has left, does not read, or has broken the protocol of a filter.
     package func hasEnded(with error: any Error) -> Bool {
-        // Compared, because errors from other connections, such as a database's, have the same types.
+        // Compared with `failure`: errors from other connections, such as a database's, have the same types.
         let failure = cold?.rare?.failure
         return switch error {
         // The work for the connection was cancelled.

@@ -1,8 +1,7 @@
 import Promises
 import Reactor
 
-// A watch registers only EPOLLRDHUP, EPOLLHUP and EPOLLERR, so that input stays in the kernel and does not wake the
-// event loop.
+// Watches register only EPOLLRDHUP, EPOLLHUP and EPOLLERR, so that input stays in the kernel and wakes no loop.
 
 extension Connection {
     /// Waits until the peer has gone, even if no read is pending or unread input precedes the end.

@@ -14,12 +14,12 @@ extension Connection {
     /// ```
     ///
     /// The bytes are sent at the end of the turn, together with later posts and writes of the connection. Large posts,
-    /// and all posts while the event loop is not being driven, are sent at once. Posts and writes keep the order of the
+    /// and all while the event loop is not being driven, are sent at once. Posts and writes keep the order of the
     /// calls. Queued posts count like writes for `writeQueueLimit` and `writable()`, but consecutive posts take only
     /// the memory of their bytes. Through a filter each post is a separate write.
     ///
-    /// The result true means that the bytes were taken, not that they have arrived: reads, later writes and `closed`
-    /// report a failure. A later `close` or `shutdownWrite` delivers the bytes first. An `abort` drops them.
+    /// The result true does not mean that the bytes have arrived: reads, later writes and `closed` report a failure. A
+    /// later `close` or `shutdownWrite` delivers the bytes first. An `abort` drops them.
     /// - Parameters:
     ///   - bytes: the bytes, such as `text.utf8`; may be empty.
     ///   - overflow: the reaction if the queue reaches `writeQueueLimit` because the peer does not read.
@@ -41,7 +41,7 @@ extension Connection {
 ///
 /// Skips connections that have ended or failed; their reads and `closed` report that.
 /// - Parameters:
-///   - bytes: the bytes. Queues of connections whose peers do not read share the memory of large ones.
+///   - bytes: the bytes. Queues share the memory of large ones.
 ///   - connections: connections of this thread's loop.
 ///   - overflow: the reaction to a full queue.
 /// - Returns: the number of connections that took the bytes.

@@ -22,7 +22,7 @@ extension Connection {
         }
     }
 
-    /// Like `receiveOnce`, for a connection with an `idleTimeout` or a `readRate`.
+    /// `receiveOnce` for a connection with an `idleTimeout` or a `readRate`.
     @inline(never)
     func receiveTimed(into buffer: UnsafeMutableRawBufferPointer, atMost limit: Int) -> Int? {
         guard let limit = receiveLimit(limit) else { return nil }
@@ -39,7 +39,7 @@ extension Connection {
         return nil
     }
 
-    /// Like `didReceive`, for a connection with an `idleTimeout` or a `readRate`.
+    /// `didReceive` for a connection with an `idleTimeout` or a `readRate`.
     func didReceiveTimed(_ result: Int) -> Int? {
         guard let count = didReceive(result) else { return nil }
         if count > 0 {

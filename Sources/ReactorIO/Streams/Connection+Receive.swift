@@ -10,11 +10,11 @@ extension Connection {
 
     // MARK: Waiting
 
-    /// Keeps `core`, and the caller's reference to it, until input arrives.
+    /// Takes over the caller's reference to `core`, until input arrives.
     /// - Parameters:
     ///   - count: the number of further bytes to wait for, or the maximum to receive for `bytes` and `array`.
     ///   - held: the memory that the decoder keeps, in bytes.
-    ///   - updatesInterest: false if the caller updates the interest, before it calls anything else.
+    ///   - updatesInterest: false if the caller does so before it calls anything else.
     @usableFromInline @inline(__always)
     func wait(_ core: CoreRef, _ form: InputForm, for count: Int, held: Int, updatesInterest: Bool) {
         var count = count
@@ -29,7 +29,7 @@ extension Connection {
     private func prepareToWait(_ form: InputForm, for count: inout Int, held: Int) {
         cold?.frameClock?.update(form, of: self)
         noteHeldMemory(inDecoder: held, awaiting: count)
-        // `count` is clamped: a decoder that waits for more than 4 GiB is also called once on the way.
+        // A decoder that waits for more than 4 GiB is also called once before.
         count = min(count, Int(CInt.max)) + min(bufferedByteCount, Int(CInt.max))
     }
 
@@ -54,7 +54,7 @@ extension Connection {
         throw StreamError.endedEarly(expected: expectation(), got: count)
     }
 
-    /// At the last call of a drain, also notes that the drain has ended the input.
+    /// At the last call of a drain, notes that the drain has ended the input.
     /// - Returns: the error of the read; `nil` if it can begin.
     @usableFromInline @inline(__always)
     func refuseRead() -> SystemError? {
@@ -93,7 +93,7 @@ extension Connection {
         guard count > 0 else { return streamDidEnd(count) }
         guard let core = reader.take() else { return }
         let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
-        // Three direct calls, to avoid an indirect one.
+        // Direct calls, which cost less.
         if form == .chunk { return InputLoop<ChunkLoop>.resume(core, with: bytes, isInEvent: true) }
         reader.noteSize(count)
         if form == .array { return InputLoop<ArrayRead>.resume(core, with: bytes, isInEvent: true) }
@@ -203,7 +203,7 @@ extension Connection {
 
     // MARK: Ending the wait
 
-    /// Also notifies the frame clock.
+    /// Takes the reader's promise, and notifies the frame clock.
     func takeReader() -> CoreRef? {
         guard let core = reader.take() else { return nil }
         if reader.form.isOfFrames {
@@ -218,7 +218,7 @@ extension Connection {
         guard let core = takeReader() else { return }
         if form == .handshake { return core.takeOver().reject(error) }
         let source = PromiseCore(error: error)
-        // Rejected in a job, because the body of the loop may recover.
+        // In a job, because the loop's body may recover.
         if form == .frames { return source.attach(core.object, owned: core) }
         core.run(rejectedAs: source)
     }

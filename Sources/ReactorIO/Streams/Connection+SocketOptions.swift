@@ -22,7 +22,7 @@ extension Connection {
     }
 
     /// Reads an option's value from the kernel, which may differ from the value that was set.
-    /// - Throws: `SystemError` with the option, for the same reasons as `set`.
+    /// - Throws: `SystemError` with the option, with the codes of `set`.
     public func value<Value>(of option: SocketOption<Value>) throws(SystemError) -> Value {
         guard lifecycle.hasDescriptor else {
             throw SystemError(.getSocketOption, EBADF, detail: "\(option.name): the connection is closed")

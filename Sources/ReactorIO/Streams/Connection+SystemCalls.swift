@@ -40,7 +40,7 @@ extension Connection {
     @inline(never)
     private func callWrite(_ bytes: UnsafeRawPointer, _ count: Int) -> Int { loop.kernel.write(fd, bytes, count) }
 
-    /// Makes one sendmsg(2), or writev(2). Sends a single piece like one buffer.
+    /// Makes one sendmsg(2), or writev(2). A single piece takes send(2), or write(2).
     func callSend(_ pieces: UnsafeBufferPointer<iovec>) -> Int {
         let first = pieces.baseAddress!
         if pieces.count == 1 { return callSend(first.pointee.iov_base, first.pointee.iov_len) }

@@ -39,8 +39,7 @@ extension Connection {
     /// }
     /// ```
     ///
-    /// Afterwards write without checking `isWritable` again, as above, so that the error of that write can end the
-    /// producer.
+    /// Afterwards write without checking `isWritable` again, so that an error of that write ends the producer.
     @inlinable @inline(__always)
     public func writable(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
         Guarantee(waitUntilWritable().core.traced(root: "writable", Guarantee<Void>.self, file, line))

@@ -61,8 +61,8 @@ extension Connection {
         return Promise(promise.core.traced(root: "write", Promise<Void>.self, file, line))
     }
 
-    /// Writes `bytes` without a copy: the queue shares the memory of those that the kernel does not take at once. Fewer
-    /// than 16 KiB are copied, and a filter gets a copy. See the overload for bytes.
+    /// Writes `bytes` without a copy: the queue shares the memory of unsent ones. Fewer than 16 KiB are copied, and a
+    /// filter gets a copy. See the overload for bytes.
     @inlinable @inline(__always)
     public func write(_ bytes: SharedBytes, file: StaticString = #fileID, line: UInt = #line) -> Promise<Void> {
         write({ $0.append(bytes) }, file: file, line: line)

@@ -52,7 +52,7 @@ public final class Connection {
     @exclusivity(unchecked) var writer = ConnectionWriter()
     /// The number of bytes read from the kernel so far, including those that a filter consumes or `close` discards.
     @exclusivity(unchecked) public internal(set) var bytesReceived = 0
-    /// The number of bytes that the kernel has taken so far, counted after a filter.
+    /// The number of bytes that the kernel has taken so far, after a filter.
     @exclusivity(unchecked) public internal(set) var bytesSent = 0
     @exclusivity(unchecked) var cold: ColdState?
 
@@ -117,8 +117,8 @@ public final class Connection {
         if let failure = cold?.rare?.failure, error == failure.error { failure.reported } else { error }
     }
 
-    /// The error if the library has ended the connection because its peer made it take too much memory; otherwise
-    /// `nil`. Later reads report it.
+    /// The error if the library ended the connection for taking too much memory; otherwise `nil`. Later reads report
+    /// it.
     package var ownEnd: SystemError? {
         guard isClosed, let failure, failure.code == ENOBUFS else { return nil }
         return failure

@@ -9,7 +9,7 @@ final class ConnectionClose {
     // or the flush job, retains the connection.
     private unowned let connection: Connection
     let promise = PromiseCore(handedOut: Void.self)
-    /// The time at which the close ends, whatever the peer does; `nil` for none.
+    /// The time at which the close ends in any case.
     private var deadline: LoopInstant?
     /// The minimum of bytes taken and sent by the peer per interval; `nil` for none.
     private var leastProgress: Int?
@@ -90,7 +90,7 @@ final class ConnectionClose {
 
     func cancelTimer() { timer?.cancel() }
 
-    /// Reads and drops input once. Closes the connection if the peer has ended and nothing is queued.
+    /// Closes the connection if the peer has ended and nothing is queued.
     /// - Returns: true if there may be more input.
     @discardableResult
     func discardInput() -> Bool {
@@ -172,7 +172,7 @@ final class ConnectionClose {
     }
 
     /// The number of bytes that the peer has taken and sent. Bytes in the kernel's send queue do not count as taken, so
-    /// that a slow peer makes progress even after the last queued byte has been passed to the kernel.
+    /// a slow peer makes progress even when the connection's queue is empty.
     private var progress: Int {
         let unsent = connection.kind.contains(.tcp) ? connection.socket.unacknowledgedBytes : 0
         return connection.bytesSent - unsent + connection.bytesReceived

@@ -3,8 +3,7 @@ import Promises
 /// How a drain ends a loop over frames.
 @usableFromInline
 package enum DrainRule {
-    /// After the frame that completes the input that had arrived before the drain, once the pending answers have
-    /// settled.
+    /// After the frame that completes the input from before the drain, once the pending answers have settled.
     case afterFrame
     /// When the connection is idle between two frames. A busy connection is ended by its protocol.
     case inPause

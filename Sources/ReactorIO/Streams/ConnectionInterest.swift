@@ -3,8 +3,8 @@ import Reactor
 /// The events that the poller should report to a connection.
 ///
 /// While an operation is pending, the connection is retained: by the poller, because this interest is not empty, or by
-/// the `FlushJob` of a corked write. The end of the event loop ends both kinds of operations. So a pending read need
-/// not retain its connection.
+/// the `FlushJob` of a corked write. The end of the loop ends the operations of both. So a read need not retain its
+/// connection.
 struct ConnectionInterest {
     // Event bits of epoll. Connections use only bits below 2^16.
     private var registeredBits: UInt16 = 0
@@ -17,7 +17,6 @@ struct ConnectionInterest {
 
     var watchesPeer: Bool { ends != 0 }
 
-    /// Sets the watched events of the peer's end.
     mutating func watch(_ ends: Interest) { self.ends = UInt16(truncatingIfNeeded: ends.rawValue) }
 
     /// Returns the wanted interest, without `restingInterest`.

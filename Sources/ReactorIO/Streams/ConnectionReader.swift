@@ -41,7 +41,7 @@ struct ConnectionReader: ~Copyable {
     /// The form of the wait; `chunk` during all of a `forEachChunk`.
     var form = InputForm.bytes
     private var marks = Marks()
-    /// The number of loops over frames; more than one if the body of one has begun another.
+    /// The nesting depth of loops over frames.
     var loops: UInt8 = 0
     /// The number of bits in the size of the last bytes, or of the last large frame; predicts the next size.
     private(set) var sizeClass: UInt8 = 0

@@ -86,8 +86,8 @@ struct ConnectionWriter: ~Copyable {
         if case .open = state { state = .queued(queue) }
     }
 
-    /// The maximum size of a gathered block, which one call sends. A larger block would only take memory while the peer
-    /// does not read.
+    /// The maximum size of a gathered block, sent in one call. A larger one would only take memory while the peer does
+    /// not read.
     private static var gatherLimit: Int { 65_536 }
     /// Larger writes are sent without a copy, after the gathered bytes. Copying 16 KiB takes half as long as a call.
     static var largestGathered: Int { 16_384 }
@@ -133,7 +133,7 @@ struct ConnectionWriter: ~Copyable {
     /// take two system calls.
     private static var corkedSize: Int { 4096 }
 
-    /// Corks the writer if other writes may join this one, before which nothing is queued.
+    /// Corks the writer if others may join this write, before which nothing is queued.
     /// - Returns: true if the write is left to the flush job.
     @inline(__always)
     mutating func corks(_ count: Int, in turn: UInt32) -> Bool {

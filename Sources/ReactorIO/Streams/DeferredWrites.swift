@@ -1,6 +1,6 @@
 import Promises
 
-/// Writes that a filter has not transformed yet, because the filter needs input first or one of its methods is running.
+/// Writes that a filter has not transformed yet, because it needs input first or is being called.
 struct DeferredWrites {
     typealias Write = (bytes: [UInt8], promise: PromiseCore)
 

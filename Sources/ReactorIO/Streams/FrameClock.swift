@@ -2,15 +2,15 @@ import Promises
 import Reactor
 
 /// The limits of `frameTimeouts`, the deadline of the pending read, and its timer. Even an idle connection of a server
-/// with limits has a clock, so the clock is kept small: sentinels instead of optionals, and nanoseconds of the loop's
-/// clock as times.
+/// with limits has a clock, so it is small: sentinels instead of optionals, and nanoseconds of the loop's clock as
+/// times.
 final class FrameClock {
     private let shared: SharedLimits
     var limits: FrameTimeouts { shared.limits }
-    /// The connection, while a read of a frame is pending. The reference is not counted, because the poller, or during
-    /// an event the loop, retains the connection.
+    /// The connection, while a read of a frame is pending. Not counted: the poller, or the loop during an event,
+    /// retains the connection.
     private var waiting: UnownedReference<Connection>?
-    /// The timer, and the time `due` when it fires: never after the deadline, often earlier.
+    /// The timer, and its time: never after the deadline, often earlier.
     private var timer = FrameClock.noTimer
     private var due = LoopInstant.distantFuture
     /// `distantFuture` without a deadline.
@@ -18,8 +18,7 @@ final class FrameClock {
     /// The position in the input where an incomplete frame begins, after skipped bytes, and the time when the first
     /// byte, skipped or not, arrived. The time is `distantFuture` until the next wait.
     private var frame = (offset: FrameClock.nowhere, since: LoopInstant.distantFuture)
-    /// The position in the input where the last wait for a frame began, moved past bytes skipped since, and the time
-    /// when it began.
+    /// The position in the input where the last wait for a frame began, plus bytes skipped since, and its time.
     private var gap = (offset: FrameClock.nowhere, since: LoopInstant.distantFuture)
     // Unchecked: no user code is called during an access, and each frame of a loop accesses it.
     @exclusivity(unchecked) private var message = Message()
@@ -86,8 +85,8 @@ final class FrameClock {
         waitSince = .distantFuture
     }
 
-    /// Excludes `time` from the limits of the pending read, because the connection is about to pause for its
-    /// `readRate`, or the loop was delayed.
+    /// Excludes `time` from the pending read's limits: the connection is about to pause for its `readRate`, or the loop
+    /// was delayed.
     func exclude(_ time: Duration) {
         frame.since = frame.since.advanced(by: time)
         gap.since = gap.since.advanced(by: time)
@@ -104,8 +103,7 @@ final class FrameClock {
         let offset = received - count
         addWait(until: now)
         deadline = .distantFuture
-        // A frame is identified by its position in the stream, so that the time of all its waits counts from its first
-        // byte.
+        // A frame is identified by its position in the stream, so all its waits count from its first byte.
         let isBegun = frame.offset == offset
         if !isBegun { grace = Grace() }
         if count == 0 {
@@ -159,7 +157,7 @@ final class FrameClock {
         startTimer(at: deadline, on: connection.loop)
     }
 
-    /// A background timer, because it outlives the read: the read keeps the event loop alive, and the timer does not.
+    /// A background timer outlives the read and does not keep the loop alive, but the read does.
     private func startTimer(at moment: LoopInstant, on loop: EventLoop) {
         // Captures no reference to the connection: a weak one would make all others slower to count. A closure with one
         // captured object takes no block; `Self` would be a second capture.
@@ -200,13 +198,13 @@ final class FrameClock {
     }
 }
 
-/// Limits are usually the same for all connections of a loop, so an idle connection only takes a pointer to them.
+/// Usually the same for all connections of a loop, so that an idle one only takes a pointer.
 private final class SharedLimits {
     let limits: FrameTimeouts
 
     private init(_ limits: FrameTimeouts) { self.limits = limits }
 
-    /// The latest limits; several, since a protocol may have different limits for its parts.
+    /// Several limits, since a protocol may have different ones for its parts.
     private final class Latest {
         var limits: [SharedLimits] = []
         static var most: Int { 4 }

@@ -7,7 +7,7 @@ import Reactor
 protocol InputConsumer: ~Copyable {
     associatedtype Output
     /// The kind of input. `bytes`, `array` and `chunk` have one consumer each, which `Connection.receiveInput` names.
-    /// Several consumers may share another form.
+    /// Other forms may be shared.
     static var form: InputForm { get }
     /// The value if the stream ends between two frames; `nil` if that is an error.
     static var valueAtEnd: Output? { get }
@@ -33,7 +33,7 @@ enum InputStep<Output> {
     case needs(Int)
     /// Continue when the promise of the body is fulfilled.
     case wait(PromiseCore)
-    /// Continue in a job, although there is enough input, so that other connections have their turn first.
+    /// There is enough input. Continue in a job, so that other connections have their turn first.
     case again
 }
 
@@ -74,8 +74,8 @@ struct InputLoop<Consumer: InputConsumer & ~Copyable>: ~Copyable, Operation {
 
     // MARK: Continuing. Each consumes the running reference to `core`.
 
-    /// Continues the loop if `source` is fulfilled; otherwise rejects the read. Called when the body's promise has
-    /// settled, or in a job.
+    /// Continues the loop if `source` is fulfilled; otherwise rejects the read. Called in a job, or when the body's
+    /// promise has settled.
     @inlinable
     consuming func run(_ source: AnySource, _ core: PromiseCore) {
         // Keeps the connection alive: a failed registration releases this operation, perhaps with the last reference.
@@ -116,7 +116,7 @@ struct InputLoop<Consumer: InputConsumer & ~Copyable>: ~Copyable, Operation {
     consuming func wait(for count: Int, _ core: CoreRef, isInEvent: Bool) {
         // `heldBytes` first, because this user code may cancel the promise, end the connection, or begin another read.
         let held = consumer.heldBytes
-        // It may have been cancelled while its operation ran.
+        // The promise may have been cancelled while its operation ran.
         guard core.borrow({ $0.isOpen }) else { return core.release() }
         do {
             guard try consumer.mayContinue() else { return finishAtEnd(core) }
@@ -128,8 +128,7 @@ struct InputLoop<Consumer: InputConsumer & ~Copyable>: ~Copyable, Operation {
 
     // MARK: Ending
 
-    /// Releases the consumer. Called before the promise is settled, since this may run user code that cancels the
-    /// promise.
+    /// Called before the promise is settled, since releasing the consumer may run user code that cancels the promise.
     @inlinable @inline(__always)
     consuming func end() {}
 

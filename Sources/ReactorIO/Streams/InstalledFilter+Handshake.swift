@@ -66,8 +66,8 @@ extension InstalledFilter {
     }
 
     private func timerFired() {
-        // While the handshake waits, the poller retains the connection. Afterwards another thread may have released it,
-        // and its cleanup here may not have cancelled the timer yet.
+        // The poller retains the connection only while the handshake waits. Later another thread may have released it,
+        // and not yet cancelled its timer here.
         guard let handshake else { return }
         // Retained for this call, because the poller may retain the connection only for the handshake.
         let connection = connection
@@ -99,7 +99,7 @@ extension InstalledFilter {
     func finishHandshake() {
         guard isReady || inputHasEnded, let handshake = takeHandshake() else { return }
         let connection = connection
-        // If it does not wait, a close has already rejected it.
+        // A close has already rejected it.
         guard connection.reader.isWaiting(handshake) else { return }
         if inputHasEnded { endInput() }
         connection.takeReader()?.release()

@@ -34,7 +34,7 @@ extension InstalledFilter {
     private var ownOutput: Int { connection.writer.queue?.ownOutput ?? 0 }
 
     /// The error in place of an endless wait, if any. A program may read only after its write, and a peer only after
-    /// its output is taken.
+    /// its bytes are taken.
     var shortage: SystemError? {
         guard needsInput else { return nil }
         let connection = connection
@@ -56,7 +56,7 @@ extension InstalledFilter {
 
     func descriptorIsReadable() {
         let connection = connection
-        // A method of the filter is turning the event loop.
+        // The filter is turning the loop.
         if isCalling { return connection.noteSpuriousReadiness(connection.readCall) }
         if discards { return discard() }
         guard connection.reader.isWaiting || readsForItself else { return }

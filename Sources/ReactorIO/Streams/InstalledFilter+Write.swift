@@ -27,9 +27,9 @@ extension InstalledFilter {
         return Promise(core)
     }
 
-    /// Defers a write for which the filter needs input first.
+    /// Defers a write that needs input first.
     /// - Parameter array: the array that contains `bytes`, if they need not be copied.
-    /// - Returns: false if the write was deferred.
+    /// - Returns: false if it was deferred.
     @discardableResult
     private func pass(_ bytes: UnsafeRawBufferPointer, of array: [UInt8]? = nil, _ write: PromiseCore) -> Bool {
         if bytes.isEmpty {

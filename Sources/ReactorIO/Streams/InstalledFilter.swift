@@ -14,8 +14,8 @@ import ReactorLibc
 ///      +-------> [failed] <-------------+
 /// ```
 ///
-/// `isReady`, `isRemoved` and `hasFailed` are never unset. After one of them is set, the next `proceed` ends the
-/// handshake, and settles its promise. A filter that is removed in the handshake becomes ready first.
+/// `isReady`, `isRemoved` and `hasFailed` are never unset. The next `proceed` then ends the handshake, and settles its
+/// promise. A filter that is removed in the handshake becomes ready first.
 ///
 /// A ready filter has two directions that end independently. Its input is open until the peer's end record, or the end
 /// of the descriptor's stream (`inputHasEnded`). Its output is open until `EndRecord` ends it. Until then it takes
@@ -24,7 +24,7 @@ import ReactorLibc
 ///
 /// Code that calls the filter, or ends a part of it, calls `proceed` last, which does everything that has become
 /// possible. A write behind deferred writes makes nothing possible, so it need not. Such code also calls
-/// `updateInterest`, which callers of descriptor events and `readWasCancelled` do themselves.
+/// `updateInterest`, except in an event of the descriptor and in `readWasCancelled`, whose callers do so.
 final class InstalledFilter {
     // Unowned, because the connection retains this object. Other owners, a pool and a job, use nothing here that needs
     // the connection after its release.

@@ -1,8 +1,8 @@
 import Reactor
 
 extension LoopLocal {
-    /// Returns the value for the event loop of `connection`, which must be this thread's. All the loop's connections
-    /// share it. It is made at first use.
+    /// Returns the value for the event loop of `connection`, which must be this thread's. The loop's connections share
+    /// it. Made at first use.
     ///
     /// ```swift
     /// let counters = LoopLocal { Counters() }

@@ -11,7 +11,7 @@ import ReactorLibc
 /// these.
 final class MemoryBudget: Inspected {
     private let limit: Int
-    /// The sum above which the connections are examined right after the current event or job.
+    /// The sum above which the connections are examined before the end of the turn.
     private let urgentLimit: Int
     private let loop: EventLoop
     private let didEvict: () -> Void
@@ -98,7 +98,6 @@ final class MemoryBudget: Inspected {
     /// If the connections hold too much, ends the largest, until the rest hold seven eighths of the limit, so that the
     /// next check is not due at once.
     private func enforce() {
-        // The turn may have consumed the input.
         if held <= limit { return }
         let members = members()
         for member in members { member.connection.noteHeldMemory() }

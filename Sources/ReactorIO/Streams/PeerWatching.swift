@@ -44,7 +44,6 @@ enum PeerWatching {
         return true
     }
 
-    /// Removes and settles the watches.
     /// - Parameters:
     ///   - gone: `nil` if this side has ended the connection.
     ///   - halfCloseOnly: true to keep the watches that ignore a half-close.

@@ -6,7 +6,7 @@ struct QueuedWrite: Operation {
     typealias Input = Never
     typealias Output = Void
     unowned(unsafe) let producer: any CancellableWork
-    /// The number of the write's last entry in the queue.
+    /// The number of the write's last entry.
     var number = 0
 
     func run(_ source: AnySource, _ core: PromiseCore) { preconditionFailure("a producer is no source") }

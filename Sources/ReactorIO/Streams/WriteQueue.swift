@@ -18,7 +18,7 @@ final class WriteQueue {
         var promise: PromiseCore?
         /// The number of pieces of the same write before this one.
         var piecesBefore: Int32 = 0
-        /// False for a withdrawn write, and before a write's last piece.
+        /// True for a write's last piece, unless withdrawn.
         var endsWrite = true
         /// True when the stream cannot continue without the entry.
         var isBegun = false
@@ -73,7 +73,7 @@ final class WriteQueue {
     /// Queues a write. The caller of `advance` settles the promise.
     /// - Parameters:
     ///   - array: the array that contains `bytes`, which the queue may keep instead of a copy.
-    ///   - start: the number of bytes that have already been sent.
+    ///   - start: the number of bytes that have been sent.
     ///   - isFinal: true if the rest of the stream depends on the bytes, as on a filter's output, so that the write
     ///     cannot be withdrawn.
     func append(
