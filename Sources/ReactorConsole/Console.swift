@@ -26,7 +26,6 @@ public final class Console: Sendable {
     /// True while a console exists. Only one may, because it uses the process's observer of events and the loops'
     /// probes.
     private static let exists = Atomic(false)
-    /// The console, until `stop`.
     private static let running = LockedValue<Console?>(nil)
     /// The minimum bytes in a token.
     static var leastToken: Int { 16 }

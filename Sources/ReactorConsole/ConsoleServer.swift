@@ -3,7 +3,6 @@ import Reactor
 import ReactorHTTP
 import ReactorIO
 
-/// Answers the visitors' requests, on the console's loop.
 final class ConsoleServer {
     let address: SocketAddress
     private let listener: Listener

@@ -15,7 +15,6 @@ struct PromiseTree {
     private(set) var nodes: [Node]
     private(set) var leftOut: String?
     let now: Int64
-    /// The names of thread pools.
     private let pools: [ObjectIdentifier: String]
 
     init(loop: String, _ findings: Survey.PromiseFindings, _ pools: [ObjectIdentifier: String], at now: Int64) {
@@ -80,7 +79,6 @@ struct PromiseTree {
         node.group.count == 0 ? nil : (now - node.group.oldest, now - node.group.youngest)
     }
 
-    /// Returns the root's work, in words.
     func work(of node: Node) -> String? {
         guard node.group.parent == nil, let work = node.group.work else { return nil }
         return switch work {

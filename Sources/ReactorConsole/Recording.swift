@@ -25,7 +25,6 @@ final class Recording: @unchecked Sendable {
         return when(resolved: begun).map { _ in }
     }
 
-    /// - Returns: the file's text.
     func end() -> Guarantee<String> {
         let ended = loops.map { loop in
             ask(loop) { EventLoop.ofCurrentThread.endRecording() }.done { recording in

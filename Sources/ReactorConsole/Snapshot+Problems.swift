@@ -3,7 +3,6 @@ import Reactor
 import ReactorIO
 import ReactorLibc
 
-/// A problem to look at first.
 struct Problem {
     /// The place. Constant while the problem lasts, so a screen reader announces it once.
     let place: String

@@ -34,7 +34,6 @@ struct Snapshot {
         /// Nanoseconds since the unanswered question.
         let silence: Int64
         let current: WatchedLoop.Current?
-        /// The event's connection, and its listener's line.
         let currentPlace: String?
     }
 
@@ -84,7 +83,6 @@ struct Snapshot {
     /// The survey's time on all loops, and its longest piece, in nanoseconds.
     let cost: Int64
     let longestPiece: Int64
-    /// The missing parts, in words.
     let leftOut: [String]
 
     /// The nanoseconds for which a loop may be silent.

@@ -6,7 +6,6 @@ import Synchronization
 /// A survey of everything on a loop, in jobs of a millisecond, so that the loop keeps working.
 // @unchecked Sendable: the flag is atomic, and only the loop's thread accesses the rest until it is handed over.
 final class Survey: @unchecked Sendable {
-    /// A loop's objects at about one moment.
     struct Findings: Sendable {
         let moment: Int64
         let facts: [InspectedFacts]

@@ -15,7 +15,6 @@ final class WatchedLoop {
     private(set) var name: String
     /// The kernel's ID.
     private(set) var thread: Int?
-    /// The time of the unanswered question, if any.
     private(set) var asked: Int64?
     private(set) var last: LoopBeat?
     private(set) var isMeasured = false
@@ -51,7 +50,6 @@ final class WatchedLoop {
         let name: String
         let thread: Int32
         let isOfPool: Bool
-        /// The times of question and answer.
         let asked: Int64
         let answered: Int64
         let isMeasured: Bool
@@ -128,7 +126,6 @@ final class WatchedLoop {
     /// Returns the age of the unanswered question in nanoseconds, or zero.
     func silence(at now: Int64) -> Int64 { asked.map { now - $0 } ?? 0 }
 
-    /// Lags in nanoseconds.
     struct Lags: Sendable {
         let median, p99, most: Int64
 

@@ -14,13 +14,10 @@ final class Watcher: @unchecked Sendable {
     private let home = EventLoop.current
     private var timer: EventLoop.Timer?
     private var second: EventLoop.Timer?
-    /// The time when somebody's attention ends.
     private var looksUntil = LoopInstant(nanoseconds: 0)
-    /// Ends tracing that the console switched on.
     private var tracing: EventLoop.Timer?
     private(set) var tracesUntil: LoopInstant?
     private var survey: Guarantee<Void>?
-    /// The time since which the loops are measured.
     private var looksSince = LoopInstant(nanoseconds: 0)
     /// Each object's ended uses at a moment, and their rate per second before.
     private var ends: (counts: [String: Int], moment: Int64, perSecond: [String: Double]) = ([:], 0, [:])

@@ -54,10 +54,9 @@ extension ByteError: CustomStringConvertible {
 public struct ByteReader: ~Escapable {
     @usableFromInline let bytes: RawSpan
 
-    /// True when further bytes may follow.
     @usableFromInline let mayGrow: Bool
 
-    /// The array that contains the lent bytes. The lender retains it while they are lent.
+    /// The array of the lent bytes, which the lender retains meanwhile.
     @usableFromInline let owner: UnsafePointer<[UInt8]>?
 
     @usableFromInline var offset = 0
@@ -137,7 +136,7 @@ public struct ByteReader: ~Escapable {
     }
 
     private func position(of delimiter: UInt8) -> Int? {
-        // The span is alive during the call, and the pointer does not leave it.
+        // The span is alive, and the pointer stays in the call.
         bytes.extracting(offset..<bytes.byteCount).withUnsafeBytes {
             DelimiterDecoder.position(of: delimiter, in: $0, from: 0)
         }
@@ -189,7 +188,7 @@ public struct ByteReader: ~Escapable {
     public func keep(_ span: RawSpan) -> SharedBytes {
         guard span.byteCount >= SharedBytes.leastKept, let array = owner?.pointee, array.capacity / 2 <= span.byteCount
         else { return SharedBytes(span) }
-        // Span and array are alive during the call, and neither pointer leaves it.
+        // Span and array are alive, and the pointers stay in the call.
         let offset = span.withUnsafeBytes { span in array.withUnsafeBytes { span.baseAddress! - $0.baseAddress! } }
         guard offset >= 0, offset <= array.count - span.byteCount else { return SharedBytes(span) }
         return SharedBytes(array)[offset..<offset + span.byteCount]
@@ -288,7 +287,7 @@ extension String {
     /// Makes a string from UTF-8 bytes.
     /// - Throws: `malformed` with the position of the first byte that is not UTF-8.
     public init(utf8 bytes: RawSpan) throws(ByteError) {
-        // The span is alive during the call, and the pointer does not leave it.
+        // The span is alive, and the pointer stays in the call.
         let result = bytes.withUnsafeBytes { bytes in
             bytes.withMemoryRebound(to: UInt8.self) { bytes in
                 do throws(UTF8.ValidationError) {

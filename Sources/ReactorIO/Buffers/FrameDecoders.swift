@@ -31,7 +31,7 @@ public struct LineDecoder: FrameDecoder, Sendable {
     /// Finds the next line.
     @inline(__always)  // A separate call costs 46 instructions per line.
     public mutating func decode(_ bytes: RawSpan) throws -> DecodedFrame<String> {
-        // The span is alive during the call, and the pointer does not leave it.
+        // The span is alive, and the pointer stays in the call.
         try bytes.withUnsafeBytes { try decode($0) }
     }
 
@@ -100,7 +100,7 @@ public struct DelimiterDecoder: FrameDecoder, Sendable {
 
     /// Finds the next delimiter.
     public mutating func decode(_ bytes: RawSpan) throws -> DecodedFrame<[UInt8]> {
-        // The span is alive during the call, and the pointer does not leave it.
+        // The span is alive, and the pointer stays in the call.
         try bytes.withUnsafeBytes { bytes in
             let found =
                 delimiter.count == 1

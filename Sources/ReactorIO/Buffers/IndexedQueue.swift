@@ -16,7 +16,6 @@ struct IndexedQueue<Element> {
 
     mutating func append(_ element: Element) { elements.append(element) }
 
-    /// Puts a removed element back at the front.
     mutating func insertFirst(_ element: Element) {
         start -= 1
         if head == 0 { return elements.insert(element, at: 0) }

@@ -107,7 +107,7 @@ struct InputBuffer {
         if consumed > 0 { drop(min(consumed, count)) }
     }
 
-    /// Lends all bytes, and the array that contains them, to `body`. The array is retained, because `body` calls user
+    /// Lends all bytes, and their array, to `body`. The array is retained, because `body` calls user
     /// code.
     @inline(__always)
     func lend<Result>(_ body: (UnsafeRawBufferPointer, UnsafePointer<[UInt8]>) throws -> Result) rethrows -> Result {

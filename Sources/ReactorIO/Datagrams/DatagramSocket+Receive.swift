@@ -126,7 +126,6 @@ extension DatagramSocket {
         }
     }
 
-    /// Reports an error about an earlier datagram, in a job.
     func noteRefusal(_ error: SystemError) {
         guard let promise = reception?.promise else { return }
         let reportIt = { [self] in

@@ -31,7 +31,7 @@ extension Connection {
     /// - Parameters:
     ///   - decoder: finds the frames.
     ///   - body: called with each frame and a reader for all its bytes, by this thread's loop, never inside this call.
-    /// - Returns: a promise that is fulfilled at the end of the peer's stream, at a drain, and after `StopReading`.
+    /// - Returns: a promise fulfilled when the peer ends its side, at a drain, and after `StopReading`.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
     public func forEachFrame<Decoder: FrameDecoder, Next: Thenable>(
@@ -79,7 +79,7 @@ extension Connection {
     /// - Parameters:
     ///   - limit: the maximum number of bytes per line.
     ///   - body: called with each line, by this thread's loop, never inside this call.
-    /// - Returns: a promise that is fulfilled at the end of the peer's stream, at a drain, and after `StopReading`.
+    /// - Returns: a promise fulfilled when the peer ends its side, at a drain, and after `StopReading`.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     public func forEachLine<Next: Thenable>(
         limit: Int = 65536, _ body: @escaping (String) throws -> Next, file: StaticString = #fileID, line: UInt = #line

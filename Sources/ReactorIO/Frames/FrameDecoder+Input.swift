@@ -21,7 +21,7 @@ extension FrameDecoder {
                     frame = .some(found)
                     return consumed
                 case .skipped(let consumed):
-                    // A decoder that skips nothing must wait for more bytes, or it would be called for ever.
+                    // A decoder that skips nothing waits for more bytes, or it would be called for ever.
                     missing = consumed > 0 ? 0 : 1
                     return consumed
                 case .incomplete(let count):

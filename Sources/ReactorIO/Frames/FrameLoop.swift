@@ -17,7 +17,6 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
     /// reads. Without a waiting read it counts as busy anyway.
     @exclusivity(unchecked) @usableFromInline var isAnswering = false
     @usableFromInline var hasEnded = false
-    /// True when this loop has made the connection read ahead.
     @usableFromInline var readsAhead = false
     /// True when the decoder has skipped bytes since the last frame, because these may belong to the next one.
     @exclusivity(unchecked) @usableFromInline var isInsideFrame = false
@@ -155,7 +154,7 @@ final class FrameLoop<Decoder: FrameDecoder, Next: Thenable>: InputConsumer {
             case .skipped(let consumed):
                 consume(consumed, of: rest, isReceived)
                 start += consumed
-                // A decoder that skips nothing must wait for more bytes, or it would be called for ever.
+                // A decoder that skips nothing waits for more bytes, or it would be called for ever.
                 if consumed > 0 {
                     isInsideFrame = true
                     continue

@@ -29,7 +29,6 @@ extension Pool {
 }
 
 extension PoolLine {
-    /// The resources being checked, each for a request.
     var checked: Int { count - making.count - idle.count - leased }
 
     fileprivate var counts: PoolCounts {

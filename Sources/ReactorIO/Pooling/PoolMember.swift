@@ -25,7 +25,6 @@ final class PoolMember: Linked {
     enum List: Int { case all, ofLine, idle, aging }
     @exclusivity(unchecked) private var links: InlineArray<4, Links<PoolMember>> = .init(repeating: Links())
 
-    /// The resource. Only the pool uses it.
     @exclusivity(unchecked) var resource: AnyObject?
     /// The resource's connection, once connected.
     @exclusivity(unchecked) var connection: Connection? {
@@ -36,7 +35,6 @@ final class PoolMember: Linked {
     @exclusivity(unchecked) var filter: InstalledFilter?
     /// The promise of the making, check or request that uses the resource, until it settles.
     @exclusivity(unchecked) var work: PromiseCore?
-    /// True until a request has used the resource.
     @exclusivity(unchecked) var isFresh = true
 
     init(_ number: Int, _ line: PoolLine) {
@@ -71,7 +69,6 @@ package final class PoolRequest: Numbered, Linked {
 
     /// Set while the request waits, unless it is answered at once.
     @exclusivity(unchecked) var resolver: Resolver<PoolRequest>?
-    /// The error of an immediate refusal.
     @exclusivity(unchecked) var refusal: (any Error)?
     @exclusivity(unchecked) private(set) var member: PoolMember?
     /// The pool to which an unfinished lease returns its resource.
@@ -132,7 +129,6 @@ final class PoolLine: Numbered {
     let idle = LinkedList<PoolMember>(.ofLine)
     /// The waiting requests, oldest first.
     @exclusivity(unchecked) var waiting = AscendingOrder<PoolRequest>()
-    /// The request that put this line into `PoolState.blocked`.
     @exclusivity(unchecked) var blockedRequest: PoolRequest?
     @exclusivity(unchecked) var place: Int?
 

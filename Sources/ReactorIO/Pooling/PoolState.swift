@@ -41,7 +41,6 @@ final class PoolState {
     /// The idle resources of all keys. All have the same time limit, so the one idle longest comes first and is due
     /// first. The same holds for `waiting` and `aging`.
     let idle = LinkedList<PoolMember>(.idle)
-    /// The requests without a resource.
     let waiting = LinkedList<PoolRequest>(())
     /// The resources within their lifetime.
     let aging = LinkedList<PoolMember>(.aging)
@@ -147,7 +146,6 @@ final class PoolState {
         return true
     }
 
-    /// Cancels the making of resources for which no request waits.
     func cancelSurplus(_ line: PoolLine) {
         while line.making.count > line.waiting.count, let member = line.making.last {
             drop(member)
@@ -199,7 +197,7 @@ final class PoolState {
         if let request = member.line.waiting.first { lend(member, to: request) } else { park(member, at: now) }
     }
 
-    /// Rejects the request that has waited longest, and makes another resource for the next one.
+    /// Rejects the longest waiting request, and makes another resource for the next one.
     func makeDidFail(_ member: PoolMember, _ error: any Error) {
         guard member.isMaking else { return }
         let line = member.line

@@ -36,7 +36,6 @@ final class Acceptor {
         // Done before any handler runs, because a handler may turn the loop.
         updateInterest(for: listener)
         if socket.singles > 0 {
-            // The next turn reports any further clients.
             socket.singles -= 1
             accept(on: socket, for: listener, atMost: 1)
         } else if accept(on: socket, for: listener, atMost: Self.budget) == 1 {
@@ -95,7 +94,6 @@ final class Acceptor {
         updateInterest(for: listener)
     }
 
-    /// True while the system refuses clients.
     var isPaused: Bool { pause != nil }
 
     /// Registers each socket exactly while there is room. A registered socket retains the listener.

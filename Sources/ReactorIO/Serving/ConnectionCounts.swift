@@ -78,7 +78,6 @@ final class ConnectionCounts: Sendable {
 
     // MARK: A drain
 
-    /// - Returns: the number of open connections.
     func beginDrain() -> Int {
         isDraining.store(true, ordering: .relaxed)
         return open

@@ -8,7 +8,7 @@ final class ConnectionTracker {
     let server: Server
     // `@exclusivity(unchecked)`: one thread, and no outside code is called during an access.
     @exclusivity(unchecked) private(set) var connections = OpenConnections()
-    /// The maximum number of lingering connections. One more evicts the one that has lingered longest.
+    /// The maximum number of lingering connections. One more evicts the longest lingering one.
     private let lingeringLimit: Int
     private var budget: MemoryBudget?
     var isDraining = false

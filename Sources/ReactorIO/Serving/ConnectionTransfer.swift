@@ -49,7 +49,6 @@ struct Accepted: Sendable {
     let peer: SocketAddress?
     let isUnix: Bool
 
-    /// - Parameter loop: the current loop.
     func connection(on loop: EventLoop) -> Connection {
         loop.forget(fd)
         return Connection(Socket(fd, loop.kernel), peer: peer, isUnix: isUnix, on: loop)

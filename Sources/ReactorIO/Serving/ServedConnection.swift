@@ -9,7 +9,6 @@ final class ServedConnection: ConnectionAttachment {
     private var work: PromiseCore?
     /// Set by a drain. Weak, because the tracker retains its connections.
     weak var tracker: ConnectionTracker?
-    /// True when the drain has counted the connection as idle, delivered or aborted.
     var isLeaving = false
     /// The number of received bytes that the drain has seen, and the time when it last changed.
     var received: (count: Int, since: LoopInstant)?

@@ -26,7 +26,6 @@ final class Server: @unchecked Sendable {
     private var didChange: (() -> Void)?
     /// The connections of clients beyond the limit, until they are closed.
     @exclusivity(unchecked) var refused = OpenConnections()
-    /// The registrations of `memberDidEnd`, one for each loop of the group.
     private var endWatches: [Int] = []
     private let living: Atomic<Int>
 
@@ -61,7 +60,6 @@ final class Server: @unchecked Sendable {
     private var isBelowLimit: Bool { counts.active < options.maxConnections }
     var takesClients: Bool { isBelowLimit || options.overflow != .wait }
 
-    /// True when no loop takes connections any more.
     var hasLostAllLoops: Bool { group != nil && living.load(ordering: .relaxed) == 0 }
 
     // MARK: On the listener's thread

@@ -22,7 +22,6 @@ final class StopSignals: CancellableWork {
     private var aborts = false
     private var isOver = false
     private var promise: PromiseCore?
-    /// The indices of the listeners that have not finished.
     private var missing: Set<Int> = []
 
     init(

@@ -163,7 +163,6 @@ private final class ChildEnd: CancellableWork {
     let child: Child
     private let outputs: [Output]
     private var waiting = LinkedOrder<(promise: PromiseCore, kills: Bool)>()
-    /// The child's status, once reported.
     private var status: ChildExitStatus?
     /// The maximum number of turns by which the report is delayed. A pipe may hold a megabyte, of which a turn reads 64
     /// KiB, and another process may keep writing to it.
