@@ -33,7 +33,7 @@ struct Statistics {
 final class OpenCount: Sendable {
     private let open = Atomic(0)
     private let most = Atomic(0)
-    /// The peak since freed memory was last returned to the kernel; starts at the number of connections then open.
+    /// The most connections that were open at once since the last `trim`, including those open at that moment.
     private let mostSinceTrim = Atomic(0)
     private let trim: @Sendable () -> Void
 

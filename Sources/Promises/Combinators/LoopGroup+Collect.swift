@@ -45,7 +45,8 @@ extension LoopGroup {
     }
 }
 
-/// Complete when the last job has been released. A job that did not run gives no answer.
+/// The jobs retain this object, so its `deinit` delivers the results once all have run or been dropped. A dropped job's
+/// result stays `loopEnded`.
 private final class Answers<Value: Sendable>: Sendable {
     private let results: LockedValue<[Result<Value, DispatchError>]>
     private let done: @Sendable ([Result<Value, DispatchError>]) -> Void

@@ -17,7 +17,7 @@ package enum PromiseWork: Sendable, Hashable {
     case ready
     /// A promise that was made before tracing began, at this line if known.
     case untraced(CallSite?)
-    /// This number of unsettled sources, of which the first is the parent.
+    /// A combinator that waits for this many unsettled sources. The tree shows the first traced one as its parent.
     case sources(Int)
     case unknown
 }

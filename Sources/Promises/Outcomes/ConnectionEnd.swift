@@ -5,8 +5,8 @@ public enum ConnectionEnd: Hashable, Sendable {
     /// Gracefully, by `close`, by the end of a pipe's writer, or by the release of the last reference. The kernel has
     /// taken everything that was written.
     case closed
-    /// By `abort`, or because a limit of `close` expired before the kernel had taken everything and before anything
-    /// failed. Queued and gathered bytes are lost.
+    /// By `abort`, or because a limit of `close` expired while bytes still waited for the kernel. Queued and
+    /// gathered bytes are lost. After an earlier error it is `failed`.
     case aborted
     /// By its first error, such as a reset or an idle timeout, before a `close` or `abort` on this side was complete.
     /// Earlier writes, including gathered bytes, may not have been sent.

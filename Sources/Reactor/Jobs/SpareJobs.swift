@@ -24,7 +24,7 @@ struct SpareJobs: ~Copyable {
         return true
     }
 
-    /// - Returns: a job with its only reference, in no list.
+    /// - Returns: a job that is in no list, with the only reference to it; `nil` if there is none.
     @inlinable @inline(__always)
     mutating func take() -> Unmanaged<Job>? {
         guard let job = newest else { return nil }

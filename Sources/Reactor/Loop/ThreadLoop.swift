@@ -133,7 +133,7 @@ enum ThreadLoop {
 
     /// Called on the thread that ends the process.
     private static func reportUndrivenWork() {
-        // A forked child has no other threads, and one of its parent's may have held a lock.
+        // A forked child reports nothing: a thread of the parent, missing here, may have held a lock.
         guard ForkDetector.generation == generationOfProcess.load(ordering: .relaxed) else { return }
         // With an async `main`, other code runs on the main thread, and another thread may call exit.
         guard UndrivenWork.reportAll(), clinux_gettid() == getpid() else { return }

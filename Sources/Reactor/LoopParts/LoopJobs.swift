@@ -207,8 +207,8 @@ package final class LoopJobs {
         return hasRun
     }
 
-    /// Called when a turn begins inside an inline job, for whose return the queued jobs must not wait. Inline jobs that
-    /// the completion queues come last.
+    /// Called when a turn begins inside an inline job. Runs the queued inline jobs now, instead of when that job returns.
+    /// An interrupted caller's `complete` is called first; the jobs that it adds run last.
     @discardableResult
     func runInlineJobsEarly() -> Bool {
         if let interrupted = interrupted.take() { interrupted.complete(interrupted.context) }

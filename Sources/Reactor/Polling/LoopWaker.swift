@@ -11,7 +11,7 @@ import Synchronization
 /// a wait without a limit it is never too late.
 @usableFromInline
 struct LoopWaker {
-    /// True when the loop has parked the mailbox and not yet checked whether a thread found it parked.
+    /// True from `park` to `unpark`, which checks if a thread has posted in between.
     var isParked = false
     /// True when another event loop waits for this one through `EventLoop.fileDescriptor`. The mailbox then stays
     /// parked between turns, so a posted job makes the descriptor readable.

@@ -28,8 +28,8 @@ final class OpenFile: Sendable {
     /// The bytes per read.
     static var piece: Int { 128 << 10 }
 
-    /// True when the file may be read at once. A larger one is sent from the page cache or in pieces, always as a
-    /// stream, for code that transforms responses.
+    /// True when the file may be read at once. A larger one is sent from the page cache or in pieces. Either
+    /// way, code that transforms responses sees a stream.
     private var isSmall: Bool { size <= 32 << 10 }
 
     private init(_ fd: CInt, _ status: stat, _ calls: FileSyscalls) {

@@ -6,7 +6,7 @@ struct Route {
 
 struct AllowedMethods {
     private var methods: Set<String> = []
-    /// True when the path is known. An OPTIONS route for all paths below a prefix, as for CORS, makes none known.
+    /// True when a route other than a catch-all OPTIONS route, as for CORS, matches the path.
     private var isKnown = false
 
     mutating func add(_ routes: some Sequence<Method>, isRest: Bool) {

@@ -1,8 +1,8 @@
 import Promises
 import Reactor
 
-// Serving with async handlers. Disfavored, so that in `serve` a handler's result may be an `if` or a `switch` of
-// promises.
+// Serving with async handlers. Not an overload of `serve`, so that there a handler's result may be an `if` or a `switch`
+// of promises.
 
 extension Listener {
     /// Serves like `serve`, but runs an async `handler` in a task on this thread's loop. A connection is closed when
