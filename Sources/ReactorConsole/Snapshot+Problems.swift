@@ -39,7 +39,7 @@ extension Snapshot {
                 place: "requests wait for the \(handler)",
                 detail: "\(connections.count) for more than 10 s, the oldest "
                     + timeText(connections.compactMap(\.idle).max())
-                    + (ended > 0 ? "; of \(ended) the peer has closed" : "")
+                    + (ended > 0 ? "; of \(ended) the peer has ended its side" : "")
                     + (isTracing ? "" : "; switch tracing on to see what they wait for"))
         }
     }

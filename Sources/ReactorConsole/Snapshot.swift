@@ -198,7 +198,7 @@ extension Snapshot.ListedConnection {
     var waitsFor: String {
         let line = facts.callSite.map { " at \($0)" } ?? ""
         return switch facts.wait {
-        case .handler: handlerText + (facts.hasEnded ? "; the peer has closed" : "")
+        case .handler: handlerText + (facts.hasEnded ? "; the peer has ended its side" : "")
         case .read: "read" + line
         case .write: "write: the peer does not read"
         case .readAndWrite: "read\(line), and write"

@@ -116,6 +116,7 @@ package final class UndrivenWork: Sendable {
     private static let watcher = try! ThreadPool(name: "watcher", threads: 1)
 
     private func watch(since generation: Int) {
+        if Self.watcher.isForked { return }
         let needsWatcher = Self.table.withLock { table in
             table.watched.append((self, generation))
             defer { table.hasWatcher = true }

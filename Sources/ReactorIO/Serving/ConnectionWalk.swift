@@ -49,7 +49,7 @@ package final class ConnectionWalk {
         self.loop = loop
         trackers = InspectedObjects.all(ConnectionTracker.self, ofLoop: loop.serial)
         // Growing these later would take milliseconds.
-        let most = loop.metrics.descriptors
+        let most = loop.metrics(countingJobs: 0).descriptors
         facts.reserveCapacity(most)
         readers.reserveCapacity(most)
         seen.reserveCapacity(most)

@@ -149,7 +149,11 @@ final class ConnectionClose {
         let now = connection.loop.now
         let late = due.duration(to: now)
         if let time = grace.time(lateBy: late, atMost: Self.checkInterval, if: connection.isReadyInKernel) {
-            return setTimer(at: now.advanced(by: time))
+            setTimer(at: now.advanced(by: time))
+            // No event says so while epoll has no room for the descriptor.
+            if connection.lifecycle == .flushing { connection.flush() }
+            discardInput()
+            return
         }
         end()
     }
