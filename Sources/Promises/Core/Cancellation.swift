@@ -67,8 +67,8 @@ struct Cancellation {
         withExtendedLifetime(cancellation.dropped) {}
     }
 
-    /// Climbs from `step` to the end of its branch. The only user code that may run is `conf.logHandler`; see
-    /// `isWanted`.
+    /// Climbs from `step` to the end of its branch. User code may run on the way: `conf.logHandler` (see
+    /// `isWanted`), closures that end the work, and the `deinit`s of what is dropped.
     private mutating func climb(_ step: Step) {
         var step = step
         while case .climb(let core, let waiter, let below) = step {
