@@ -1,5 +1,6 @@
 // Descriptors above the standard streams, and lines written to these.
 
+#define _GNU_SOURCE  // ttyname_r; in musl also struct tcp_info
 #include "CLinux.h"
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -9,9 +10,6 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <termios.h>
-
-// Only declared with _GNU_SOURCE.
-int ttyname_r(int fd, char *path, size_t size);
 pid_t tcgetsid(int fd);
 pid_t getsid(pid_t process);
 
