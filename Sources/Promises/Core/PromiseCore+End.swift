@@ -1,8 +1,8 @@
 import Reactor
 import ReactorLibc
 
-// How a core ends: its last reference is released, its producer ends without settling it, or its operation is dropped,
-// which releases the user's closure and its captures. A `deinit` of a capture may cancel another promise, and so on
+// A core ends when its last reference is released. Its producer may end before, without settling it, or its operation is
+// dropped, which releases the user's closure and its captures. A `deinit` of a capture may cancel another promise, and so on
 // along a chain of such objects. (Operations are dropped, values destroyed.)
 
 extension PromiseCore {

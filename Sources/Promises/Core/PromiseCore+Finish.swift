@@ -1,7 +1,7 @@
 import Reactor
 
-// How an operation ends. (`wait` and `enqueueAgain` make it wait.) Each of these consumes the running reference to the
-// core.
+// The ends of an operation. (`wait` and `enqueueAgain` make it wait.) Each of these calls consumes the running reference
+// to the core.
 
 extension PromiseCore {
     /// True while an operation's outcome counts: until its promise is cancelled, perhaps while the operation runs.

@@ -51,7 +51,7 @@ package final class PromiseWalk {
     private let hasEnded: Bool
     private let input: (UnsafeMutableRawPointer) -> String?
     private var indices: [GroupKey: Int16] = [:]
-    /// The records from one to the root of its tree, or to one that has a group.
+    /// The records from the current one to the root of its tree, or to a record with a group.
     private var path: [TraceRecord] = []
     /// Distinguishes its marks of records. A table of a million marks could not grow in a short time.
     private let number = walks.wrappingAdd(1, ordering: .relaxed).newValue

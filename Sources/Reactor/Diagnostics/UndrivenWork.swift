@@ -1,9 +1,9 @@
 import ReactorLibc
 import Synchronization
 
-/// Observes a thread that may never drive its loop, and reports work that never runs there. Such threads are those of
-/// Swift's pool (where a synchronous function, called by an async one, attaches handlers), Dispatch's, and those that
-/// end early.
+/// Observes a thread that may never drive its loop, and reports work that never runs there. Examples are the threads in
+/// Swift's pool (where a synchronous function, called by an async one, attaches handlers), Dispatch's threads, and a
+/// thread that ends early.
 ///
 /// Only later is it clear whether a thread drives its loop. So work that begins outside a turn is noted, until the work
 /// ends or the loop is driven.

@@ -5,7 +5,7 @@ public enum FetchError: Error, Hashable, Sendable, CustomStringConvertible {
     /// An address that is not like `http://host:port/path` or `ws://host:port/path`, and the reason. User name and
     /// password become `***`.
     case badAddress(String, reason: String)
-    /// The method is not a token, or a field contradicts one that the client writes.
+    /// The method is not a token, or a header field contradicts the client's own.
     case badRequest(String)
     /// An `https:` address for a client without `startTLS`. See `HTTPClient.defaultOptions`.
     case noTLS(String)

@@ -117,7 +117,7 @@ struct InputBuffer {
         }
     }
 
-    /// Returns the array with a reference of its own. In release builds a plain copy has none, because the optimizer
+    /// Returns the array, retained. In release builds a plain copy has none, because the optimizer
     /// assumes that the property does not change during its access. It must not look into this function.
     @inline(never) @_optimize(none)
     private static func retaining(_ bytes: [UInt8]) -> [UInt8] { bytes }

@@ -76,8 +76,8 @@ public final class DatagramSocket: CancellableWork {
         try make(from: endpoint._endpoint.address(for: .bind), to: nil, packetSize, options)
     }
 
-    /// Makes a socket that sends to `peer` and receives only from it. Sends nothing itself. The other arguments are
-    /// those of `bind`. Without a `source`, the kernel chooses the local address.
+    /// Makes a socket that sends to `peer` and receives only from it. Sends nothing itself. `bind` describes the other
+    /// arguments. Without a `source`, the kernel chooses the local address.
     /// - Throws: the errors of `bind` and of connect(2), such as `ENETUNREACH`.
     @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
     public static func connect(

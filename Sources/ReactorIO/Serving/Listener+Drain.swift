@@ -13,7 +13,7 @@ extension Listener {
     /// }
     /// ```
     ///
-    /// How connections end:
+    /// A connection's end depends on its reads:
     /// - `forEachFrame`, `forEachLine`, `lines` and `frames` end between two frames, as if the peer had ended its side,
     ///   so the handler finishes. First they read everything that had arrived when the drain began, and send the
     ///   answers of closures and of `deferDrain`. A client that has sent nothing gets the 200 ms of the next case. If

@@ -23,7 +23,7 @@ import ReactorLibc
 /// removal leaves both open. In each state the connection may lose its descriptor, and then no longer calls the filter.
 ///
 /// Code that calls the filter, or ends a part of it, calls `proceed` last, which does everything that has become
-/// possible. A write behind deferred writes makes nothing possible, so it need not. Such code also calls
+/// possible. A write that waits for deferred writes makes nothing possible, so it need not. Such code also calls
 /// `updateInterest`, except in an event of the descriptor and in `readWasCancelled`, whose callers do so.
 final class InstalledFilter {
     // Unowned, because the connection retains this object. Other owners, a pool and a job, use nothing here that needs

@@ -164,7 +164,7 @@ final class UnixStream: SimulatedSocket {
 }
 
 extension SocketAddress? {
-    /// Stores an address; that of an unnamed Unix socket has only a family.
+    /// Stores an address. The address of an unnamed Unix socket has only a family.
     func storeUnix(in storage: UnsafeMutablePointer<sockaddr_storage>) {
         guard let self else {
             storage.pointee = sockaddr_storage()
